@@ -1,0 +1,41 @@
+# make test    the whole suite, in a fresh .venv if there is none
+# make check   ruff, mypy, import-linter
+# make bench   the numbers in the README
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
+
+.PHONY: install test check format bench sanitize clean
+install: $(READY)
+
+# Made again when what is installed changes; the constraints keep torch on its CPU build.
+$(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/loss_cost.py
+
+# The native entry's tests with AddressSanitizer and UndefinedBehaviorSanitizer watching.
+sanitize: $(READY)
+	PYTHON=$(BIN)/python sh tests/native/sanitize.sh
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info src/focalcal/_native/*.so

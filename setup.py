@@ -1,0 +1,74 @@
+"""The native module: optional, built without torch, one binary for every Python >= 3.11."""
+
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+
+NOTICE = """
+    focalcal: the fused native loss could not be built ({error}).
+    Everything works without it, on ordinary torch operations; only the losses are slower.
+    To have it, install a C compiler (Debian: apt-get install gcc) and install focalcal again.
+"""
+
+
+class OptionalKernel(build_ext):
+    """Build with OpenMP, else without, else not at all: an install never fails for want of a compiler."""
+
+    def build_extension(self, ext: Extension) -> None:
+        msvc = self.compiler.compiler_type == "msvc"
+        plain = [] if msvc else ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+        openmp = ["/openmp"] if msvc else ["-fopenmp"]
+        error: Exception | None = None
+        for extra in (openmp, []):
+            ext.extra_compile_args = plain + extra
+            ext.extra_link_args = [] if msvc else extra
+            try:
+                super().build_extension(ext)
+                return
+            except Exception as failure:
+                error = failure
+        print(NOTICE.format(error=error), file=sys.stderr)
+
+    def copy_extensions_to_source(self) -> None:
+        # An editable install copies what was built next to the sources; nothing may have been built.
+        built = [ext for ext in self.extensions if self._was_built(ext)]
+        self.extensions, kept = built, self.extensions
+        super().copy_extensions_to_source()
+        self.extensions = kept
+
+    def get_outputs(self) -> list[str]:
+        outputs = super().get_outputs()
+        return [path for path in outputs if not path.endswith(".so") or self._exists(path)]
+
+    def _was_built(self, ext: Extension) -> bool:
+        import os
+
+        return os.path.exists(os.path.join(self.build_lib, self.get_ext_filename(self.get_ext_fullname(ext.name))))
+
+    @staticmethod
+    def _exists(path: str) -> bool:
+        import os
+
+        return os.path.exists(path)
+
+
+class StableAbiWheel(bdist_wheel):
+    def finalize_options(self) -> None:
+        self.py_limited_api = "cp311"
+        super().finalize_options()
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "focalcal._native._kernel",
+            sources=["src/focalcal/_native/fused_loss.c"],
+            depends=["src/focalcal/_native/vector.h", "src/focalcal/_native/layout.h"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ],
+    cmdclass={"build_ext": OptionalKernel, "bdist_wheel": StableAbiWheel},
+)

@@ -1,0 +1,475 @@
+/* Focal, Brier, cross-entropy and everything between, loss and gradient in one pass over the logits.
+ *
+ * No torch headers: the caller (focalcal/_native/__init__.py) hands over addresses and strides that it
+ * has checked. The same source (vector.h, layout.h) is compiled for three instruction sets and the best
+ * one the processor has is chosen at run time, so that one build serves every machine. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { FLOAT32, FLOAT64, BFLOAT16 };
+enum { NONE, SUM, MEAN };
+enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 32768, ELEMENTS_A_THREAD = 32768 };
+
+/* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
+ * inner index r % inner. */
+typedef struct {
+    const void *logits;
+    void *gradient;         /* NULL: the loss alone */
+    void *loss;             /* a real for each example (NONE), else one */
+    const int64_t *labels;  /* outer * inner, contiguous */
+    const void *weight;     /* classes reals, or NULL */
+    const double *edges;    /* steps - 1 of them: gamma is a step function of p_y */
+    const double *gammas;   /* steps of them; steps = 0: gamma alone */
+    int64_t logit_strides[3], gradient_strides[3];
+    int64_t outer, classes, inner, steps, ignore_index;
+    int dtype, reduction;
+    double focal, gamma, lam, gradient_scale;
+} Problem;
+
+/* What is known of up to BLOCK examples: four sums and a weight in, a loss and three coefficients out. */
+typedef struct {
+    double others[BLOCK];  /* sum of e_k over k != y */
+    double squares[BLOCK]; /* sum of e_k^2 over k != y */
+    double own[BLOCK];     /* e_y */
+    double lag[BLOCK];     /* z_y - max z */
+    double scale[BLOCK];   /* the label's weight */
+    double loss[BLOCK], linear[BLOCK], quadratic[BLOCK], at_label[BLOCK];
+} __attribute__((aligned(64))) Block;
+
+/* Harmless entries, also for the lanes that pad the last vector. */
+INLINE void clear(Block *b, int64_t count)
+{
+    for (int64_t i = 0; i < (count + 7) / 8 * 8; i++) {
+        b->others[i] = b->own[i] = 1;
+        b->squares[i] = b->lag[i] = b->scale[i] = 0;
+    }
+}
+
+INLINE float bfloat16_to_float(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, 4);
+    return value;
+}
+
+INLINE uint16_t float_to_bfloat16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    return (uint16_t)(value != value ? 0x7FC0 : rounded);
+}
+
+/* The label of example r, or -1 if it is to be ignored. An invalid one was refused before; the second
+ * look keeps memory safe if another thread writes to the labels meanwhile. */
+INLINE int64_t label_of(const Problem *p, int64_t r)
+{
+    const int64_t y = p->labels[r];
+    return y == p->ignore_index || y < 0 || y >= p->classes ? -1 : y;
+}
+
+INLINE double weight_of(const Problem *p, int64_t y)
+{
+    if (!p->weight)
+        return 1;
+    return p->dtype == FLOAT64 ? ((const double *)p->weight)[y] : ((const float *)p->weight)[y];
+}
+
+INLINE int64_t offset_of(const Problem *p, const int64_t *strides, int64_t r)
+{
+    if (p->outer == 1)
+        return r * strides[2];
+    return r / p->inner * strides[0] + r % p->inner * strides[2];
+}
+
+INLINE int in_rows(const Problem *p)
+{
+    return p->logit_strides[1] == 1 && (!p->gradient || p->gradient_strides[1] == 1);
+}
+
+/* As many rows as stay in the first-level cache between the two passes. */
+INLINE int64_t rows_at_once(const Problem *p)
+{
+    const int64_t rows = ROW_BYTES / (p->classes * (p->dtype == FLOAT64 ? 8 : 4));
+    return rows < 1 ? 1 : rows > BLOCK ? BLOCK : rows;
+}
+
+/* Bytes of working memory for one thread: a vector (of at most 64 bytes) for each class, or the rows
+ * of bfloat16 that are unpacked at once. */
+static size_t scratch_bytes(const Problem *p)
+{
+    const size_t lanes = (size_t)p->classes * 64;
+    const size_t rows = (size_t)p->classes * 4 * (size_t)rows_at_once(p);
+    return p->dtype == BFLOAT16 && rows > lanes ? rows : lanes;
+}
+
+INLINE size_t element_bytes(const Problem *p)
+{
+    return p->dtype == FLOAT64 ? 8 : p->dtype == FLOAT32 ? 4 : 2;
+}
+
+/* Example r's classes to (from) every lanes-th real of the scratch block, starting at lane. Compiled
+ * for the baseline alone: wider sets tempt compilers into scatter instructions, which are slower. */
+static __attribute__((noinline)) void gather_lane(const Problem *p, int64_t r, void *scratch, int64_t lane, int64_t lanes)
+{
+    const int64_t at = offset_of(p, p->logit_strides, r), stride = p->logit_strides[1];
+    if (p->dtype == FLOAT64)
+        for (int64_t k = 0; k < p->classes; k++)
+            ((double *)scratch)[k * lanes + lane] = ((const double *)p->logits)[at + k * stride];
+    else if (p->dtype == FLOAT32)
+        for (int64_t k = 0; k < p->classes; k++)
+            ((float *)scratch)[k * lanes + lane] = ((const float *)p->logits)[at + k * stride];
+    else
+        for (int64_t k = 0; k < p->classes; k++)
+            ((float *)scratch)[k * lanes + lane] =
+                bfloat16_to_float(((const uint16_t *)p->logits)[at + k * stride]);
+}
+
+static __attribute__((noinline)) void scatter_lane(const Problem *p, int64_t r, const void *scratch, int64_t lane, int64_t lanes)
+{
+    const int64_t at = offset_of(p, p->gradient_strides, r), stride = p->gradient_strides[1];
+    if (p->dtype == FLOAT64)
+        for (int64_t k = 0; k < p->classes; k++)
+            ((double *)p->gradient)[at + k * stride] = ((const double *)scratch)[k * lanes + lane];
+    else if (p->dtype == FLOAT32)
+        for (int64_t k = 0; k < p->classes; k++)
+            ((float *)p->gradient)[at + k * stride] = ((const float *)scratch)[k * lanes + lane];
+    else
+        for (int64_t k = 0; k < p->classes; k++)
+            ((uint16_t *)p->gradient)[at + k * stride] =
+                float_to_bfloat16(((const float *)scratch)[k * lanes + lane]);
+}
+
+/* Write the block's losses where each is wanted, and return the sum of those that are not ignored. */
+INLINE double deliver(const Problem *p, const Block *b, int64_t first, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double loss = label_of(p, first + i) < 0 ? 0 : b->loss[i];
+        sum += loss;
+        if (p->reduction == NONE && p->dtype == FLOAT64)
+            ((double *)p->loss)[first + i] = loss;
+        else if (p->reduction == NONE)
+            ((float *)p->loss)[first + i] = (float)loss;
+    }
+    return sum;
+}
+
+/* ---- one source, three instruction sets ---- */
+
+typedef double (*Examples)(const Problem *, int64_t, int64_t, void *);
+
+#define ISA(name) name##_baseline
+#define VECTOR_BYTES 16
+#if defined(__SSE2__)
+#define MAX_PS(a, b) ((vf)_mm_max_ps((__m128)(a), (__m128)(b)))
+#define MAX_PD(a, b) ((vd)_mm_max_pd((__m128d)(a), (__m128d)(b)))
+#else
+#define MAX_PS(a, b) ((vf)((((vi)(a)) & (vi)((a) > (b))) | ((vi)(b) & ~(vi)((a) > (b)))))
+#define MAX_PD(a, b) ((vd)((((vl)(a)) & (vl)((a) > (b))) | ((vl)(b) & ~(vl)((a) > (b)))))
+#endif
+#include "vector.h"
+
+#if defined(__x86_64__)
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define ISA(name) name##_avx2
+#define VECTOR_BYTES 32
+#define MAX_PS(a, b) ((vf)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#define MAX_PD(a, b) ((vd)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#include "vector.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
+#endif
+#define ISA(name) name##_avx512
+#define VECTOR_BYTES 64
+#define MAX_PS(a, b) ((vf)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define MAX_PD(a, b) ((vd)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#include "vector.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+/* The instruction sets of this processor, best last. */
+static int instruction_sets(Examples *run, const char **names)
+{
+    int count = 0;
+    run[count] = examples_baseline, names[count++] = "baseline";
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        run[count] = examples_avx2, names[count++] = "avx2";
+    if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        run[count] = examples_avx512, names[count++] = "avx512";
+#endif
+    return count;
+}
+
+/* ---- running a problem ---- */
+
+/* Denormal numbers cost a hundred cycles each and mean nothing here: p < 1e-38. */
+INLINE uint64_t flush_denormals(void)
+{
+#if defined(__SSE2__)
+    const uint64_t saved = _mm_getcsr();
+    _mm_setcsr((unsigned)saved | 0x8040);
+    return saved;
+#elif defined(__aarch64__)
+    uint64_t saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved | (1ULL << 24)));
+    return saved;
+#else
+    return 0;
+#endif
+}
+
+INLINE void restore_denormals(uint64_t saved)
+{
+#if defined(__SSE2__)
+    _mm_setcsr((unsigned)saved);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+#else
+    (void)saved;
+#endif
+}
+
+/* Part of the problem; 0, or -1 when there is no memory. */
+static int run_part(const Problem *p, Examples run, int64_t begin, int64_t end, double *sum)
+{
+    char small[STACK_BYTES] __attribute__((aligned(64)));
+    const size_t bytes = scratch_bytes(p);
+    void *scratch = bytes <= sizeof small ? small : malloc(bytes);
+    if (!scratch)
+        return -1;
+    const uint64_t saved = flush_denormals();
+    *sum = run(p, begin, end, scratch);
+    restore_denormals(saved);
+    if (scratch != small)
+        free(scratch);
+    return 0;
+}
+
+static int run_all(const Problem *p, Examples run, int threads, double *sum)
+{
+    const int64_t count = p->outer * p->inner;
+    *sum = 0;
+    if (threads <= 1)
+        return count ? run_part(p, run, 0, count, sum) : 0;
+    int status = 0;
+    double total = 0;
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads) reduction(+ : total) reduction(min : status)
+#endif
+    {
+#ifdef _OPENMP
+        const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
+#else
+        const int64_t team = 1, me = 0;
+#endif
+        /* Multiples of 64 examples: no two threads write to one cache line of a channel-first array. */
+        const int64_t share = ((count + team - 1) / team + 63) / 64 * 64;
+        const int64_t begin = me * share, end = begin + share < count ? begin + share : count;
+        if (begin < end)
+            status = run_part(p, run, begin, end, &total);
+    }
+    *sum = total;
+    return status;
+}
+
+/* libgomp's threads do not survive a fork, and a parallel region would wait for them for ever. */
+static int forked = 0;
+static void note_fork(void) { forked = 1; }
+
+static int threads_for(const Problem *p, int64_t wanted)
+{
+    const int64_t useful = p->outer * p->inner * p->classes / ELEMENTS_A_THREAD;
+    if (forked || wanted < 1 || useful < 1)
+        return 1;
+    return (int)(wanted < useful ? wanted : useful);
+}
+
+/* The first label that is neither a class nor ignore_index, or -1; sums the weights of the others. */
+static int64_t first_bad_label(const Problem *p, double *total_weight)
+{
+    const int64_t count = p->outer * p->inner;
+    double total = 0;
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t y = p->labels[r];
+        if (y >= 0 && y < p->classes && y != p->ignore_index)
+            total += weight_of(p, y);
+        else if (y != p->ignore_index)
+            return r;
+    }
+    *total_weight = total;
+    return -1;
+}
+
+/* ---- the Python side ---- */
+
+enum { LOSS_ARGUMENTS = 24 };
+
+static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != LOSS_ARGUMENTS)
+        return PyErr_Format(PyExc_TypeError, "fused_loss takes %d arguments, got %zd", LOSS_ARGUMENTS, count);
+    int64_t i[LOSS_ARGUMENTS];
+    double f[3];
+    for (int n = 0; n < LOSS_ARGUMENTS; n++) {
+        if (n >= 19 && n < 22)
+            f[n - 19] = PyFloat_AsDouble(args[n]);
+        else
+            i[n] = PyLong_AsLongLong(args[n]);
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    Problem p = {
+        .logits = (const void *)(intptr_t)i[0],
+        .dtype = (int)i[1],
+        .outer = i[2], .classes = i[3], .inner = i[4],
+        .logit_strides = {i[5], i[6], i[7]},
+        .gradient = (void *)(intptr_t)i[8],
+        .gradient_strides = {i[9], i[10], i[11]},
+        .labels = (const int64_t *)(intptr_t)i[12],
+        .weight = (const void *)(intptr_t)i[13],
+        .ignore_index = i[14],
+        .loss = (void *)(intptr_t)i[15],
+        .reduction = (int)i[16],
+        .steps = i[17],
+        .edges = (const double *)(intptr_t)i[18],
+        .gammas = (const double *)(intptr_t)i[18],
+        .focal = f[0], .gamma = f[1], .lam = f[2],
+        .gradient_scale = 1,
+    };
+    const int64_t threads = i[22], isa = i[23];
+    p.gammas += p.steps > 0 ? p.steps - 1 : 0;
+    if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
+        p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 || !p.loss ||
+        (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels)) || (p.steps && !p.edges)) {
+        PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");
+        return NULL;
+    }
+    if (p.inner == 1) { /* (N, K) is (1, K, N): then a transposed array is just a channel-first one */
+        p.inner = p.outer, p.outer = 1;
+        p.logit_strides[2] = p.logit_strides[0];
+        p.gradient_strides[2] = p.gradient_strides[0];
+    }
+    Examples run[3];
+    const char *names[3];
+    const int sets = instruction_sets(run, names);
+
+    double total_weight = 0, sum = 0;
+    const int64_t bad = first_bad_label(&p, &total_weight);
+    if (bad >= 0)
+        return PyLong_FromLongLong(bad);
+    if (p.reduction == MEAN)
+        p.gradient_scale = 1 / total_weight;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = run_all(&p, run[isa >= 0 && isa < sets ? isa : sets - 1], threads_for(&p, threads), &sum);
+    Py_END_ALLOW_THREADS
+    if (status < 0)
+        return PyErr_NoMemory();
+    if (p.reduction == MEAN)
+        sum /= total_weight;
+    if (p.reduction != NONE && p.dtype == FLOAT64)
+        *(double *)p.loss = sum;
+    else if (p.reduction != NONE)
+        *(float *)p.loss = (float)sum;
+    return PyLong_FromLong(-1);
+}
+
+/* scale_by(gradient, dtype, count, factor): multiply in place by the scalar stored at factor (a double
+ * for FLOAT64, else a float); nothing to do for 1, which is what loss.backward() passes. */
+static PyObject *scale_by(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "scale_by takes 4 arguments, got %zd", count);
+    int64_t i[4];
+    for (int n = 0; n < 4; n++)
+        i[n] = PyLong_AsLongLong(args[n]);
+    if (PyErr_Occurred())
+        return NULL;
+    const int64_t elements = i[2];
+    void *array = (void *)(intptr_t)i[0];
+    if (i[1] == FLOAT64) {
+        const double by = *(const double *)(intptr_t)i[3];
+        for (int64_t k = 0; by != 1 && k < elements; k++)
+            ((double *)array)[k] *= by;
+    } else {
+        const float by = *(const float *)(intptr_t)i[3];
+        if (i[1] == FLOAT32)
+            for (int64_t k = 0; by != 1 && k < elements; k++)
+                ((float *)array)[k] *= by;
+        else
+            for (int64_t k = 0; by != 1 && k < elements; k++)
+                ((uint16_t *)array)[k] = float_to_bfloat16(bfloat16_to_float(((uint16_t *)array)[k]) * by);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
+{
+    (void)self, (void)ignored;
+    Examples run[3];
+    const char *names[3];
+    const int count = instruction_sets(run, names);
+    PyObject *tuple = PyTuple_New(count);
+    for (int n = 0; tuple && n < count; n++)
+        PyTuple_SetItem(tuple, n, PyUnicode_FromString(names[n]));
+    return tuple;
+}
+
+static PyMethodDef methods[] = {
+    {"fused_loss", (PyCFunction)(void (*)(void))fused_loss, METH_FASTCALL,
+     "Loss and gradient from addresses; the index of the first bad label, or -1."},
+    {"scale_by", (PyCFunction)(void (*)(void))scale_by, METH_FASTCALL, "Scale a stored gradient in place."},
+    {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "focalcal._native._kernel", NULL, -1, methods,
+                                    NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernel(void)
+{
+#ifndef _WIN32
+    pthread_atfork(NULL, NULL, note_fork);
+#endif
+    return PyModule_Create(&module);
+}

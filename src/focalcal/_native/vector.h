@@ -1,0 +1,191 @@
+/* Compiled once for each instruction set: fused_loss.c defines
+ *     ISA(name)       the name with the instruction set's suffix
+ *     VECTOR_BYTES    16, 32 or 64
+ *     MAX_PS, MAX_PD  max(a, b) that returns b when either operand is NaN
+ * and includes this file between the pragmas that switch the compiler to it. */
+
+#define vf ISA(vector_float)
+#define vd ISA(vector_double)
+#define vi ISA(vector_int32)
+#define vl ISA(vector_int64)
+
+typedef float vf __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef double vd __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int32_t vi __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int64_t vl __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
+/* exp(x) for x <= 0. Exactly 0 below the smallest normal number; NaN stays NaN, because the result
+ * is a product with the polynomial rather than a sum of exponent bits. Relative error 1.1e-7. */
+INLINE vf ISA(exp_float)(vf x)
+{
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+    const vf zero = {0};
+    vf clamped = MAX_PS(zero - 88.03f, x); /* -88.03 gives 2^-127, whose bit pattern is 0 */
+    vf shifted = clamped * 1.44269504f + magic;
+    vf n = shifted - magic;
+    vf r = clamped - n * 0.693145752f;
+    r = r - n * 1.42860677e-6f;
+    vf p = zero + 1.392625083e-3f;
+    p = p * r + 8.363232884e-3f;
+    p = p * r + 4.166655421e-2f;
+    p = p * r + 1.666657667e-1f;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r;
+    p = p + 1.0f;
+    vi exponent = ((vi)shifted - 0x4B400000 + 127) << 23;
+    return p * (vf)exponent;
+}
+
+/* exp(x) for x <= 709, to 1 ulp or so: Taylor's series on [-ln2/2, ln2/2]. */
+INLINE vd ISA(exp_double)(vd x)
+{
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    const vd zero = {0};
+    vd clamped = MAX_PD(zero - 708.9, x); /* below: 2^-1023, whose bit pattern is 0 */
+    vd shifted = clamped * 1.4426950408889634 + magic;
+    vd n = shifted - magic;
+    vd r = clamped - n * 6.93147180369123816490e-01;
+    r = r - n * 1.90821492927058770002e-10;
+    vd p = zero + 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * (r * r) + r;
+    p = p + 1.0;
+    vl exponent = ((vl)shifted - 0x4338000000000000LL + 1023) << 52;
+    return p * (vd)exponent;
+}
+
+INLINE vd ISA(select)(vl mask, vd yes, vd no)
+{
+    return (vd)((mask & (vl)yes) | (~mask & (vl)no));
+}
+
+/* log(x) for normal x > 0, given x - 1 as well: where x is the rounded 1 + t, passing t gives log1p(t).
+ * log m = 2 atanh((m - 1) / (m + 1)) for the mantissa m in [sqrt(1/2), sqrt(2)). */
+INLINE vd ISA(log)(vd x, vd minus_one)
+{
+    const vd zero = {0};
+    vl shifted = (vl)x - 0x3FE6A09E667F3BCDLL; /* bits of sqrt(1/2) */
+    vl n = shifted >> 52;
+    vd m = (vd)((vl)x - (n << 52));
+    vd f = ISA(select)(n == 0, minus_one, m - 1.0);
+    vd s = f / (f + 2.0);
+    vd w = s * s;
+    vd p = zero + 2.0 / 21.0;
+    p = p * w + 2.0 / 19.0;
+    p = p * w + 2.0 / 17.0;
+    p = p * w + 2.0 / 15.0;
+    p = p * w + 2.0 / 13.0;
+    p = p * w + 2.0 / 11.0;
+    p = p * w + 2.0 / 9.0;
+    p = p * w + 2.0 / 7.0;
+    p = p * w + 2.0 / 5.0;
+    p = p * w + 2.0 / 3.0;
+    p = p * w + 2.0;
+    vd exponent = __builtin_convertvector(n, vd);
+    /* A NaN's bits give a meaningless n and a mantissa that is a number: x * 0 brings it back. */
+    return exponent * 6.93147180559945286e-01 + s * p + x * 0.0;
+}
+
+/* From the four sums of each example to its loss and the three numbers that its gradient needs:
+ *     dL/dz_j = e_j (linear + quadratic e_j)  for j != y,     dL/dz_y = at_label.
+ * With T = sum_k e_k, p = e / T, q = sum_{k != y} p_k and S = sum_{k != y} p_k^2:
+ *     loss     = focal * -base^gamma log p_y + lam (q^2 + S)
+ *     A        = base^gamma (gamma p_y ratio - 1)
+ *     linear   = (-focal A - 2 lam (S - p_y q)) / T,   quadratic = 2 lam / T^2
+ *     at_label = focal A q - 2 lam p_y (q^2 + S)
+ * where base = q and ratio = log(p_y) / q, or, for AdaFocal's negative gammas, base = 1 + p_y with
+ * |gamma| and ratio = -log(p_y) / (1 + p_y). docs/math/fused_gradient.md derives it. */
+static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
+{
+    const vd zero = {0};
+    for (int64_t i = 0; i < count; i += VECTOR_BYTES / 8) {
+        vd others = *(vd *)(b->others + i), squares = *(vd *)(b->squares + i);
+        vd own = *(vd *)(b->own + i), lag = *(vd *)(b->lag + i), scale = *(vd *)(b->scale + i);
+        vd total = others + own;
+        vd inverse = 1.0 / total;
+        vd q = others * inverse, own_p = own * inverse;
+        vd S = squares * inverse * inverse;
+
+        /* The largest e is 1. If it is the label's, total is 1 + others; if not, lag dominates. */
+        vd over_one = ISA(select)(lag == 0.0, others, total - 1.0);
+        vd log_total = ISA(log)(total, over_one);
+        vd log_p = lag - log_total;
+
+        vd gamma = zero + p->gamma;
+        if (p->steps > 0) {
+            gamma = zero + p->gammas[0];
+            for (int64_t s = 1; s < p->steps; s++)
+                gamma = ISA(select)(own_p >= p->edges[s - 1], zero + p->gammas[s], gamma);
+        }
+        vl inverse_focal = gamma < 0.0;
+        gamma = ISA(select)(inverse_focal, -gamma, gamma);
+
+        /* q = 0 has the limits ratio = -1 and, for gamma > 0, power = 0. */
+        vl saturated = q == 0.0;
+        vd safe_q = ISA(select)(saturated, zero + 1.0, q);
+        vd base = ISA(select)(inverse_focal, own_p + 1.0, safe_q);
+        vd ratio = log_p / ISA(select)(inverse_focal, -base, base);
+        ratio = ISA(select)(saturated & ~inverse_focal, zero - 1.0, ratio);
+        vd power = ISA(exp_double)(gamma * ISA(log)(base, base - 1.0));
+        power = ISA(select)(gamma == 0.0, zero + 1.0, power);
+        power = ISA(select)(saturated & ~inverse_focal & (gamma > 0.0), zero, power);
+
+        vd pull = ISA(select)(own_p == 0.0, zero, gamma * own_p * ratio); /* p log p -> 0 */
+        vd A = p->focal * power * (pull - 1.0);
+        vd anchor = q * q + S;
+        vd focal_loss = -p->focal * power * log_p;
+        if (p->focal == 0.0)
+            focal_loss = zero;
+        *(vd *)(b->loss + i) = scale * (focal_loss + p->lam * anchor);
+        scale *= p->gradient_scale;
+        *(vd *)(b->linear + i) = scale * inverse * (-A - 2.0 * p->lam * (S - own_p * q));
+        *(vd *)(b->quadratic + i) = scale * inverse * inverse * (2.0 * p->lam);
+        *(vd *)(b->at_label + i) = scale * (A * q - 2.0 * p->lam * own_p * anchor);
+    }
+}
+
+#define REAL float
+#define VEC vf
+#define IVEC vi
+#define INT int32_t
+#define MAX MAX_PS
+#define EXP ISA(exp_float)
+#define TYPED(name) ISA(name##_float)
+#include "layout.h"
+
+#define REAL double
+#define VEC vd
+#define IVEC vl
+#define INT int64_t
+#define MAX MAX_PD
+#define EXP ISA(exp_double)
+#define TYPED(name) ISA(name##_double)
+#include "layout.h"
+
+/* Examples begin .. end of the problem; returns the sum of their losses. scratch holds
+ * scratch_reals(p) reals. */
+static double ISA(examples)(const Problem *p, int64_t begin, int64_t end, void *scratch)
+{
+    if (p->dtype == FLOAT64)
+        return ISA(examples_double)(p, begin, end, scratch);
+    return ISA(examples_float)(p, begin, end, scratch);
+}
+
+#undef vf
+#undef vd
+#undef vi
+#undef vl
+#undef ISA
+#undef VECTOR_BYTES
+#undef MAX_PS
+#undef MAX_PD

@@ -1,0 +1,1 @@
+"""What every layer above shares: checked arguments, stable logarithms, bins."""

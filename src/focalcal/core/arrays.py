@@ -1,0 +1,116 @@
+"""Checks of what a caller handed over. Each error names the argument, the rule, the value and the remedy."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REDUCTIONS = ("mean", "sum", "none")
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def finite_at_least(name: str, value: float, lowest: float) -> float:
+    """`value` as a float, if it is a finite number no smaller than `lowest`."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float"
+        ) from None
+    if not math.isfinite(number) or number < lowest:
+        raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r}; choose a value in that range")
+    return number
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Refuse a choice that is not in the list."""
+    choices = tuple(allowed)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def class_weight(weight: Any) -> Tensor | None:
+    """A vector of finite, non-negative class weights, or None."""
+    if weight is None:
+        return None
+    if not isinstance(weight, Tensor) or not weight.is_floating_point():
+        kind = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+        raise TypeError(
+            f"weight must be a floating-point tensor, got {kind}; "
+            "pass torch.tensor([...], dtype=torch.float32), one number a class"
+        )
+    if weight.dim() != 1:
+        raise ValueError(f"weight must have one dimension, (K,), got shape {tuple(weight.shape)}")
+    if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+        raise ValueError(f"weight must be finite and >= 0 in every class, got {weight.tolist()}")
+    return weight
+
+
+def class_axis(logits: Tensor) -> int:
+    """1, or 0 for a single example without a batch dimension, as in `F.cross_entropy`."""
+    return 1 if logits.dim() > 1 else 0
+
+
+def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool:
+    """Check shapes, dtypes and devices; True if `target` holds class probabilities, False for indices.
+
+    Logits are (N, K, d1, ...) or (K,); indices (N, d1, ...) or (); probabilities have the logits' shape.
+    The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
+    """
+    if not isinstance(logits, Tensor) or not isinstance(target, Tensor):
+        name, value = ("target", target) if isinstance(logits, Tensor) else ("logits", logits)
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+    shape = logits.shape
+    if not shape:
+        raise ValueError("logits must be (N, K), (N, K, d1, ...) or (K,), got a scalar; keep the class dimension")
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    if classes < 1:
+        raise ValueError(f"logits must have at least one class, got shape {tuple(shape)}")
+    soft = target.is_floating_point()
+    expected = shape if soft else shape[:1] + shape[2:] if len(shape) > 1 else shape[:0]
+    if target.shape != expected:
+        raise ValueError(
+            f"target must have shape {tuple(expected)} for {'class probabilities' if soft else 'class indices'} "
+            f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; "
+            "indices drop the class dimension (dimension 1), probabilities keep it"
+        )
+    if not soft and target.dtype not in _INTEGERS:
+        raise TypeError(
+            f"target must hold class indices (int64) or class probabilities (float), got {target.dtype}; "
+            "use target.long() or target.float()"
+        )
+    if target.device != logits.device:
+        raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
+    if weight is not None and weight.shape != (classes,):
+        raise ValueError(
+            f"weight must have one entry a class, shape ({classes},), got {tuple(weight.shape)}; "
+            "give a weight to every class"
+        )
+    return soft
+
+
+def bad_label(label: int, position: int, classes: int, ignore_index: int | None) -> ValueError:
+    """The error for a label that is not a class."""
+    exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
+    return ValueError(
+        f"target must hold class indices from 0 to {classes - 1}{exempt}, "
+        f"got {label} at flat position {position}; check the labels, or the number of classes of the logits"
+    )
+
+
+def labels_in_range(labels: Tensor, classes: int, ignore_index: int | None) -> None:
+    """Refuse a label outside 0 .. classes - 1 that is not `ignore_index`. Reads the labels: CPU only."""
+    wrong = (labels < 0) | (labels >= classes)
+    if ignore_index is not None:
+        wrong &= labels != ignore_index
+    if bool(wrong.any()):
+        position = int(wrong.flatten().nonzero()[0])
+        raise bad_label(int(labels.flatten()[position]), position, classes, ignore_index)

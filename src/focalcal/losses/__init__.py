@@ -1,0 +1,54 @@
+"""Training objectives: drop-in replacements for `nn.CrossEntropyLoss`. `functional` has them per example."""
+
+from torch import nn
+
+from focalcal.losses import functional
+from focalcal.losses.adafocal import AdaFocalLoss
+from focalcal.losses.brier import BrierLoss
+from focalcal.losses.cross_entropy import CrossEntropyLoss
+from focalcal.losses.dual_focal import DualFocalLoss
+from focalcal.losses.flsd import FLSDLoss
+from focalcal.losses.focal import FocalLoss
+from focalcal.losses.focal_calibration import FocalCalibrationLoss
+from focalcal.losses.label_smoothing import LabelSmoothingLoss
+from focalcal.losses.mmce import MMCELoss
+from focalcal.losses.multilabel import (
+    MultilabelBCELoss,
+    MultilabelBrierLoss,
+    MultilabelFocalCalibrationLoss,
+    MultilabelFocalLoss,
+)
+
+LOSSES: dict[str, type[nn.Module]] = {
+    "ce": CrossEntropyLoss,
+    "focal": FocalLoss,
+    "brier": BrierLoss,
+    "ls": LabelSmoothingLoss,
+    "mmce": MMCELoss,
+    "flsd53": FLSDLoss,
+    "dual_focal": DualFocalLoss,
+    "adafocal": AdaFocalLoss,
+    "fcl": FocalCalibrationLoss,
+    "multilabel_bce": MultilabelBCELoss,
+    "multilabel_focal": MultilabelFocalLoss,
+    "multilabel_brier": MultilabelBrierLoss,
+    "multilabel_fcl": MultilabelFocalCalibrationLoss,
+}
+
+__all__ = [
+    "LOSSES",
+    "AdaFocalLoss",
+    "BrierLoss",
+    "CrossEntropyLoss",
+    "DualFocalLoss",
+    "FLSDLoss",
+    "FocalCalibrationLoss",
+    "FocalLoss",
+    "LabelSmoothingLoss",
+    "MMCELoss",
+    "MultilabelBCELoss",
+    "MultilabelBrierLoss",
+    "MultilabelFocalCalibrationLoss",
+    "MultilabelFocalLoss",
+    "functional",
+]

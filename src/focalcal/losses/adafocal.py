@@ -1,0 +1,123 @@
+"""AdaFocal: a gamma for each confidence bin, steered by the calibration gap measured on validation data."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
+from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import focal_family
+from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.targets import refuse_probabilities
+
+
+def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -> Tensor:
+    """-(1 - p_y)^g log p_y of each example, or -(1 + p_y)^|g| log p_y where g < 0.
+
+    g is the gamma of the bin [lo, hi) that holds p_y (the first open below, the last above) and carries no
+    gradient. edges (B + 1,), gammas (B,). Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal
+    loss"; the reference's 1e-20 inside the power is not needed, 1 - p_y being a sum here.
+    """
+    refuse_probabilities("AdaFocal", labels)
+    if edges.shape != (gammas.numel() + 1,) or gammas.dim() != 1:
+        raise ValueError(
+            f"edges must have one entry more than gammas, got {tuple(edges.shape)} and {tuple(gammas.shape)}"
+        )
+    steps = torch.cat([edges[1:-1].double(), gammas.double()])
+    return focal_family(logits, labels, Terms(steps=steps), reduction="none")
+
+
+class AdaFocalLoss(FocalFamilyLoss):
+    """AdaFocal. Call `update(probs, labels)` after each validation pass; `gammas` and `edges` are its state.
+
+    Both are buffers, so they are saved with `state_dict`; log `loss.gammas.tolist()` after each update for
+    their history. Bins are known by their index, although their edges move.
+
+    Args:
+        bins: how many confidence bins.
+        gamma_init: every bin's gamma at the start, when the bins are of equal width.
+        step: the rate in gamma <- gamma exp(+-step * gap).
+        switch: a gamma that falls below this in size changes sign: focal becomes inverse-focal and back.
+        gamma_min: the lowest gamma. The method's text names none; its code uses -2, the FCL paper -20.
+        gamma_max: the highest gamma.
+        weight, ignore_index, reduction: as in every loss.
+
+    """
+
+    edges: Tensor
+    gammas: Tensor
+
+    def __init__(
+        self,
+        bins: int = 15,
+        gamma_init: float = 1.0,
+        step: float = 1.0,
+        switch: float = 0.2,
+        gamma_min: float = -20.0,
+        gamma_max: float = 20.0,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        if not isinstance(bins, int) or bins < 1:
+            raise ValueError(f"bins must be a whole number >= 1, got {bins!r}")
+        self.step = finite_at_least("step", step, 0.0)
+        self.switch = finite_at_least("switch", switch, 0.0)
+        self.gamma_min = finite_at_least("gamma_min", gamma_min, -1e6)
+        self.gamma_max = finite_at_least("gamma_max", gamma_max, self.gamma_min)
+        initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
+        self.register_buffer("edges", equal_width_edges(bins).float())
+        self.register_buffer("gammas", torch.full((bins,), initial))
+
+    def terms(self) -> Terms:
+        """A gamma in as many steps as there are bins."""
+        return Terms(1.0, 0.0, 0.0, torch.cat([self.edges[1:-1], self.gammas]).double())
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The reduced loss, with the present gammas."""
+        refuse_probabilities("AdaFocal", target)
+        return super().forward(logits, target)
+
+    @torch.no_grad()
+    def update(self, probs: Tensor, labels: Tensor) -> None:
+        """Set bins and gammas from validation probabilities (N, K) or (N, K, d1, ...) and class indices.
+
+        Bins of equal mass over the top-label confidence; per bin gap = mean confidence - accuracy, and
+        gamma <- gamma exp(step gap) if gamma > 0 else gamma exp(-step gap), then the switch of sign, then the
+        limits. Over-confidence raises gamma.
+        """
+        refuse_probabilities("AdaFocalLoss.update", labels)
+        holds_probabilities(probs, labels, None)
+        if probs.dim() < 2:
+            raise ValueError(f"probs must be (N, K) or (N, K, d1, ...), got shape {tuple(probs.shape)}")
+        labels_in_range(labels, probs.shape[1], self.ignore_index)
+        tolerance = 1e-9 if probs.dtype == torch.float64 else 1e-5 if probs.dtype == torch.float32 else 1e-2
+        confidence, predicted = probs.max(1)
+        keep = labels != self.ignore_index
+        if not bool(keep.any()):
+            raise ValueError("labels must hold at least one example that is not ignored, got none")
+        error = (probs.double().sum(1) - 1).abs()[keep].max()
+        if not bool((error <= tolerance) & (probs.min() >= 0)):
+            raise ValueError(
+                f"probs must be probabilities: non-negative rows that sum to 1 within {tolerance:g}, "
+                f"got a row off by {error.item():.3g} and a least entry of {probs.min().item():.3g}; "
+                "pass softmax(logits), not logits"
+            )
+        confidence = confidence[keep].double()
+        edges = equal_mass_edges(confidence, self.gammas.numel())
+        gap = bin_sums(confidence, predicted[keep] == labels[keep], edges).gap
+        gammas = self.gammas.double()
+        gammas = gammas * torch.exp(self.step * gap.to(gammas.device) * torch.where(gammas > 0, 1.0, -1.0))
+        small = gammas.abs() < self.switch
+        gammas = torch.where(small, torch.where(gammas > 0, -self.switch, self.switch), gammas)
+        self.gammas.copy_(gammas.clamp(self.gamma_min, self.gamma_max))
+        self.edges.copy_(edges)
+
+    def extra_repr(self) -> str:
+        """The settings; the state is in `gammas` and `edges`."""
+        parts = f"bins={self.gammas.numel()}, step={self.step:g}, gamma_min={self.gamma_min:g}"
+        return shown(f"{parts}, gamma_max={self.gamma_max:g}", super().extra_repr())

@@ -1,0 +1,27 @@
+"""The multiclass Brier score as a loss: |p - e_y|^2."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import focal_family
+from focalcal.losses.module import FocalFamilyLoss
+
+_TERMS = Terms(focal=0.0, lam=1.0)
+
+
+def brier(logits: Tensor, target: Tensor) -> Tensor:
+    """sum_k (p_k - 1[k = y])^2 of each example, summed over the classes. Strictly proper.
+
+    logits (N, K, d1, ...), target indices or probabilities. Brier (1950).
+    """
+    return focal_family(logits, target, _TERMS, reduction="none")
+
+
+class BrierLoss(FocalFamilyLoss):
+    """The Brier score, summed over classes, averaged over examples."""
+
+    def terms(self) -> Terms:
+        """The anchor alone."""
+        return _TERMS

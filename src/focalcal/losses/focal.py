@@ -1,0 +1,41 @@
+"""Focal loss: -(1 - p_y)^gamma log p_y."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import check_gamma, focal_family
+from focalcal.losses.module import FocalFamilyLoss, shown
+
+
+def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+    """-(1 - p_y)^gamma log p_y of each example. logits (N, K, d1, ...), target indices or probabilities.
+
+    The weight (1 - p_y)^gamma is differentiated, not detached. Lin et al. (2017), "Focal loss for dense
+    object detection"; as a calibration objective Mukhoti et al. (2020).
+    """
+    return focal_family(logits, target, Terms(gamma=check_gamma(gamma)), reduction="none")
+
+
+class FocalLoss(FocalFamilyLoss):
+    """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are too flat."""
+
+    def __init__(
+        self,
+        gamma: float = 3.0,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.gamma = check_gamma(gamma)
+
+    def terms(self) -> Terms:
+        """The focal term alone."""
+        return Terms(1.0, check_gamma(self.gamma), 0.0)
+
+    def extra_repr(self) -> str:
+        """Gamma, then what is not default."""
+        return shown(f"gamma={self.gamma:g}", super().extra_repr())

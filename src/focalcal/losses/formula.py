@@ -1,0 +1,91 @@
+"""The focal family as differentiable torch operations: the reference for the kernels, and what runs under
+torch.compile, functorch, forward-mode AD and double backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from focalcal.core.numerics import against_label, at_least_float32, is_class
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
+class Terms(NamedTuple):
+    """focal * -(1 - p_y)^gamma log p_y + lam * |p - e_y|^2.
+
+    `steps` (B - 1 rising edges, then B gammas) replaces gamma by a step function of p_y that carries no
+    gradient; where its value is negative the weight is (1 + p_y)^|gamma| (AdaFocal).
+    """
+
+    focal: float = 1.0
+    gamma: float = 0.0
+    lam: float = 0.0
+    steps: Tensor | None = None
+
+
+def step_gamma(steps: Tensor, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """The gamma of the step [lo, hi) in which p lies; the first is open below, the last above."""
+    count = (steps.numel() + 1) // 2
+    steps = steps.to(device=p.device, dtype=p.dtype)
+    return steps[count - 1 :][torch.bucketize(p, steps[: count - 1].contiguous(), right=True)]
+
+
+def focal_term(u: Float[Tensor, "*n"], terms: Terms) -> Float[Tensor, "*n"]:
+    """-(1 - p)^gamma log p from u = log((1 - p) / p). CE's value and gradient at u = inf (p = 0)."""
+    hopeless = u == torch.inf
+    u = torch.where(hopeless, 0.0, u)  # 0 * inf would make its gradient NaN
+    log_p = logsigmoid(-u)
+    if terms.steps is not None:
+        gamma = step_gamma(terms.steps, log_p.detach().exp())
+        log_base = torch.where(gamma < 0, torch.log1p(log_p.exp()), logsigmoid(u))
+        power = torch.where(gamma == 0, 1.0, (gamma.abs() * log_base).exp())
+    elif terms.gamma == 0:
+        power = torch.ones_like(u)
+    else:
+        power = (terms.gamma * logsigmoid(u)).exp()
+    return torch.where(hopeless, torch.inf, -power * log_p)
+
+
+def per_example(
+    logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms
+) -> Float[Tensor, "n *d"]:
+    """The loss of each example, from class indices that are in range."""
+    u, shares = against_label(at_least_float32(logits), labels)
+    loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)
+    if terms.lam:
+        loss = loss + terms.lam * u.sigmoid().square() * (1 + shares.square().sum(1))
+    return loss
+
+
+def per_example_expected(
+    logits: Float[Tensor, "n k *d"], target: Float[Tensor, "n k *d"], weight: Tensor | None, terms: Terms
+) -> Float[Tensor, "n *d"]:
+    """sum_k t_k w_k loss(., k) from class probabilities t. A class with t_k = 0 adds 0, whatever its logit.
+
+    1 - p_k is exact for the top class (summed over the others); for the rest p_k <= 1/2 and nothing cancels.
+    """
+    logits = at_least_float32(logits)
+    target = target.to(logits.dtype)
+    if weight is not None:
+        target = target * weight.to(target).view(-1, *[1] * (logits.dim() - 2))
+    best = logits.detach().argmax(1)
+    top = is_class(best, logits.shape[1])
+    top_u, shares = against_label(logits, best)
+    p = torch.softmax(logits, 1)
+    lower = torch.where(top, 0.0, p)
+    log_p = torch.log_softmax(logits, 1)
+    u = torch.where(top, top_u.unsqueeze(1), torch.log1p(-lower) - log_p)
+    u = torch.where(target == 0, 0.0, u)
+    loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)
+    if terms.lam:
+        others = top_u.sigmoid().square() * shares.square().sum(1)  # sum of p_k^2 over all but the top
+        p_top = top_u.neg().sigmoid()
+        anchor_lower = (1 - lower).square() + (p_top.square() + others).unsqueeze(1) - lower.square()
+        anchor_top = (top_u.sigmoid().square() + others).unsqueeze(1)
+        loss = loss + terms.lam * torch.where(top, anchor_top, anchor_lower)
+    return (target * loss).sum(1)

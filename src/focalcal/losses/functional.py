@@ -1,0 +1,36 @@
+"""Every objective as a function: one value an example (a label, for the multilabel_* ones), no reduction.
+
+`mmce` is the exception: it is a statistic of the batch, so it returns one number.
+"""
+
+from focalcal.losses.adafocal import adafocal
+from focalcal.losses.brier import brier
+from focalcal.losses.cross_entropy import cross_entropy
+from focalcal.losses.dual_focal import dual_focal
+from focalcal.losses.flsd import flsd
+from focalcal.losses.focal import focal
+from focalcal.losses.focal_calibration import focal_calibration
+from focalcal.losses.label_smoothing import label_smoothing
+from focalcal.losses.mmce import mmce
+from focalcal.losses.multilabel import (
+    multilabel_bce,
+    multilabel_brier,
+    multilabel_focal,
+    multilabel_focal_calibration,
+)
+
+__all__ = [
+    "adafocal",
+    "brier",
+    "cross_entropy",
+    "dual_focal",
+    "flsd",
+    "focal",
+    "focal_calibration",
+    "label_smoothing",
+    "mmce",
+    "multilabel_bce",
+    "multilabel_brier",
+    "multilabel_focal",
+    "multilabel_focal_calibration",
+]

@@ -1,0 +1,95 @@
+"""Label smoothing: cross-entropy with softened targets."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilities, labels_in_range, one_of
+from focalcal.core.numerics import at_least_float32
+from focalcal.losses.fused import traced
+from focalcal.losses.module import ClassificationLoss, shown
+
+Spread = Literal["others", "all"]
+
+
+def label_smoothing(
+    logits: Tensor, target: Tensor, *, epsilon: float = 0.05, spread: Spread = "others"
+) -> Tensor:
+    """-sum_k s_k log p_k of each example, with the true class's share lowered by `epsilon`.
+
+    spread="others": s_y = 1 - epsilon and epsilon / (K - 1) on each other class, the form of the calibration
+    literature. spread="all": epsilon / K on every class, the label's own included, as torch has it.
+    logits (N, K, d1, ...), target indices or probabilities. Szegedy et al. (2016).
+    """
+    return _smoothed(logits, target, epsilon, spread, None, None, "none")
+
+
+def _smoothed(
+    logits: Tensor,
+    target: Tensor,
+    epsilon: float,
+    spread: Spread,
+    weight: Tensor | None,
+    ignore_index: int | None,
+    reduction: str,
+) -> Tensor:
+    """Both forms through `F.cross_entropy`: "others" with epsilon is "all" with epsilon K / (K - 1)."""
+    soft = holds_probabilities(logits, target, weight)
+    classes = logits.shape[class_axis(logits)]
+    if not soft:
+        target = target.long()
+        if logits.is_cpu and not traced():
+            labels_in_range(target, classes, ignore_index)
+    if spread == "others" and epsilon > 0:
+        if epsilon * classes > classes - 1:
+            raise ValueError(
+                f"epsilon must be at most (K - 1) / K = {(classes - 1) / classes:g} for K = {classes} classes with "
+                f"spread='others', got {epsilon!r}; choose a smaller one, or spread='all'"
+            )
+        epsilon = epsilon * classes / (classes - 1)
+    return F.cross_entropy(
+        at_least_float32(logits),
+        target.to(at_least_float32(logits).dtype) if soft else target,
+        None if weight is None else weight.to(at_least_float32(logits)),
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=epsilon,
+    )
+
+
+class LabelSmoothingLoss(ClassificationLoss):
+    """Cross-entropy with a share `epsilon` of each label spread over the other classes (or over all)."""
+
+    def __init__(
+        self,
+        epsilon: float = 0.05,
+        spread: Spread = "others",
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.epsilon = _check_epsilon(epsilon)
+        one_of("spread", spread, ("others", "all"))
+        self.spread: Spread = spread
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return _smoothed(
+            logits, target, self.epsilon, self.spread, self.weight, self.ignore_index, self.reduction
+        )
+
+    def extra_repr(self) -> str:
+        """Epsilon and its spread, then what is not default."""
+        return shown(f"epsilon={self.epsilon:g}, spread={self.spread!r}", super().extra_repr())
+
+
+def _check_epsilon(epsilon: float) -> float:
+    number = finite_at_least("epsilon", epsilon, 0.0)
+    if number >= 1.0:
+        raise ValueError(f"epsilon must be below 1, got {epsilon!r}; 0.05 is usual")
+    return number

@@ -1,0 +1,70 @@
+"""What every loss module shares: class weights, ignored labels, the reduction."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from focalcal.core.arrays import REDUCTIONS, class_weight, one_of
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import Engine, focal_family
+
+
+class ClassificationLoss(nn.Module):
+    """A loss called as loss(logits, target), with the shapes and keywords of `nn.CrossEntropyLoss`.
+
+    logits (N, K) or (N, K, d1, ...); target class indices (N, d1, ...) or class probabilities
+    (N, K, d1, ...), which mean the expectation over the target: sum_k t_k w_k loss(., k).
+
+    Args:
+        weight: one number a class; scales an example's loss and never enters its probabilities.
+        ignore_index: examples with this label add nothing, neither to the loss nor to the mean.
+        reduction: "mean" (over the weights of the labels, as `CrossEntropyLoss`), "sum" or "none".
+
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        one_of("reduction", reduction, REDUCTIONS)
+        self.register_buffer("weight", class_weight(weight))
+        self.ignore_index = int(ignore_index)
+        self.reduction = reduction
+
+    def extra_repr(self) -> str:
+        """The shared keywords that differ from their defaults."""
+        shown = []
+        if self.weight is not None:
+            shown.append(f"weight=({len(self.weight)},)")
+        if self.ignore_index != -100:
+            shown.append(f"ignore_index={self.ignore_index}")
+        if self.reduction != "mean":
+            shown.append(f"reduction={self.reduction!r}")
+        return ", ".join(shown)
+
+
+class FocalFamilyLoss(ClassificationLoss):
+    """A loss that is `focal` times a focal term plus `lam` times the Brier score: one kernel serves all.
+
+    Subclasses say which in `terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
+    three implementations (see `focalcal.losses.fused`); "auto" picks the fastest that can serve the call.
+    """
+
+    engine: Engine = "auto"
+
+    def terms(self) -> Terms:
+        """The coefficients, from the module's present hyper-parameters."""
+        raise TypeError(f"{type(self).__name__} does not say which terms it is made of")
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return focal_family(
+            logits, target, self.terms(), self._buffers["weight"], self.ignore_index, self.reduction, self.engine
+        )
+
+
+def shown(*parts: str) -> str:
+    """The non-empty parts of a repr, joined."""
+    return ", ".join(part for part in parts if part)

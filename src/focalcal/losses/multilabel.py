@@ -1,0 +1,167 @@
+"""Sigmoid losses for several labels an example: BCE, focal, Brier and Focal Calibration Loss.
+
+Each label is a two-class problem with p = sigmoid(z); p_t is p for a positive label and 1 - p for a negative.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from focalcal.core.arrays import labels_in_range
+from focalcal.core.numerics import at_least_float32
+from focalcal.losses.formula import Terms, focal_term
+from focalcal.losses.fused import check_gamma, check_lam, traced
+from focalcal.losses.module import ClassificationLoss, shown
+
+
+def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
+    """-log p_t of each label: binary cross-entropy. logits and target (N, L, d1, ...), result alike."""
+    return _checked(logits, target, Terms(), None)
+
+
+def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+    """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
+    return _checked(logits, target, Terms(gamma=check_gamma(gamma)), None)
+
+
+def multilabel_brier(logits: Tensor, target: Tensor) -> Tensor:
+    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes."""
+    return _checked(logits, target, Terms(focal=0.0, lam=1.0), None)
+
+
+def multilabel_focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
+    """-(1 - p_t)^gamma log p_t + 2 lam (1 - p_t)^2 of each label: FCL with two classes.
+
+    logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
+    """
+    return _checked(logits, target, Terms(1.0, check_gamma(gamma), check_lam(lam)), None)
+
+
+def _one_sided(u: Tensor, terms: Terms) -> Tensor:
+    """The loss at log odds u against the truth."""
+    loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)
+    return loss + 2 * terms.lam * u.sigmoid().square() if terms.lam else loss
+
+
+def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | None) -> Tensor:
+    for name, value in (("logits", logits), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+    if target.shape != logits.shape:
+        raise ValueError(
+            f"target must have the shape of the logits, {tuple(logits.shape)}, got {tuple(target.shape)}; "
+            "each label needs a 0 or 1 (class indices are for the single-label losses)"
+        )
+    if target.device != logits.device:
+        raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
+    logits = at_least_float32(logits)
+    if not target.is_floating_point():
+        if target.dtype != torch.bool and logits.is_cpu and not traced():
+            labels_in_range(target, 2, ignore_index)
+        return _one_sided(torch.where(target == 1, -logits, logits), terms)
+    target = target.to(logits.dtype)
+    if logits.is_cpu and not traced():
+        wrong = ~((target >= 0) & (target <= 1))
+        if ignore_index is not None:
+            wrong &= target != ignore_index
+        if bool(wrong.any()):
+            raise ValueError(
+                f"target must lie from 0 to 1, got {target[wrong][0].item()!r}; pass 0 and 1, or probabilities"
+            )
+    return target * _one_sided(-logits, terms) + (1 - target) * _one_sided(logits, terms)
+
+
+class _MultilabelLoss(ClassificationLoss):
+    """logits and target (N, L) or (N, L, d1, ...). The mean is over all entries, weighted if there is a weight.
+
+    Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number a label (dimension 1).
+    """
+
+    def terms(self) -> Terms:
+        """The coefficients, from the module's present hyper-parameters."""
+        raise TypeError(f"{type(self).__name__} does not say which terms it is made of")
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        loss = _checked(logits, target, self.terms(), self.ignore_index)
+        scale = torch.ones_like(loss)
+        if self.weight is not None:
+            if loss.dim() < 2 or loss.shape[1] != len(self.weight):
+                raise ValueError(
+                    f"weight must have one entry a label (dimension 1 of logits {tuple(logits.shape)}), "
+                    f"got shape {tuple(self.weight.shape)}"
+                )
+            scale = scale * self.weight.to(loss).view(-1, *[1] * (loss.dim() - 2))
+        keep = target != self.ignore_index
+        scale = torch.where(keep, scale, 0.0)
+        scaled = scale * torch.where(keep, loss, 0.0)
+        if self.reduction == "none":
+            return scaled
+        return scaled.sum() if self.reduction == "sum" else scaled.sum() / scale.sum()
+
+
+class MultilabelBCELoss(_MultilabelLoss):
+    """Binary cross-entropy on each label."""
+
+    def terms(self) -> Terms:
+        """Focal with gamma = 0."""
+        return Terms()
+
+
+class MultilabelBrierLoss(_MultilabelLoss):
+    """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
+
+    def terms(self) -> Terms:
+        """The anchor alone."""
+        return Terms(focal=0.0, lam=1.0)
+
+
+class MultilabelFocalLoss(_MultilabelLoss):
+    """Focal loss on each label."""
+
+    def __init__(
+        self,
+        gamma: float = 2.0,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.gamma = check_gamma(gamma)
+
+    def terms(self) -> Terms:
+        """The focal term alone."""
+        return Terms(1.0, check_gamma(self.gamma), 0.0)
+
+    def extra_repr(self) -> str:
+        """Gamma, then what is not default."""
+        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+
+
+class MultilabelFocalCalibrationLoss(_MultilabelLoss):
+    """Focal Calibration Loss on each label."""
+
+    def __init__(
+        self,
+        gamma: float = 2.0,
+        lam: float = 2.0,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.gamma = check_gamma(gamma)
+        self.lam = check_lam(lam)
+
+    def terms(self) -> Terms:
+        """Both terms."""
+        return Terms(1.0, check_gamma(self.gamma), check_lam(self.lam))
+
+    def extra_repr(self) -> str:
+        """Gamma and lam, then what is not default."""
+        return shown(f"gamma={self.gamma:g}, lam={self.lam:g}", super().extra_repr())
