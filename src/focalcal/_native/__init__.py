@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _NO_INDEX = -(2**63)
 
-_kernel: Any = None
+_built: Any = None  # the compiled module, once looked for and found
 _looked = False
 
 
@@ -30,12 +31,12 @@ class NativeKernelWarning(UserWarning):
 
 def available() -> bool:
     """True if the kernel can be used; the first call looks for it, and says once if it is missing."""
-    global _kernel, _looked
+    global _built, _looked
     if not _looked:
         _looked = True
         if os.environ.get("FOCALCAL_NATIVE") != "0":
             try:
-                from focalcal._native import _kernel as built
+                _built = import_module("focalcal._native._kernel")
             except ImportError as error:
                 warnings.warn(
                     f"focalcal's fused kernel is missing ({error}); the losses are right but slower, on torch "
@@ -44,16 +45,14 @@ def available() -> bool:
                     NativeKernelWarning,
                     stacklevel=2,
                 )
-            else:
-                _kernel = built
-    return _kernel is not None
+    return _built is not None
 
 
 def instruction_sets() -> tuple[str, ...]:
     """The instruction sets that the kernel can use on this processor, best last."""
     if not available():
         return ()
-    names: tuple[str, ...] = _kernel.instruction_sets()
+    names: tuple[str, ...] = _built.instruction_sets()
     return names
 
 
@@ -90,42 +89,48 @@ def fused_loss(
     if there is one, nothing else was computed.
     """
     dtype = DTYPES.get(logits.dtype)
-    if dtype is None or not logits.is_cpu:
-        raise TypeError(f"logits must be float32, float64 or bfloat16 on the CPU, got {logits.dtype}")
     shape = logits.shape
-    classes = shape[1]
+    if dtype is None or not logits.is_cpu or len(shape) < 2:
+        raise TypeError(
+            "logits must be (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, "
+            f"got {logits.dtype} of shape {tuple(shape)} on {logits.device}"
+        )
     inner = 1 if len(shape) == 2 else math.prod(shape[2:])
     strides = _layout(shape, logits.stride())
     if strides is None:
         logits = logits.contiguous()
         strides = _layout(shape, logits.stride())
-    assert strides is not None  # a contiguous array has evenly spaced positions
+        assert strides is not None  # a contiguous array has evenly spaced positions
     labels = labels.contiguous()
-    if labels.dtype != torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
-        raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
+    if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
+        raise TypeError(
+            f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}"
+        )
     real = torch.float64 if dtype == 1 else torch.float32
     loss = torch.empty(labels.shape if reduction == "none" else (), dtype=real)
-    weight_at = 0
+    weight_at = steps_at = step_count = grad_at = 0
     if weight is not None:
         weight = weight.to(device="cpu", dtype=real).contiguous()
-        if weight.shape != (classes,):
-            raise ValueError(f"weight must have shape ({classes},), got {tuple(weight.shape)}")
+        if weight.shape != shape[1:2]:
+            raise ValueError(f"weight must have shape ({shape[1]},), got {tuple(weight.shape)}")
         weight_at = weight.data_ptr()
-    steps_at, step_count = 0, 0
     if steps is not None:
         steps = steps.to(device="cpu", dtype=torch.float64).contiguous()
         steps_at, step_count = steps.data_ptr(), (steps.numel() + 1) // 2
-    grad, grad_at, grad_strides = None, 0, strides
+    grad, grad_strides = None, strides
     if gradient:
         grad = torch.empty_like(logits)
-        found = _layout(shape, grad.stride())
-        if found is None:
-            grad = torch.empty(shape, dtype=logits.dtype)
+        grad_at = grad.data_ptr()
+        if not logits.is_contiguous():  # else it has the strides of the logits
             found = _layout(shape, grad.stride())
-            assert found is not None
-        grad_strides, grad_at = found, grad.data_ptr()
-    bad = _kernel.fused_loss(
-        logits.data_ptr(), dtype, shape[0], classes, inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
+            if found is None:
+                grad = torch.empty(shape, dtype=logits.dtype)
+                grad_at = grad.data_ptr()
+                found = _layout(shape, grad.stride())
+                assert found is not None
+            grad_strides = found
+    bad = _built.fused_loss(
+        logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
         weight_at, _NO_INDEX if ignore_index is None else ignore_index, loss.data_ptr(), _REDUCTIONS[reduction],
         step_count, steps_at, focal, gamma, lam, torch.get_num_threads(), instruction_set,
     )  # fmt: skip
@@ -134,4 +139,4 @@ def fused_loss(
 
 def scale_by(gradient: Tensor, factor: Tensor) -> None:
     """Multiply a gradient made by `fused_loss` in place by a scalar tensor of the loss's dtype."""
-    _kernel.scale_by(gradient.data_ptr(), DTYPES[gradient.dtype], gradient.numel(), factor.data_ptr())
+    _built.scale_by(gradient.data_ptr(), DTYPES[gradient.dtype], gradient.numel(), factor.data_ptr())

@@ -26,7 +26,7 @@
 
 enum { FLOAT32, FLOAT64, BFLOAT16 };
 enum { NONE, SUM, MEAN };
-enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 32768, ELEMENTS_A_THREAD = 32768 };
+enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
  * inner index r % inner. */
@@ -127,36 +127,46 @@ INLINE size_t element_bytes(const Problem *p)
     return p->dtype == FLOAT64 ? 8 : p->dtype == FLOAT32 ? 4 : 2;
 }
 
-/* Example r's classes to (from) every lanes-th real of the scratch block, starting at lane. Compiled
- * for the baseline alone: wider sets tempt compilers into scatter instructions, which are slower. */
-static __attribute__((noinline)) void gather_lane(const Problem *p, int64_t r, void *scratch, int64_t lane, int64_t lanes)
+/* The classes of count examples to (from) a scratch block with one row of lanes for each class; the lanes
+ * left over repeat the first example. Compiled for the baseline alone: wider instruction sets tempt compilers
+ * into scatter instructions, which are slower. */
+#define GATHER(REAL, TYPE, CONVERT)                                                                      \
+    for (int64_t l = 0; l < lanes; l++) {                                                                \
+        const TYPE *x = (const TYPE *)p->logits + offset_of(p, p->logit_strides, first + (l < count ? l : 0)); \
+        REAL *to = (REAL *)scratch + l;                                                                  \
+        for (int64_t k = 0; k < p->classes; k++)                                                         \
+            to[k * lanes] = CONVERT(x[k * stride]);                                                      \
+    }
+#define SCATTER(REAL, TYPE, CONVERT)                                                                     \
+    for (int64_t l = 0; l < count; l++) {                                                                \
+        TYPE *g = (TYPE *)p->gradient + offset_of(p, p->gradient_strides, first + l);                    \
+        const REAL *from = (const REAL *)scratch + l;                                                    \
+        for (int64_t k = 0; k < p->classes; k++)                                                         \
+            g[k * stride] = CONVERT(from[k * lanes]);                                                    \
+    }
+
+static __attribute__((noinline)) void gather(const Problem *p, int64_t first, int64_t count, void *scratch,
+                                             int64_t lanes)
 {
-    const int64_t at = offset_of(p, p->logit_strides, r), stride = p->logit_strides[1];
+    const int64_t stride = p->logit_strides[1];
     if (p->dtype == FLOAT64)
-        for (int64_t k = 0; k < p->classes; k++)
-            ((double *)scratch)[k * lanes + lane] = ((const double *)p->logits)[at + k * stride];
+        GATHER(double, double, )
     else if (p->dtype == FLOAT32)
-        for (int64_t k = 0; k < p->classes; k++)
-            ((float *)scratch)[k * lanes + lane] = ((const float *)p->logits)[at + k * stride];
+        GATHER(float, float, )
     else
-        for (int64_t k = 0; k < p->classes; k++)
-            ((float *)scratch)[k * lanes + lane] =
-                bfloat16_to_float(((const uint16_t *)p->logits)[at + k * stride]);
+        GATHER(float, uint16_t, bfloat16_to_float)
 }
 
-static __attribute__((noinline)) void scatter_lane(const Problem *p, int64_t r, const void *scratch, int64_t lane, int64_t lanes)
+static __attribute__((noinline)) void scatter(const Problem *p, int64_t first, int64_t count, const void *scratch,
+                                              int64_t lanes)
 {
-    const int64_t at = offset_of(p, p->gradient_strides, r), stride = p->gradient_strides[1];
+    const int64_t stride = p->gradient_strides[1];
     if (p->dtype == FLOAT64)
-        for (int64_t k = 0; k < p->classes; k++)
-            ((double *)p->gradient)[at + k * stride] = ((const double *)scratch)[k * lanes + lane];
+        SCATTER(double, double, )
     else if (p->dtype == FLOAT32)
-        for (int64_t k = 0; k < p->classes; k++)
-            ((float *)p->gradient)[at + k * stride] = ((const float *)scratch)[k * lanes + lane];
+        SCATTER(float, float, )
     else
-        for (int64_t k = 0; k < p->classes; k++)
-            ((uint16_t *)p->gradient)[at + k * stride] =
-                float_to_bfloat16(((const float *)scratch)[k * lanes + lane]);
+        SCATTER(float, uint16_t, float_to_bfloat16)
 }
 
 /* Write the block's losses where each is wanted, and return the sum of those that are not ignored. */
@@ -235,6 +245,13 @@ static int instruction_sets(Examples *run, const char **names)
         run[count] = examples_avx512, names[count++] = "avx512";
 #endif
     return count;
+}
+
+/* The best set for so many elements: 512-bit units take some 20 us to power up, more than a small problem. */
+static int best_set(const char **names, int sets, int64_t elements)
+{
+    const int widest = sets - 1;
+    return widest > 0 && !strcmp(names[widest], "avx512") && elements < WIDEST_FROM ? widest - 1 : widest;
 }
 
 /* ---- running a problem ---- */
@@ -391,6 +408,7 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
     Examples run[3];
     const char *names[3];
     const int sets = instruction_sets(run, names);
+    const int set = isa >= 0 && isa < sets ? (int)isa : best_set(names, sets, p.outer * p.inner * p.classes);
 
     double total_weight = 0, sum = 0;
     const int64_t bad = first_bad_label(&p, &total_weight);
@@ -400,7 +418,7 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         p.gradient_scale = 1 / total_weight;
     int status;
     Py_BEGIN_ALLOW_THREADS
-    status = run_all(&p, run[isa >= 0 && isa < sets ? isa : sets - 1], threads_for(&p, threads), &sum);
+    status = run_all(&p, run[set], threads_for(&p, threads), &sum);
     Py_END_ALLOW_THREADS
     if (status < 0)
         return PyErr_NoMemory();

@@ -18,12 +18,56 @@ INLINE IVEC TYPED(iota)(void)
     return v;
 }
 
-INLINE double TYPED(horizontal_sum)(VEC v)
+/* By 16-byte parts, which every instruction set adds and compares at once, then within the last one. */
+typedef REAL TYPED(part) __attribute__((vector_size(16), may_alias));
+typedef INT TYPED(part_mask) __attribute__((vector_size(16), may_alias));
+
+INLINE REAL TYPED(horizontal_sum)(VEC v)
 {
-    double sum = 0;
-    for (int64_t l = 0; l < LANES; l++)
-        sum += v[l];
-    return sum;
+    const TYPED(part) *parts = (const TYPED(part) *)&v;
+    TYPED(part) sum = parts[0];
+    for (size_t i = 1; i < VECTOR_BYTES / 16; i++)
+        sum += parts[i];
+    return sizeof(REAL) == 8 ? sum[0] + sum[1] : (sum[0] + sum[1]) + (sum[16 / sizeof(REAL) - 2] + sum[16 / sizeof(REAL) - 1]);
+}
+
+INLINE REAL TYPED(horizontal_max)(VEC v)
+{
+    const TYPED(part) *parts = (const TYPED(part) *)&v;
+    TYPED(part) max = parts[0];
+    for (size_t i = 1; i < VECTOR_BYTES / 16; i++) {
+        const TYPED(part_mask) larger = parts[i] > max;
+        max = (TYPED(part))(((TYPED(part_mask))parts[i] & larger) | ((TYPED(part_mask))max & ~larger));
+    }
+    REAL result = max[0];
+    for (size_t l = 1; l < 16 / sizeof(REAL); l++)
+        result = max[l] > result ? max[l] : result;
+    return result;
+}
+
+/* exp(x - max) of classes k .. end (whole vectors) to e, if wanted, and to the sums. */
+INLINE void TYPED(accumulate)(const REAL *x, REAL *e, int64_t k, int64_t end, REAL max, VEC *sum, VEC *squares)
+{
+    for (; k < end; k += LANES) {
+        const VEC v = EXP(LOAD(x + k) - max);
+        if (e)
+            STORE(e + k, v);
+        *sum += v;
+        *squares += v * v;
+    }
+}
+
+/* The vector x of classes from .. from + LANES likewise, the label and what lies before `new` left out. */
+INLINE void TYPED(accumulate_some)(VEC x, REAL *e, int64_t from, int64_t new, int64_t y, REAL max, VEC *sum,
+                                   VEC *squares)
+{
+    const IVEC index = TYPED(iota)() + (INT)from;
+    VEC v = EXP(x - max);
+    if (e)
+        STORE(e + from, v);
+    v = (VEC)((IVEC)v & (index >= (INT)new) & (index != (INT)y));
+    *sum += v;
+    *squares += v * v;
 }
 
 /* Fill entry i of the block from a row of K >= LANES logits; e, if wanted, may be x itself. The last,
@@ -42,31 +86,17 @@ INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, Block 
     }
     if (k < full)
         top = MAX(LOAD(x + k), top);
-    top = MAX(top2, top);
-    REAL max = top[0];
-    for (int64_t l = 1; l < LANES; l++)
-        max = top[l] > max ? top[l] : max;
+    const REAL max = TYPED(horizontal_max)(MAX(top2, top));
 
-    IVEC index = TYPED(iota)();
-    const IVEC tail_index = index + (INT)(K - LANES);
     VEC sum = zero, squares = zero;
-    for (k = 0; k < full; k += LANES) {
-        VEC v = EXP(LOAD(x + k) - max);
-        if (e)
-            STORE(e + k, v);
-        v = (VEC)((IVEC)v & (index != (INT)y));
-        sum += v;
-        squares += v * v;
-        index += (INT)LANES;
+    const int64_t at_label = y - y % LANES; /* the vector that holds the label */
+    TYPED(accumulate)(x, e, 0, at_label < full ? at_label : full, max, &sum, &squares);
+    if (at_label < full) {
+        TYPED(accumulate_some)(LOAD(x + at_label), e, at_label, 0, y, max, &sum, &squares);
+        TYPED(accumulate)(x, e, at_label + LANES, full, max, &sum, &squares);
     }
-    if (full < K) {
-        VEC v = EXP(tail - max);
-        if (e)
-            STORE(e + K - LANES, v);
-        v = (VEC)((IVEC)v & (tail_index >= (INT)full) & (tail_index != (INT)y));
-        sum += v;
-        squares += v * v;
-    }
+    if (full < K)
+        TYPED(accumulate_some)(tail, e, K - LANES, full, y, max, &sum, &squares);
     b->others[i] = TYPED(horizontal_sum)(sum);
     b->squares[i] = TYPED(horizontal_sum)(squares);
     b->own[i] = e ? e[y] : EXP(zero + (own - max))[0];
@@ -217,8 +247,7 @@ static double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *s
                 e_stride = p->gradient_strides[1];
             }
         } else {
-            for (int64_t l = 0; l < LANES; l++)
-                gather_lane(p, l < count ? first + l : first, scratch, l, LANES);
+            gather(p, first, count, scratch, LANES);
         }
         TYPED(lane_sums)(x, x_stride, e, e_stride, K, label, &block);
         ISA(coefficients)(p, &block, LANES);
@@ -226,8 +255,8 @@ static double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *s
         if (!p->gradient)
             continue;
         TYPED(lane_gradient)(e, e_stride, K, label, &block);
-        for (int64_t l = 0; !direct && l < count; l++)
-            scatter_lane(p, first + l, scratch, l, LANES);
+        if (!direct)
+            scatter(p, first, count, scratch, LANES);
     }
     return sum;
 }

@@ -18,7 +18,8 @@ typedef int64_t vl __attribute__((vector_size(VECTOR_BYTES), may_alias));
  * is a product with the polynomial rather than a sum of exponent bits. Relative error 1.1e-7. */
 INLINE vf ISA(exp_float)(vf x)
 {
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+    /* Adding 1.5 * 2^23 rounds to an integer in the low bits; 127 more makes it a biased exponent. */
+    const float magic = 12582912.0f + 127.0f;
     const vf zero = {0};
     vf clamped = MAX_PS(zero - 88.03f, x); /* -88.03 gives 2^-127, whose bit pattern is 0 */
     vf shifted = clamped * 1.44269504f + magic;
@@ -32,8 +33,7 @@ INLINE vf ISA(exp_float)(vf x)
     p = p * r + 0.5f;
     p = p * (r * r) + r;
     p = p + 1.0f;
-    vi exponent = ((vi)shifted - 0x4B400000 + 127) << 23;
-    return p * (vf)exponent;
+    return p * (vf)((vi)shifted << 23);
 }
 
 /* exp(x) for x <= 709, to 1 ulp or so: Taylor's series on [-ln2/2, ln2/2]. */

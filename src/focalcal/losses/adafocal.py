@@ -73,13 +73,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         self.register_buffer("edges", equal_width_edges(bins).float())
         self.register_buffer("gammas", torch.full((bins,), initial))
 
-    def terms(self) -> Terms:
-        """A gamma in as many steps as there are bins."""
-        return Terms(1.0, 0.0, 0.0, torch.cat([self.edges[1:-1], self.gammas]).double())
-
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss, with the present gammas."""
         refuse_probabilities("AdaFocal", target)
+        self._terms = Terms(steps=torch.cat([self.edges[1:-1], self.gammas]))
         return super().forward(logits, target)
 
     @torch.no_grad()

@@ -22,6 +22,4 @@ def brier(logits: Tensor, target: Tensor) -> Tensor:
 class BrierLoss(FocalFamilyLoss):
     """The Brier score, summed over classes, averaged over examples."""
 
-    def terms(self) -> Terms:
-        """The anchor alone."""
-        return _TERMS
+    _terms = _TERMS

@@ -22,6 +22,4 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 class CrossEntropyLoss(FocalFamilyLoss):
     """-log p_y, the baseline every other objective is compared with."""
 
-    def terms(self) -> Terms:
-        """Focal with gamma = 0."""
-        return _TERMS
+    _terms = _TERMS

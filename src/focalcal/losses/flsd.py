@@ -39,8 +39,6 @@ def flsd(
 class FLSDLoss(FocalFamilyLoss):
     """Sample-dependent focal loss, FLSD-53 by default. Class indices only: gamma needs one true class."""
 
-    steps: Tensor
-
     def __init__(
         self,
         gamma_hard: float = 5.0,
@@ -53,11 +51,7 @@ class FLSDLoss(FocalFamilyLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma_hard, self.gamma_easy, self.threshold = gamma_hard, gamma_easy, threshold
-        self._steps = _steps(gamma_hard, gamma_easy, threshold)
-
-    def terms(self) -> Terms:
-        """A gamma in two steps."""
-        return Terms(1.0, 0.0, 0.0, self._steps)
+        self._terms = Terms(steps=_steps(gamma_hard, gamma_easy, threshold))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

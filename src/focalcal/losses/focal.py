@@ -30,11 +30,16 @@ class FocalLoss(FocalFamilyLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = check_gamma(gamma)
+        self.gamma = gamma
 
-    def terms(self) -> Terms:
-        """The focal term alone."""
-        return Terms(1.0, check_gamma(self.gamma), 0.0)
+    @property
+    def gamma(self) -> float:
+        """The focusing parameter; assigning checks it."""
+        return self._terms.gamma
+
+    @gamma.setter
+    def gamma(self, value: float) -> None:
+        self._terms = self._terms._replace(gamma=check_gamma(value))
 
     def extra_repr(self) -> str:
         """Gamma, then what is not default."""

@@ -41,12 +41,25 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = check_gamma(gamma)
-        self.lam = check_lam(lam)
+        self.gamma, self.lam = gamma, lam
 
-    def terms(self) -> Terms:
-        """Both terms."""
-        return Terms(1.0, check_gamma(self.gamma), check_lam(self.lam))
+    @property
+    def gamma(self) -> float:
+        """The focusing parameter; assigning checks it."""
+        return self._terms.gamma
+
+    @gamma.setter
+    def gamma(self, value: float) -> None:
+        self._terms = self._terms._replace(gamma=check_gamma(value))
+
+    @property
+    def lam(self) -> float:
+        """The anchor's weight; assigning checks it."""
+        return self._terms.lam
+
+    @lam.setter
+    def lam(self, value: float) -> None:
+        self._terms = self._terms._replace(lam=check_lam(value))
 
     def extra_repr(self) -> str:
         """Gamma and lam, then what is not default."""

@@ -33,19 +33,21 @@ def focal_family(
     engine: Engine = "auto",
 ) -> Tensor:
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
-    if holds_probabilities(logits, target, weight):
-        return _expected(logits, target, terms, weight, ignore_index, reduction)
+    if not (engine == "auto" and weight is None and _usual(logits, target)):
+        if holds_probabilities(logits, target, weight):
+            return _expected(logits, target, terms, weight, ignore_index, reduction)
+        if target.dtype is not torch.int64:
+            target = target.long()
+        if logits.dim() == 1:
+            loss = focal_family(
+                logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine
+            )
+            return loss.squeeze(0) if reduction == "none" else loss
     if reduction not in REDUCTIONS:
         one_of("reduction", reduction, REDUCTIONS)
-    if target.dtype != torch.int64:
-        target = target.long()
-    if logits.dim() == 1:
-        loss = focal_family(
-            logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine
-        )
-        return loss.squeeze(0) if reduction == "none" else loss
-    if engine == "formula" or traced():
-        if not traced() and logits.is_cpu:
+    tracing = traced()
+    if engine == "formula" or tracing:
+        if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
     native = (
@@ -60,8 +62,27 @@ def focal_family(
             "engine='native' needs the compiled kernel and float32, float64 or bfloat16 logits on the CPU, got "
             f"{logits.dtype} on {logits.device} with instruction sets {_native.instruction_sets()}; use 'auto'"
         )
-    loss: Tensor = _GradientWithLoss.apply(logits, target, weight, (terms, ignore_index, reduction, native))
+    call = (target, weight, terms, ignore_index, reduction, native)
+    # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
+    logits = torch._C._functorch.unwrap_if_dead(logits)
+    loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)
     return loss
+
+
+def _usual(logits: Tensor, target: Tensor) -> bool:
+    """True for (N, K) float32 logits with N int64 labels on the CPU: nothing more to check, and quick to see."""
+    if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
+        return False
+    shape = logits.shape
+    return (
+        len(shape) == 2
+        and target.dim() == 1
+        and target.numel() == shape[0]
+        and shape[1] > 0
+        and logits.dtype is torch.float32
+        and logits.is_cpu
+        and target.is_cpu
+    )
 
 
 def traced() -> bool:
@@ -109,38 +130,38 @@ def _expected(
 
 class _GradientWithLoss(torch.autograd.Function):
     """Loss and gradient in one pass. The stored gradient serves one backward; a second one computes it
-    again, and one that builds a graph differentiates the formula."""
+    again, and one that builds a graph differentiates the formula.
+
+    All that has no gradient comes in one tuple: each further argument of `apply` costs a microsecond.
+    """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, weight: Tensor | None, call: tuple[Any, ...]) -> Tensor:
-        loss, gradient = _compute(logits, labels, weight, call, ctx.needs_input_grad[0])
+    def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
+        loss, gradient = _compute(logits, call, ctx.needs_input_grad[0])
         if gradient is not None:
-            ctx.save_for_backward(logits, labels, weight)
+            ctx.save_for_backward(logits)
             ctx.call = call
             ctx.gradient = gradient
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None, None, None]:
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None]:
         factor = upstream[0]
         if torch.is_grad_enabled():
-            logits, labels, weight = ctx.saved_tensors
-            terms, ignore_index, reduction, _ = ctx.call
+            (logits,) = ctx.saved_tensors
+            labels, weight, terms, ignore_index, reduction, _ = ctx.call
             loss = reduced_formula(logits, labels, weight, terms, ignore_index, reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
-            return gradient, None, None, None
+            return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            logits, labels, weight = ctx.saved_tensors
-            _, gradient = _compute(logits, labels, weight, ctx.call, True)
-        return _scaled(gradient, factor, ctx.call), None, None, None
+            _, gradient = _compute(*ctx.saved_tensors, ctx.call, True)
+        return _scaled(gradient, factor, ctx.call), None
 
 
-def _compute(
-    logits: Tensor, labels: Tensor, weight: Tensor | None, call: tuple[Any, ...], gradient: bool
-) -> tuple[Tensor, Tensor | None]:
-    terms, ignore_index, reduction, native = call
+def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
+    labels, weight, terms, ignore_index, reduction, native = call
     if native:
         focal, gamma, lam, steps = terms
         loss, grad, bad = _native.fused_loss(
@@ -150,27 +171,31 @@ def _compute(
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)
         return loss, grad
-    if logits.is_cpu:
-        labels_in_range(labels, logits.shape[1], ignore_index)
-    return loss_and_gradient(logits, labels, weight, terms, ignore_index, reduction, gradient)
+    keep = _kept_if_any(labels, logits.shape[1], ignore_index) if logits.is_cpu else kept(labels, ignore_index)
+    return loss_and_gradient(logits, labels, weight, terms, keep, reduction, gradient)
+
+
+def _kept_if_any(labels: Tensor, classes: int, ignore_index: int | None) -> Tensor | None:
+    """The mask of examples that count, or None if all do; refuses labels out of range. Reads the labels."""
+    if labels.numel():
+        least, most = labels.aminmax()
+        exempt = -1 if ignore_index is None else ignore_index
+        if least.item() >= 0 and most.item() < classes and not 0 <= exempt < classes:
+            return None
+        labels_in_range(labels, classes, ignore_index)
+    return kept(labels, ignore_index)
 
 
 def _scaled(gradient: Tensor, factor: Tensor, call: tuple[Any, ...]) -> Tensor:
     """gradient * factor, in the gradient's own memory where the factor is a plain scalar."""
-    _, _, reduction, native = call
-    if reduction == "none":
-        return (gradient * factor.unsqueeze(1)).to(gradient.dtype)
-    if not native:
-        return gradient.mul_(factor) if not _batched(factor) else gradient * factor
-    if _batched(factor):
-        return (gradient * factor).to(gradient.dtype)
-    _native.scale_by(gradient, factor)
-    return gradient
-
-
-def _batched(factor: Tensor) -> bool:
-    """True for the tensors of `is_grads_batched`, whose legacy vmap functorch's own check does not see."""
-    return torch._C._functorch.is_legacy_batchedtensor(factor) or torch._C._functorch.is_batchedtensor(factor)
+    reduction, native = call[-2:]
+    # `is_grads_batched` runs a legacy vmap, which functorch's own check does not see.
+    if reduction != "none" and not torch._C._functorch.is_legacy_batchedtensor(factor):
+        if not native:
+            return gradient.mul_(factor)
+        _native.scale_by(gradient, factor)
+        return gradient
+    return (gradient * (factor.unsqueeze(1) if reduction == "none" else factor)).to(gradient.dtype)
 
 
 def check_gamma(gamma: float) -> float:

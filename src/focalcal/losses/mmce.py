@@ -9,8 +9,8 @@ from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range, one_of
 from focalcal.core.numerics import at_least_float32
-from focalcal.losses.cross_entropy import CrossEntropyLoss
-from focalcal.losses.fused import check_lam, traced
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import check_lam, focal_family, traced
 from focalcal.losses.module import ClassificationLoss, shown
 from focalcal.losses.reduction import kept, without_ignored
 from focalcal.losses.targets import refuse_probabilities
@@ -122,7 +122,7 @@ class MMCELoss(ClassificationLoss):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
         refuse_probabilities("MMCE", target)
-        entropy = CrossEntropyLoss.forward(self, logits, target)  # type: ignore[arg-type]
+        entropy = focal_family(logits, target, Terms(), self.weight, self.ignore_index, self.reduction)
         measure = mmce(logits, target, variant=self.variant, width=self.width, ignore_index=self.ignore_index)
         if self.reduction == "sum":
             measure = measure * (target != self.ignore_index).sum()

@@ -48,20 +48,17 @@ class ClassificationLoss(nn.Module):
 class FocalFamilyLoss(ClassificationLoss):
     """A loss that is `focal` times a focal term plus `lam` times the Brier score: one kernel serves all.
 
-    Subclasses say which in `terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
+    Subclasses say which in `_terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
     three implementations (see `focalcal.losses.fused`); "auto" picks the fastest that can serve the call.
     """
 
     engine: Engine = "auto"
-
-    def terms(self) -> Terms:
-        """The coefficients, from the module's present hyper-parameters."""
-        raise TypeError(f"{type(self).__name__} does not say which terms it is made of")
+    _terms = Terms()
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
         return focal_family(
-            logits, target, self.terms(), self._buffers["weight"], self.ignore_index, self.reduction, self.engine
+            logits, target, self._terms, self._buffers["weight"], self.ignore_index, self.reduction, self.engine
         )
 
 
