@@ -58,7 +58,9 @@ def contenders(logits: Tensor, labels: Tensor) -> dict[tuple[str, str], Step]:
     return steps
 
 
-def ratios(steps: dict[tuple[str, str], Step], seconds: float, clock: Callable[[], int]) -> dict[tuple[str, str], float]:
+def ratios(
+    steps: dict[tuple[str, str], Step], seconds: float, clock: Callable[[], int]
+) -> dict[tuple[str, str], float]:
     """Median time of each step over that of the first, rounds interleaved for about `seconds`."""
     for step in steps.values():
         step()

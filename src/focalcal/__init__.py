@@ -43,7 +43,7 @@ _HOME = {
 }
 _PACKAGES = ("core", "losses")
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -103,9 +103,7 @@ def fused_loss(
         assert strides is not None  # a contiguous array has evenly spaced positions
     labels = labels.contiguous()
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
-        raise TypeError(
-            f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}"
-        )
+        raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
     real = torch.float64 if dtype == 1 else torch.float32
     loss = torch.empty(labels.shape if reduction == "none" else (), dtype=real)
     weight_at = steps_at = step_count = grad_at = 0

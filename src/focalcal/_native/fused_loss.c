@@ -395,8 +395,9 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
     const int64_t threads = i[22], isa = i[23];
     p.gammas += p.steps > 0 ? p.steps - 1 : 0;
     if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
-        p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 || !p.loss ||
-        (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels)) || (p.steps && !p.edges)) {
+        p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
+        (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && !p.edges) ||
+        (p.reduction != NONE && !p.loss)) {
         PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");
         return NULL;
     }

@@ -50,9 +50,7 @@ class BinSums:
 
     def __add__(self, other: BinSums) -> BinSums:
         """The sums over both sets of examples."""
-        return BinSums(
-            self.count + other.count, self.confidence + other.confidence, self.correct + other.correct
-        )
+        return BinSums(self.count + other.count, self.confidence + other.confidence, self.correct + other.correct)
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:
@@ -60,9 +58,7 @@ class BinSums:
         return (self.confidence - self.correct) / self.count.clamp(min=1.0)
 
 
-def bin_sums(
-    confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tensor, " bins+1"]
-) -> BinSums:
+def bin_sums(confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tensor, " bins+1"]) -> BinSums:
     """Count, confidence and correctness, summed in float64 over each bin."""
     index = bin_index(confidence, edges)
     bins = len(edges) - 1

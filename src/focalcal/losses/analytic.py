@@ -79,7 +79,8 @@ def loss_and_gradient(
 def _sum_of_squares(others: Tensor) -> Tensor:
     # The norm makes no copy of the array, but is slow over a dimension that is not the last.
     if others.dim() == 2:
-        return torch.linalg.vector_norm(others, dim=1, keepdim=True).square_()
+        norm: Tensor = torch.linalg.vector_norm(others, dim=1, keepdim=True)
+        return norm.square_()
     return others.square().sum(1, keepdim=True)
 
 

@@ -27,16 +27,16 @@ def dual_focal(logits: Tensor, labels: Tensor, *, gamma: float) -> Tensor:
 def _per_example(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
     logits = at_least_float32(logits)
     u, shares = against_label(logits, labels)
-    hopeless = u == torch.inf
-    u = torch.where(hopeless, 0.0, u)
+    hopeless, odds = u == torch.inf, u
+    u = torch.where(hopeless, 0.0, u)  # as in focal_term: the limit at p_y = 0 is cross-entropy
     log_p = logsigmoid(-u)
     if gamma == 0:
-        return torch.where(hopeless, torch.inf, -log_p)
+        return torch.where(hopeless, odds, -log_p)
     own = logits.gather(1, labels.unsqueeze(1))
     below = torch.where(logits < own, shares, 0.0).amax(1)  # r_j = p_j / (1 - p_y)
     # 1 - p_y + p_j = (1 - p_y) (1 + r_j): a product, so that its logarithm is right when p_y is near one
     power = (gamma * (logsigmoid(u) + torch.log1p(below))).exp()
-    return torch.where(hopeless, torch.inf, -power * log_p)
+    return torch.where(hopeless, odds, -power * log_p)
 
 
 def _reduced(
@@ -76,9 +76,7 @@ class DualFocalLoss(ClassificationLoss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return _reduced(
-            logits, target, check_gamma(self.gamma), self.weight, self.ignore_index, self.reduction
-        )
+        return _reduced(logits, target, check_gamma(self.gamma), self.weight, self.ignore_index, self.reduction)
 
     def extra_repr(self) -> str:
         """Gamma, then what is not default."""

@@ -36,8 +36,8 @@ def step_gamma(steps: Tensor, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
 
 
 def focal_term(u: Float[Tensor, "*n"], terms: Terms) -> Float[Tensor, "*n"]:
-    """-(1 - p)^gamma log p from u = log((1 - p) / p). CE's value and gradient at u = inf (p = 0)."""
-    hopeless = u == torch.inf
+    """-(1 - p)^gamma log p from u = log((1 - p) / p). At u = inf (p = 0) it is u itself, as cross-entropy is."""
+    hopeless, odds = u == torch.inf, u
     u = torch.where(hopeless, 0.0, u)  # 0 * inf would make its gradient NaN
     log_p = logsigmoid(-u)
     if terms.steps is not None:
@@ -48,12 +48,10 @@ def focal_term(u: Float[Tensor, "*n"], terms: Terms) -> Float[Tensor, "*n"]:
         power = torch.ones_like(u)
     else:
         power = (terms.gamma * logsigmoid(u)).exp()
-    return torch.where(hopeless, torch.inf, -power * log_p)
+    return torch.where(hopeless, odds, -power * log_p)
 
 
-def per_example(
-    logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms
-) -> Float[Tensor, "n *d"]:
+def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms) -> Float[Tensor, "n *d"]:
     """The loss of each example, from class indices that are in range."""
     u, shares = against_label(at_least_float32(logits), labels)
     loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)

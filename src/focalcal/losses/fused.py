@@ -14,7 +14,14 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from focalcal import _native
-from focalcal.core.arrays import REDUCTIONS, bad_label, finite_at_least, holds_probabilities, labels_in_range, one_of
+from focalcal.core.arrays import (
+    REDUCTIONS,
+    bad_label,
+    finite_at_least,
+    holds_probabilities,
+    labels_in_range,
+    one_of,
+)
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, reduce, reduce_expected, without_ignored
@@ -39,10 +46,10 @@ def focal_family(
         if target.dtype is not torch.int64:
             target = target.long()
         if logits.dim() == 1:
-            loss = focal_family(
+            single = focal_family(
                 logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine
             )
-            return loss.squeeze(0) if reduction == "none" else loss
+            return single.squeeze(0) if reduction == "none" else single
     if reduction not in REDUCTIONS:
         one_of("reduction", reduction, REDUCTIONS)
     tracing = traced()
@@ -65,7 +72,7 @@ def focal_family(
     call = (target, weight, terms, ignore_index, reduction, native)
     # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
     logits = torch._C._functorch.unwrap_if_dead(logits)
-    loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)
+    loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -88,9 +95,7 @@ def _usual(logits: Tensor, target: Tensor) -> bool:
 def traced() -> bool:
     """True where Python sees no values (torch.compile, functorch) or tangents must flow (forward AD)."""
     return (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or forward_ad._current_level >= 0
+        torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     )
 
 
@@ -156,7 +161,8 @@ class _GradientWithLoss(torch.autograd.Function):
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            _, gradient = _compute(*ctx.saved_tensors, ctx.call, True)
+            (logits,) = ctx.saved_tensors
+            _, gradient = _compute(logits, ctx.call, True)
         return _scaled(gradient, factor, ctx.call), None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -15,9 +16,7 @@ from focalcal.losses.module import ClassificationLoss, shown
 Spread = Literal["others", "all"]
 
 
-def label_smoothing(
-    logits: Tensor, target: Tensor, *, epsilon: float = 0.05, spread: Spread = "others"
-) -> Tensor:
+def label_smoothing(logits: Tensor, target: Tensor, *, epsilon: float = 0.05, spread: Spread = "others") -> Tensor:
     """-sum_k s_k log p_k of each example, with the true class's share lowered by `epsilon`.
 
     spread="others": s_y = 1 - epsilon and epsilon / (K - 1) on each other class, the form of the calibration
@@ -39,10 +38,15 @@ def _smoothed(
     """Both forms through `F.cross_entropy`: "others" with epsilon is "all" with epsilon K / (K - 1)."""
     soft = holds_probabilities(logits, target, weight)
     classes = logits.shape[class_axis(logits)]
-    if not soft:
+    logits = at_least_float32(logits)
+    if soft:
+        target = target.to(logits.dtype)
+    else:
         target = target.long()
         if logits.is_cpu and not traced():
             labels_in_range(target, classes, ignore_index)
+        if ignore_index is not None and logits.dim() > 1:
+            logits = torch.where((target != ignore_index).unsqueeze(1), logits, 0.0)
     if spread == "others" and epsilon > 0:
         if epsilon * classes > classes - 1:
             raise ValueError(
@@ -51,9 +55,9 @@ def _smoothed(
             )
         epsilon = epsilon * classes / (classes - 1)
     return F.cross_entropy(
-        at_least_float32(logits),
-        target.to(at_least_float32(logits).dtype) if soft else target,
-        None if weight is None else weight.to(at_least_float32(logits)),
+        logits,
+        target,
+        None if weight is None else weight.to(logits),
         ignore_index=-100 if ignore_index is None else ignore_index,
         reduction=reduction,
         label_smoothing=epsilon,
@@ -79,9 +83,7 @@ class LabelSmoothingLoss(ClassificationLoss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return _smoothed(
-            logits, target, self.epsilon, self.spread, self.weight, self.ignore_index, self.reduction
-        )
+        return _smoothed(logits, target, self.epsilon, self.spread, self.weight, self.ignore_index, self.reduction)
 
     def extra_repr(self) -> str:
         """Epsilon and its spread, then what is not default."""

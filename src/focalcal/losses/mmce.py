@@ -130,6 +130,4 @@ class MMCELoss(ClassificationLoss):
 
     def extra_repr(self) -> str:
         """Lam, the variant and the kernel's width, then what is not default."""
-        return shown(
-            f"lam={self.lam:g}, variant={self.variant!r}, width={self.width:g}", super().extra_repr()
-        )
+        return shown(f"lam={self.lam:g}, variant={self.variant!r}, width={self.width:g}", super().extra_repr())

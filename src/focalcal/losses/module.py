@@ -24,9 +24,7 @@ class ClassificationLoss(nn.Module):
 
     weight: Tensor | None
 
-    def __init__(
-        self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__()
         one_of("reduction", reduction, REDUCTIONS)
         self.register_buffer("weight", class_weight(weight))
@@ -58,7 +56,13 @@ class FocalFamilyLoss(ClassificationLoss):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
         return focal_family(
-            logits, target, self._terms, self._buffers["weight"], self.ignore_index, self.reduction, self.engine
+            logits,
+            target,
+            self._terms,
+            self._buffers["weight"],
+            self.ignore_index,
+            self.reduction,
+            self.engine,
         )
 
 

@@ -58,6 +58,8 @@ def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | N
     if target.device != logits.device:
         raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
     logits = at_least_float32(logits)
+    if ignore_index is not None:
+        logits = torch.where(target == ignore_index, 0.0, logits)  # no NaN of theirs reaches a gradient
     if not target.is_floating_point():
         if target.dtype != torch.bool and logits.is_cpu and not traced():
             labels_in_range(target, 2, ignore_index)

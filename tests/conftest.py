@@ -1,0 +1,31 @@
+import os
+from pathlib import Path
+
+# oneDNN would otherwise pick AMX for bfloat16 on processors that advertise it and cannot run it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "focalcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("focalcal")
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """The folder of real data sets that FOCALCAL_DATA names."""
+    folder = os.environ.get("FOCALCAL_DATA")
+    if not folder or not Path(folder).is_dir():
+        message = f"needs real data: set FOCALCAL_DATA to a folder that holds it (now {folder!r})"
+        if os.environ.get("FOCALCAL_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return Path(folder)

@@ -1,0 +1,289 @@
+"""What every entry of LOSSES promises, whatever its formula."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from focalcal.losses import LOSSES
+
+EVERY = sorted(LOSSES)
+SINGLE = [name for name in EVERY if not name.startswith("multilabel")]
+MULTI = [name for name in EVERY if name.startswith("multilabel")]
+PER_EXAMPLE = [name for name in EVERY if name != "mmce"]
+SOFT = ["ce", "focal", "brier", "ls", "fcl"]
+HARD_ONLY = [name for name in SINGLE if name not in SOFT]
+
+
+def example(name, shape=(6, 4), dtype=torch.float64, requires_grad=True):
+    """Random logits and targets that fit the loss; no two logits of an example are equal."""
+    logits = (2 * torch.randn(shape, dtype=torch.float64)).to(dtype).requires_grad_(requires_grad)
+    if name in MULTI:
+        return logits, torch.randint(0, 2, shape)
+    return logits, torch.randint(0, shape[1], (shape[0], *shape[2:]))
+
+
+def gradient(loss, logits, target):
+    leaf = logits.detach().clone().requires_grad_()
+    value = loss(leaf, target)
+    return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_scalar_with_a_right_gradient(name):
+    loss = LOSSES[name]()
+    logits, target = example(name)
+    value = loss(logits, target)
+    assert value.shape == ()
+    assert value.dtype == torch.float64
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), (logits,))
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n != "mmce"])
+def test_second_derivatives_are_right(name):
+    loss = LOSSES[name]()
+    logits, target = example(name, (3, 4))
+    assert torch.autograd.gradgradcheck(lambda z: loss(z, target), (logits,))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_survives_copy_pickle_and_state_dict(name):
+    loss = LOSSES[name](weight=torch.tensor([1.0, 2.0, 0.5, 1.0]))
+    logits, target = example(name)
+    for twin in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        assert repr(twin) == repr(loss)
+        assert twin(logits, target) == loss(logits, target)
+    fresh = LOSSES[name](weight=torch.ones(4))
+    fresh.load_state_dict(loss.state_dict())
+    assert fresh(logits, target) == loss(logits, target)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_adding_a_constant_to_an_examples_logits_changes_nothing(name):
+    loss = LOSSES[name]()
+    logits, target = example(name)
+    value, grad = gradient(loss, logits, target)
+    moved, moved_grad = gradient(loss, logits + torch.linspace(-50, 50, 6, dtype=torch.float64)[:, None], target)
+    torch.testing.assert_close(moved, value)
+    torch.testing.assert_close(moved_grad, grad)
+    torch.testing.assert_close(grad.sum(1), torch.zeros(6, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_classes_have_no_order(name):
+    loss = LOSSES[name]()
+    logits, target = example(name, (6, 5))
+    order = torch.tensor([3, 0, 4, 1, 2])
+    value, grad = gradient(loss, logits, target)
+    permuted, permuted_grad = gradient(loss, logits[:, order], order.argsort()[target])
+    torch.testing.assert_close(permuted, value)
+    torch.testing.assert_close(permuted_grad, grad[:, order])
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("tail", [(5,), (3, 2), (2, 1, 3)])
+def test_positions_are_examples(name, tail):
+    loss = LOSSES[name]()
+    logits, target = example(name, (3, 4, *tail))
+    value, grad = gradient(loss, logits, target)
+    flat, flat_grad = gradient(loss, logits.movedim(1, -1).reshape(-1, 4), target.reshape(-1))
+    torch.testing.assert_close(value, flat)
+    torch.testing.assert_close(grad.movedim(1, -1).reshape(-1, 4), flat_grad)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_an_ignored_example_is_as_good_as_absent(name):
+    loss = LOSSES[name](ignore_index=-7)
+    logits, target = example(name, (8, 4))
+    target[torch.tensor([1, 5])] = -7
+    poisoned = logits.detach().clone()
+    poisoned[1] = torch.nan
+    present = torch.tensor([0, 2, 3, 4, 6, 7])
+    value, grad = gradient(loss, poisoned, target)
+    expected, expected_grad = gradient(loss, logits[present], target[present])
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(grad[present], expected_grad)
+    assert not grad[[1, 5]].any()
+
+
+@pytest.mark.parametrize("name", PER_EXAMPLE)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reductions_agree(name, weighted):
+    weight = torch.tensor([1.0, 2.0, 0.0, 0.5], dtype=torch.float64) if weighted else None
+    logits, target = example(name, (8, 4))
+    target[3] = -100
+    each = LOSSES[name](weight=weight, reduction="none")(logits, target)
+    total = LOSSES[name](weight=weight, reduction="sum")(logits, target)
+    mean = LOSSES[name](weight=weight)(logits, target)
+    assert each.shape == target.shape
+    assert not each[3].any()
+    torch.testing.assert_close(each.sum(), total)
+    counted = torch.ones(4, dtype=torch.float64) if weight is None else weight
+    if name in MULTI:
+        denominator = (counted * (target != -100)).sum()
+    else:
+        denominator = counted[target[target != -100]].sum()
+    torch.testing.assert_close(total / denominator, mean)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_weights_of_one_size_do_not_change_the_mean(name):
+    logits, target = example(name, dtype=torch.float32)
+    heavy = LOSSES[name](weight=torch.full((4,), 3.0))
+    if name == "mmce":  # the weight is the cross-entropy's, whose mean it does not change either
+        heavy.lam = 2.0
+    torch.testing.assert_close(heavy(logits, target), LOSSES[name]()(logits, target))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", SINGLE)
+def test_empty_and_all_ignored_batches_behave_like_cross_entropy(name, reduction):
+    if name == "mmce" and reduction == "none":
+        pytest.skip("MMCE has no value per example and says so (test_mmce.py)")
+    loss = LOSSES[name](reduction=reduction)
+    for rows, label in ((0, 0), (3, -100)):
+        logits = torch.randn(rows, 4, requires_grad=True)
+        target = torch.full((rows,), label)
+        value = loss(logits, target)
+        torch.testing.assert_close(
+            value, F.cross_entropy(logits, target, reduction=reduction), equal_nan=True, check_dtype=False
+        )
+        value.sum().backward()
+        assert logits.grad is not None
+        assert not logits.grad.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", EVERY)
+def test_half_precision_computes_in_float32(name, dtype):
+    loss = LOSSES[name]()
+    logits, target = example(name, dtype=dtype)
+    expected, expected_grad = gradient(loss, logits.float(), target)
+    for autocast in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            value = loss(logits, target)
+        assert value.dtype == torch.float32
+        torch.testing.assert_close(value, expected)
+        (grad,) = torch.autograd.grad(value, logits)
+        assert grad.dtype == dtype
+        torch.testing.assert_close(grad.float(), expected_grad, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("scale", [100.0, 1e4])
+def test_finite_at_extreme_logits(name, scale):
+    loss = LOSSES[name]()
+    signs = torch.tensor([[1, -1, 0], [-1, 1, 0], [1, 1, -1], [-1, -1, -1], [0, 0, 1]], dtype=torch.float32)
+    for label in range(3):
+        value, grad = gradient(loss, scale * signs, torch.full((5,), label))
+        assert torch.isfinite(value)
+        assert torch.isfinite(grad).all()
+        exact, _ = gradient(loss, (scale * signs).double(), torch.full((5,), label))
+        torch.testing.assert_close(value.double(), exact, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in SINGLE if n not in ("mmce", "ls")])
+def test_non_finite_logits_propagate_as_in_cross_entropy(name):
+    inf, nan = torch.inf, torch.nan
+    logits = torch.tensor(
+        [
+            [0.0, 1.0, 2.0],
+            [nan, 1.0, 2.0],
+            [inf, 1.0, 2.0],
+            [-inf, 1.0, 2.0],
+            [0.0, -inf, 2.0],
+            [0.0, -inf, -inf],
+            [-inf, -inf, -inf],
+            [-inf, -inf, 0.0],
+        ]
+    )
+    target = torch.zeros(8, dtype=torch.long)
+    value, grad = gradient(LOSSES[name](reduction="none"), logits, target)
+    reference, reference_grad = gradient(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, target)
+    expected = reference if name != "brier" else torch.where(reference == inf, 0.0, reference)  # Brier is bounded
+    assert torch.equal(value.isnan(), expected.isnan())
+    assert torch.equal(value == inf, expected == inf)
+    assert torch.equal(grad.isnan().any(1), reference_grad.isnan().any(1))
+    assert not grad.isinf().any()
+    if name != "brier":  # at p_y = 0 every focal weight is one, and so the gradient is cross-entropy's
+        torch.testing.assert_close(grad[-1], reference_grad[-1])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_compiles_as_one_graph(name):
+    loss = LOSSES[name](weight=torch.tensor([1.0, 2.0, 0.5, 1.0]))
+    logits, target = example(name, dtype=torch.float32)
+    target[2] = -100
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    value, grad = gradient(loss, logits, target)
+    compiled_value, compiled_grad = gradient(compiled, logits, target)
+    torch.testing.assert_close(compiled_value, value)
+    torch.testing.assert_close(compiled_grad, grad)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_functorch_grad_vmap_and_hessian(name):
+    loss = LOSSES[name](reduction="sum")
+    logits, target = example(name, requires_grad=False)
+    _, expected = gradient(loss, logits, target)
+    torch.testing.assert_close(torch.func.grad(loss)(logits, target), expected)
+    hessian = torch.func.hessian(loss)(logits, target)
+    reference = torch.autograd.functional.hessian(lambda z: loss(z, target), logits)
+    torch.testing.assert_close(hessian, reference)
+    if name in PER_EXAMPLE and name in SINGLE:
+        each = torch.func.vmap(LOSSES[name]())(logits, target)
+        torch.testing.assert_close(each, LOSSES[name](reduction="none")(logits, target))
+        per_example = torch.func.vmap(torch.func.grad(LOSSES[name]()))(logits, target)
+        torch.testing.assert_close(per_example, expected)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_forward_mode_agrees_with_backward(name):
+    loss = LOSSES[name]()
+    logits, target = example(name, requires_grad=False)
+    direction = torch.randn_like(logits)
+    _, tangent = torch.func.jvp(lambda z: loss(z, target), (logits,), (direction,))
+    _, grad = gradient(loss, logits, target)
+    torch.testing.assert_close(tangent, (grad * direction).sum())
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(logits, direction)
+        torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(loss(dual, target)).tangent, tangent)
+
+
+@pytest.mark.parametrize("name", SOFT)
+@pytest.mark.parametrize("shape", [(6, 4), (2, 4, 3)])
+def test_class_probabilities_mean_the_expectation(name, shape):
+    weight = torch.tensor([1.0, 2.0, 0.5, 0.25], dtype=torch.float64)
+    loss = LOSSES[name](weight=weight, reduction="none")
+    logits, hard = example(name, shape)
+    target = torch.randn(shape, dtype=torch.float64).softmax(1)
+    expected = sum(
+        target[:, k] * loss(logits, torch.full_like(hard, k)) for k in range(4)
+    )
+    if name == "ls":  # its per-class loss smooths within; the weights are those of the smoothed classes
+        expected = LOSSES[name](weight=weight, reduction="none")(logits, target)
+    torch.testing.assert_close(loss(logits, target), expected)
+    examples = hard.numel()
+    torch.testing.assert_close(LOSSES[name](weight=weight)(logits, target), expected.sum() / examples)
+    one_hot = F.one_hot(hard, 4).movedim(-1, 1).double()
+    torch.testing.assert_close(loss(logits, one_hot), loss(logits, hard))
+    assert torch.autograd.gradcheck(lambda z: LOSSES[name]()(z, target), (logits,))
+
+
+@pytest.mark.parametrize("name", HARD_ONLY)
+def test_class_probabilities_are_refused_by_name(name):
+    logits, _ = example(name)
+    with pytest.raises(TypeError, match="class indices"):
+        LOSSES[name]()(logits, logits.softmax(1))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_gradient_is_computed_where_none_is_wanted(name):
+    loss = LOSSES[name]()
+    logits, target = example(name)
+    with torch.no_grad():
+        value = loss(logits, target)
+    assert not value.requires_grad
+    torch.testing.assert_close(value, loss(logits, target).detach())
