@@ -9,6 +9,7 @@ import math
 import os
 import warnings
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,10 +61,11 @@ def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int
     """Strides (batch, class, position) of an (N, K, d1, ...) array whose positions are evenly spaced."""
     if len(shape) == 2:
         return strides[0], strides[1], 1
-    for d in range(2, len(shape) - 1):
-        if strides[d] != shape[d + 1] * strides[d + 1] and shape[d] > 1:
+    spaced = [(n, step) for n, step in zip(shape[2:], strides[2:], strict=True) if n != 1]
+    for (_, outer), (n, step) in pairwise(spaced):
+        if outer != n * step and 0 not in shape:
             return None
-    return strides[0], strides[1], strides[-1]
+    return strides[0], strides[1], spaced[-1][1] if spaced else 1
 
 
 def fused_loss(

@@ -1,0 +1,129 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalLoss
+from focalcal.losses.functional import adafocal
+
+
+def two_bins(gammas):
+    return {"edges": torch.tensor([0.0, 0.5, 1.0]), "gammas": torch.tensor(gammas)}
+
+
+def probabilities(confidence, classes=3):
+    """Rows whose first class has the given confidence, the rest shared evenly."""
+    confidence = torch.as_tensor(confidence, dtype=torch.float64)
+    rest = ((1 - confidence) / (classes - 1)).unsqueeze(1).expand(-1, classes - 1)
+    return torch.cat([confidence.unsqueeze(1), rest], 1)
+
+
+def test_starts_as_focal_with_equal_bins():
+    loss = AdaFocalLoss(gamma_init=1.0)
+    z, labels = torch.randn(20, 5, dtype=torch.float64), torch.randint(0, 5, (20,))
+    torch.testing.assert_close(loss(z, labels), FocalLoss(1)(z, labels))
+    assert loss.gammas.tolist() == [1.0] * 15
+    torch.testing.assert_close(loss.edges, torch.arange(16) / 15)
+
+
+def test_each_example_takes_the_gamma_of_its_own_probability():
+    # p_y = 0.5 exactly belongs to the upper bin: training bins are [lo, hi)
+    z = torch.tensor([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    labels = torch.zeros(3, dtype=torch.long)
+    p = z.softmax(1)[:, 0]
+    each = adafocal(z, labels, **two_bins([3.0, -2.0]))
+    torch.testing.assert_close(each[0], -((1 - p[0]) ** 3) * p[0].log())
+    torch.testing.assert_close(each[1:], -((1 + p[1:]) ** 2) * p[1:].log())
+
+
+@pytest.mark.parametrize("engine", ["native", "torch", "formula"])
+@pytest.mark.parametrize("gamma", [-20.0, -2.0, -0.2, 0.0, 0.2, 20.0])
+def test_engines_agree_on_both_signs(engine, gamma):
+    loss = AdaFocalLoss(bins=3)
+    loss.gammas.copy_(torch.tensor([gamma, 1.0, gamma]))
+    z = (3 * torch.randn(40, 6, dtype=torch.float64)).requires_grad_()
+    labels = torch.randint(0, 6, (40,))
+    loss.engine = "formula"
+    expected = torch.autograd.grad(loss(z, labels), z)[0]
+    loss.engine = engine
+    torch.testing.assert_close(torch.autograd.grad(loss(z, labels), z)[0], expected)
+
+
+def test_update_follows_the_published_rule():
+    """Steps 1 to 4 of the method, written out with NumPy."""
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.4, 1.0, 300)
+    right = rng.uniform(size=300) < confidence**2  # over-confident
+    loss = AdaFocalLoss(bins=5)
+    loss.gammas.copy_(torch.tensor([1.0, -1.0, 0.21, -0.21, 19.9]))
+    loss.update(probabilities(confidence), torch.as_tensor(np.where(right, 0, 1)))
+    edges = np.interp(np.linspace(0, 300, 6), np.arange(300), np.sort(confidence))
+    bins = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, 4)
+    for b, gamma in enumerate(np.array([1.0, -1.0, 0.21, -0.21, 19.9], dtype=np.float32).astype(float)):
+        gap = confidence[bins == b].mean() - right[bins == b].mean()
+        moved = gamma * math.exp(gap if gamma > 0 else -gap)
+        if abs(moved) < 0.2:
+            moved = math.copysign(0.2, -moved)
+        assert loss.gammas[b].item() == pytest.approx(np.clip(moved, -20, 20), rel=1e-6)
+    torch.testing.assert_close(loss.edges.double(), torch.as_tensor(edges), rtol=1e-6, atol=1e-7)
+
+
+def test_overconfidence_raises_gamma_and_underconfidence_turns_it_round():
+    wrong = torch.ones(90, dtype=torch.long)
+    loss = AdaFocalLoss(bins=3, gamma_max=4.0)
+    for _ in range(30):
+        loss.update(probabilities([0.9] * 90), wrong)
+    assert loss.gammas.max() == 4.0  # the limit holds
+    timid = AdaFocalLoss(bins=1, gamma_min=-3.0)
+    history = []
+    for _ in range(60):
+        timid.update(probabilities([0.4] * 90), torch.zeros(90, dtype=torch.long))  # always right, 40 % sure
+        history.append(timid.gammas.item())
+    assert history[0] > 0 > history[-1]
+    assert history[-1] == -3.0
+    assert all(abs(g) >= 0.2 - 1e-6 for g in history)  # it jumps over the neighbourhood of zero
+
+
+def test_state_survives_a_checkpoint():
+    loss = AdaFocalLoss(bins=4)
+    loss.update(torch.randn(200, 6).softmax(1), torch.randint(0, 6, (200,)))
+    twin = AdaFocalLoss(bins=4)
+    twin.load_state_dict(loss.state_dict())
+    z, labels = torch.randn(10, 6), torch.randint(0, 6, (10,))
+    assert torch.equal(twin.gammas, loss.gammas)
+    assert torch.equal(twin.edges, loss.edges)
+    assert twin(z, labels) == loss(z, labels) != AdaFocalLoss(bins=4)(z, labels)
+
+
+def test_update_takes_images_and_ignores_labels():
+    loss, flat = AdaFocalLoss(bins=3), AdaFocalLoss(bins=3)
+    probs, labels = torch.randn(4, 5, 6, 6).softmax(1), torch.randint(0, 5, (4, 6, 6))
+    labels[:, 0] = -100
+    loss.update(probs, labels)
+    keep = labels.flatten() != -100
+    flat.update(probs.movedim(1, -1).reshape(-1, 5)[keep], labels.flatten()[keep])
+    assert torch.equal(loss.gammas, flat.gammas)
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "message"),
+    [
+        (torch.randn(4, 3), torch.zeros(4, dtype=torch.long), "pass softmax"),
+        (torch.full((4, 3), torch.nan), torch.zeros(4, dtype=torch.long), "probs must be probabilities"),
+        (torch.full((4, 3), 1 / 3), torch.full((4,), 3), "from 0 to 2"),
+        (torch.full((4, 3), 1 / 3), torch.full((4,), -100), "not ignored"),
+        (torch.full((4, 3), 1 / 3), torch.zeros(5, dtype=torch.long), "shape"),
+    ],
+)
+def test_update_refuses_what_is_not_a_prediction(probs, labels, message):
+    loss = AdaFocalLoss()
+    with pytest.raises(ValueError, match=message):
+        loss.update(probs, labels)
+    assert loss.gammas.tolist() == [1.0] * 15
+
+
+def test_gamma_zero_everywhere_is_cross_entropy():
+    z, labels = torch.randn(10, 4), torch.randint(0, 4, (10,))
+    each = adafocal(z, labels, **two_bins([0.0, 0.0]))
+    torch.testing.assert_close(each.mean(), CrossEntropyLoss()(z, labels))

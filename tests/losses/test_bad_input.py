@@ -1,0 +1,125 @@
+"""Wrong arguments raise before anything is computed, and say what to do."""
+
+import pytest
+import torch
+
+from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss
+from focalcal.losses.fused import focal_family
+
+SINGLE = sorted(name for name in LOSSES if not name.startswith("multilabel"))
+Z = torch.randn(4, 3)
+Y = torch.tensor([0, 1, 2, 0])
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("label", [3, -1, 10**12, -(2**63)])
+def test_a_label_out_of_range(name, label):
+    target = torch.tensor([0, label, 2, 0])
+    with pytest.raises(ValueError, match=rf"0 to 2 or ignore_index = -100, got {label} at flat position 1"):
+        LOSSES[name]()(Z, target)
+
+
+@pytest.mark.parametrize("engine", ["native", "torch", "formula"])
+def test_a_label_out_of_range_on_every_engine(engine):
+    loss = FocalCalibrationLoss()
+    loss.engine = engine
+    with pytest.raises(ValueError, match="got 7 at flat position 3"):
+        loss(torch.randn(2, 5, 3), torch.tensor([[0, 1, 2], [7, 0, 0]]))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize(
+    ("logits", "target", "error", "message"),
+    [
+        (Z, Y[:3], ValueError, r"target must have shape \(4,\) for class indices"),
+        (Z, Y[:, None], ValueError, r"got \(4, 1\)"),
+        (Z, torch.zeros(4, 3, dtype=torch.long), ValueError, "indices drop the class dimension"),
+        (torch.randn(4, 3, 5), Y, ValueError, r"shape \(4, 5\)"),
+        (torch.randn(()), torch.tensor(0), ValueError, "logits must be .* got a scalar"),
+        (torch.randn(4, 0), Y, ValueError, "at least one class"),
+        (Z.long(), Y, TypeError, "logits must be floating point, got torch.int64; use logits.float()"),
+        (torch.randn(4, 3, dtype=torch.complex64), Y, TypeError, "logits must be floating point"),
+        (Z, Y.bool(), TypeError, "use target.long"),
+        (Z.numpy(), Y, TypeError, "logits must be a torch.Tensor, got ndarray"),
+        (Z, Y.tolist(), TypeError, "target must be a torch.Tensor, got list"),
+        (Z, None, TypeError, "target must be a torch.Tensor, got NoneType"),
+    ],
+)
+def test_wrong_shapes_and_types(name, logits, target, error, message):
+    with pytest.raises(error, match=message):
+        LOSSES[name]()(logits, target)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (4,), (4, 3, 2)])
+def test_probabilities_of_another_shape(shape):
+    with pytest.raises(ValueError, match="for class probabilities"):
+        FocalCalibrationLoss()(Z, torch.rand(shape))
+
+
+@pytest.mark.parametrize("name", ["focal", "fcl", "dual_focal", "multilabel_focal", "multilabel_fcl"])
+@pytest.mark.parametrize("gamma", [-1, -1e-9, float("nan"), float("inf")])
+def test_gamma_must_be_finite_and_not_negative(name, gamma):
+    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got"):
+        LOSSES[name](gamma=gamma)
+
+
+@pytest.mark.parametrize("name", ["mmce", "fcl", "multilabel_fcl"])
+@pytest.mark.parametrize("lam", [-1, float("nan"), float("inf")])
+def test_lam_must_be_finite_and_not_negative(name, lam):
+    with pytest.raises(ValueError, match="lam must be finite and >= 0, got"):
+        LOSSES[name](lam=lam)
+
+
+def test_hyper_parameters_must_be_numbers():
+    with pytest.raises(TypeError, match="gamma must be a number, got 'three' of type str; pass a float"):
+        FocalLoss("three")
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_reduction_must_be_known(name):
+    with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum', 'none', got 'avg'"):
+        LOSSES[name](reduction="avg")
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        ([1.0, 2.0, 3.0], TypeError, "weight must be a floating-point tensor, got list"),
+        (torch.tensor([1, 2, 3]), TypeError, "got torch.int64"),
+        (torch.ones(3, 1), ValueError, "one dimension"),
+        (torch.tensor([1.0, -1.0, 1.0]), ValueError, "finite and >= 0"),
+        (torch.tensor([1.0, torch.nan, 1.0]), ValueError, "finite and >= 0"),
+    ],
+)
+def test_weights_are_checked_when_the_loss_is_made(name, weight, error, message):
+    with pytest.raises(error, match=message):
+        LOSSES[name](weight=weight)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_weights_of_the_wrong_length(name, classes):
+    with pytest.raises(ValueError, match=rf"one entry a class, shape \(3,\), got \({classes},\)"):
+        LOSSES[name](weight=torch.ones(classes))(Z, Y)
+
+
+def test_ignoring_a_class_makes_no_sense_for_probabilities():
+    with pytest.raises(ValueError, match="no meaning for class probabilities"):
+        FocalCalibrationLoss(ignore_index=1)(Z, Z.softmax(1))
+
+
+def test_a_class_can_be_ignored():
+    """ignore_index may be a class, as in segmentation's background."""
+    kept = torch.tensor([1, 2])
+    torch.testing.assert_close(FocalCalibrationLoss(ignore_index=0)(Z, Y), FocalCalibrationLoss()(Z[kept], Y[kept]))
+    torch_path = FocalCalibrationLoss(ignore_index=0)
+    torch_path.engine = "torch"
+    torch.testing.assert_close(torch_path(Z, Y), FocalCalibrationLoss()(Z[kept], Y[kept]))
+
+
+def test_an_engine_that_cannot_serve_says_so():
+    from focalcal.losses.formula import Terms
+
+    with pytest.raises(ValueError, match="engine='native' needs the compiled kernel"):
+        focal_family(Z.half(), Y, Terms(), engine="native")

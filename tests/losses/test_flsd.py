@@ -1,0 +1,27 @@
+import pytest
+import torch
+
+from focalcal.losses import FLSDLoss, FocalLoss
+from focalcal.losses.functional import flsd, focal
+
+
+def test_gamma_five_below_a_fifth_and_three_from_it_on():
+    p = torch.tensor([0.05, 0.19, 0.21, 0.9], dtype=torch.float64)
+    z = torch.stack([p.log(), (1 - p).log()], 1)
+    labels = torch.zeros(4, dtype=torch.long)
+    each = flsd(z, labels)
+    torch.testing.assert_close(each[:2], focal(z[:2], labels[:2], gamma=5.0))
+    torch.testing.assert_close(each[2:], focal(z[2:], labels[2:], gamma=3.0))
+
+
+@pytest.mark.parametrize(("threshold", "gamma"), [(0.0, 3.0), (1.0, 5.0)])
+def test_one_sided_thresholds_are_plain_focal(threshold, gamma):
+    z, labels = torch.randn(20, 4), torch.randint(0, 4, (20,))
+    torch.testing.assert_close(FLSDLoss(threshold=threshold)(z, labels), FocalLoss(gamma)(z, labels))
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="threshold must be a probability"):
+        FLSDLoss(threshold=1.5)
+    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
+        FLSDLoss(gamma_hard=-1)

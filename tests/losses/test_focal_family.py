@@ -1,0 +1,328 @@
+"""Cross-entropy, focal, Brier and FCL: identities, exactness, and three engines that agree."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from references import exact
+
+from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalCalibrationLoss, FocalLoss, functional
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import focal_family
+
+ENGINES = ["native", "torch", "formula"]
+GAMMAS = [0.0, 0.3, 0.5, 1.0, 2.0, 2.5, 3.0, 5.0]
+
+
+def value_and_gradient(logits, target, terms, engine, **keywords):
+    leaf = logits.detach().clone().requires_grad_()
+    value = focal_family(leaf, target, terms, engine=engine, **keywords)
+    return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
+
+
+# ---- identities ----
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shape", [(128, 10), (7, 1000), (2, 5, 6, 7), (5, 1), (3, 2)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gamma_and_lam_zero_is_cross_entropy(engine, shape, weighted, reduction):
+    logits = 3 * torch.randn(shape)
+    target = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+    target.view(-1)[::5] = -100
+    weight = torch.rand(shape[1]) + 0.1 if weighted else None
+    loss = FocalCalibrationLoss(gamma=0, lam=0, weight=weight, reduction=reduction)
+    loss.engine = engine
+    leaf, twin = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    value, reference = loss(leaf, target), F.cross_entropy(twin, target, weight, reduction=reduction)
+    torch.testing.assert_close(value, reference)
+    value.sum().backward()
+    reference.sum().backward()
+    torch.testing.assert_close(leaf.grad, twin.grad)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_fcl_is_focal_plus_lam_brier(gamma):
+    logits, target = 4 * torch.randn(50, 7, dtype=torch.float64), torch.randint(0, 7, (50,))
+    whole = FocalCalibrationLoss(gamma, 1.7)(logits, target)
+    torch.testing.assert_close(whole, FocalLoss(gamma)(logits, target) + 1.7 * BrierLoss()(logits, target))
+    torch.testing.assert_close(FocalCalibrationLoss(gamma, 0)(logits, target), FocalLoss(gamma)(logits, target))
+
+
+def test_each_function_is_its_definition():
+    logits, labels = 2 * torch.randn(30, 5, dtype=torch.float64), torch.randint(0, 5, (30,))
+    p = logits.softmax(1)
+    own = p.gather(1, labels[:, None]).squeeze(1)
+    anchor = (p - F.one_hot(labels, 5)).square().sum(1)
+    torch.testing.assert_close(functional.cross_entropy(logits, labels), -own.log())
+    torch.testing.assert_close(functional.brier(logits, labels), anchor)
+    torch.testing.assert_close(functional.focal(logits, labels, gamma=2.5), -((1 - own) ** 2.5) * own.log())
+    torch.testing.assert_close(
+        functional.focal_calibration(logits, labels, gamma=0.5, lam=3.0),
+        -((1 - own) ** 0.5) * own.log() + 3 * anchor,
+    )
+
+
+# ---- exactness ----
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("lam", [0.0, 1.0])
+def test_float32_gradients_are_right_in_every_entry_up_to_a_lead_of_60(engine, gamma, lam):
+    """Relative error per entry, against 50 digits: an absolute test would pass a formula that cancels."""
+    rng = np.random.default_rng(3)
+    logits, labels = [], []
+    for lead in (0.0, 0.5, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 30, 40, 50, 60):
+        for classes_spread in (0.5, 5.0):
+            row = classes_spread * rng.standard_normal(9)
+            label = int(rng.integers(9))
+            row[label] = max(v for k, v in enumerate(row) if k != label) + lead
+            logits.append(row + 10 * rng.standard_normal())
+            labels.append(label)
+    z = torch.tensor(np.array(logits), dtype=torch.float32)
+    value, grad = value_and_gradient(z, torch.tensor(labels), Terms(1.0, gamma, lam), engine, reduction="none")
+    smallest = mp.mpf(2) ** -126  # below, float32 has no relative precision, and the kernel flushes to zero
+    for i, label in enumerate(labels):
+        loss, gradient = exact.fcl([float(v) for v in z[i]], label, gamma, lam)
+        for got, want in [(value[i], loss), *zip(grad[i], gradient, strict=True)]:
+            error = abs(mp.mpf(float(got)) - want)
+            assert error <= 1e-4 * abs(want) + 4 * smallest, (i, float(got), float(want))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_float64_gradients_are_right_to_twelve_digits(engine):
+    z = 6 * torch.randn(12, 30, dtype=torch.float64)
+    labels = z.argmax(1)
+    _, grad = value_and_gradient(z, labels, Terms(1.0, 2.5, 0.7), engine, reduction="sum")
+    for i in range(12):
+        _, gradient = exact.fcl(z[i].tolist(), int(labels[i]), 2.5, 0.7)
+        for got, want in zip(grad[i].tolist(), gradient, strict=True):
+            assert abs(mp.mpf(got) - want) <= 1e-12 * abs(want)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("lam", [0.0, 2.0])
+def test_gradcheck(engine, gamma, lam):
+    z = (3 * torch.randn(5, 4, dtype=torch.float64)).requires_grad_()
+    labels = torch.randint(0, 4, (5,))
+    terms = Terms(1.0, gamma, lam)
+    assert torch.autograd.gradcheck(lambda t: focal_family(t, labels, terms, engine=engine), (z,))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 3.0])
+def test_p_exactly_one_and_exactly_zero(engine, gamma):
+    z = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]])
+    value, grad = value_and_gradient(z, torch.zeros(2, dtype=torch.long), Terms(1.0, gamma, 1.0), engine, reduction="none")
+    assert value[0] == 0.0  # p_y = 1: nothing to gain
+    assert not grad[0].any()
+    assert value[1] == 20002.0  # p_y = 0: 20,000 nats and the largest Brier score
+    torch.testing.assert_close(grad[1], torch.tensor([-1.0, 1.0, 0.0]))
+
+
+@given(
+    gamma=st.floats(0, 8),
+    lam=st.floats(0, 50),
+    scale=st.floats(0, 200),
+    shift=st.floats(-1e3, 1e3),
+    seed=st.integers(0, 10**6),
+)
+def test_finite_bounded_and_agreed_upon_for_any_hyper_parameters(gamma, lam, scale, shift, seed):
+    generator = torch.Generator().manual_seed(seed)
+    z = (scale * torch.randn(4, 6, generator=generator) + shift).double()
+    labels = torch.randint(0, 6, (4,), generator=generator)
+    terms = Terms(1.0, gamma, lam)
+    results = [value_and_gradient(z, labels, terms, engine, reduction="none") for engine in ENGINES]
+    for value, grad in results:
+        assert (value >= 0).all()
+        assert torch.isfinite(grad).all()
+        torch.testing.assert_close(value, results[0][0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(grad, results[0][1], rtol=1e-7, atol=1e-10 * (1 + lam))
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_nan_and_infinity_reach_the_entries_that_cross_entropy_would_spoil(engine):
+    inf, nan = torch.inf, torch.nan
+    z = torch.tensor([[nan, 1.0, 2.0], [inf, 1.0, 2.0], [1.0, inf, 2.0], [-inf, 1.0, 2.0], [-inf] * 3, [0.0, -inf, -inf]])
+    z = z.repeat(5, 1)  # so that every lane of a vector meets one
+    labels = torch.zeros(len(z), dtype=torch.long)
+    twin = z.clone().requires_grad_()
+    reference = F.cross_entropy(twin, labels, reduction="none")
+    reference.sum().backward()
+    value, grad = value_and_gradient(z, labels, Terms(1.0, 2.0, 1.0), engine, reduction="none")
+    assert torch.equal(value.isnan(), reference.isnan())
+    assert torch.equal(value == inf, reference == inf)
+    assert torch.equal(grad.isnan(), twin.grad.isnan())
+
+
+# ---- targets ----
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_any_integer_labels(dtype):
+    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
+    assert FocalCalibrationLoss()(z, labels.to(dtype)) == FocalCalibrationLoss()(z, labels)
+
+
+def test_single_example_without_a_batch():
+    z, label = torch.randn(5), torch.tensor(2)
+    assert FocalCalibrationLoss()(z, label) == FocalCalibrationLoss()(z[None], label[None])
+    assert functional.brier(z, label).shape == ()
+    soft = torch.randn(5).softmax(0)
+    torch.testing.assert_close(FocalCalibrationLoss()(z, soft), FocalCalibrationLoss()(z[None], soft[None]))
+
+
+def test_soft_targets_are_cross_entropys_at_gamma_zero():
+    z, soft, weight = torch.randn(6, 4, 3), torch.randn(6, 4, 3).softmax(1), torch.rand(4)
+    loss = FocalCalibrationLoss(0, 0, weight=weight)
+    torch.testing.assert_close(loss(z, soft), F.cross_entropy(z, soft, weight))
+
+
+def test_the_anchor_of_a_soft_target_is_an_expectation_not_a_distance():
+    z, soft = torch.randn(8, 4, dtype=torch.float64), torch.randn(8, 4, dtype=torch.float64).softmax(1)
+    distance = (z.softmax(1) - soft).square().sum(1)
+    torch.testing.assert_close(functional.brier(z, soft), distance + 1 - soft.square().sum(1))
+
+
+def test_a_one_hot_soft_target_keeps_the_precision_of_a_label():
+    z = torch.tensor([[25.0, 0.0, -3.0, 1.0]], requires_grad=True)
+    soft = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+    (grad,) = torch.autograd.grad(FocalCalibrationLoss(0.5, 1.0)(z, soft), z)
+    _, want = exact.fcl(z[0].tolist(), 0, 0.5, 1.0)
+    for got, value in zip(grad[0].tolist(), want, strict=True):
+        assert got == pytest.approx(float(value), rel=1e-4)
+
+
+def test_a_masked_class_without_target_mass_does_no_harm():
+    z = torch.tensor([[2.0, 0.0, -torch.inf]], requires_grad=True)
+    value = FocalCalibrationLoss()(z, torch.tensor([[0.7, 0.3, 0.0]]))
+    value.backward()
+    smaller = FocalCalibrationLoss()(z[:, :2].detach(), torch.tensor([[0.7, 0.3]]))
+    torch.testing.assert_close(value, smaller)
+    assert torch.isfinite(z.grad).all()
+
+
+# ---- autograd ----
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_second_backward_computes_the_gradient_again(engine, reduction):
+    z = torch.randn(6, 4, requires_grad=True)
+    value = focal_family(z, torch.randint(0, 4, (6,)), Terms(1.0, 3.0, 1.0), engine=engine, reduction=reduction).sum()
+    (first,) = torch.autograd.grad(3 * value, z, retain_graph=True)
+    (second,) = torch.autograd.grad(3 * value, z, retain_graph=True)
+    torch.testing.assert_close(first, second)
+    torch.autograd.grad(value, z)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(value, z)
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_upstream_factors(engine):
+    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
+    terms = Terms(1.0, 3.0, 1.0)
+    _, plain = value_and_gradient(z, labels, terms, engine)
+    (scaled,) = torch.autograd.grad(-2.5 * focal_family(z, labels, terms, engine=engine), z)
+    torch.testing.assert_close(scaled, -2.5 * plain)
+    each = focal_family(z, labels, terms, engine=engine, reduction="none")
+    factor = torch.rand(6)
+    (rows,) = torch.autograd.grad(each, z, factor)
+    torch.testing.assert_close(rows, plain * 6 * factor[:, None])
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_batched_gradients(engine, reduction):
+    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
+    value = focal_family(z, labels, Terms(1.0, 3.0, 1.0), engine=engine, reduction=reduction)
+    factors = torch.randn(5, *value.shape)
+    (together,) = torch.autograd.grad(value, z, factors, is_grads_batched=True, retain_graph=True)
+    apart = torch.stack([torch.autograd.grad(value, z, f, retain_graph=True)[0] for f in factors])
+    torch.testing.assert_close(together, apart)
+
+
+def test_changing_the_logits_after_the_loss_is_allowed_until_they_are_needed():
+    z = torch.randn(6, 4, requires_grad=True)
+    hidden = z * 1.0
+    value = FocalCalibrationLoss()(hidden, torch.randint(0, 4, (6,)))
+    expected = torch.autograd.grad(value, z, retain_graph=True)[0]
+    assert torch.isfinite(expected).all()
+    hidden.detach().add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, z)
+
+
+def test_non_reentrant_checkpoint():
+    from torch.utils.checkpoint import checkpoint
+
+    layer, labels = torch.nn.Linear(5, 4), torch.randint(0, 4, (6,))
+    x = torch.randn(6, 5)
+    checkpoint(lambda t: FocalCalibrationLoss()(layer(t), labels), x, use_reentrant=False).backward()
+    recomputed = layer.weight.grad.clone()
+    layer.weight.grad = None
+    FocalCalibrationLoss()(layer(x), labels).backward()
+    torch.testing.assert_close(recomputed, layer.weight.grad)
+
+
+def test_inductor_compiles_it(tmp_path, monkeypatch):
+    import shutil
+
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("torch.compile's default backend needs a C++ compiler, and there is none")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    loss = FocalCalibrationLoss(3, 1)
+    z, labels = torch.randn(16, 10, requires_grad=True), torch.randint(0, 10, (16,))
+    value = torch.compile(loss, fullgraph=True)(z, labels)
+    torch.testing.assert_close(value, loss(z, labels))
+    torch.testing.assert_close(torch.autograd.grad(value, z)[0], torch.autograd.grad(loss(z, labels), z)[0])
+
+
+# ---- use ----
+
+
+def test_training_lowers_the_loss_and_lands_on_the_labels():
+    x, labels = torch.randn(200, 3), torch.randint(0, 3, (200,))
+    x[torch.arange(200), labels] += 3
+    model, loss = torch.nn.Linear(3, 3), FocalCalibrationLoss(gamma=3, lam=1)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+    first = loss(model(x), labels).item()
+    for _ in range(100):
+        optimiser.zero_grad()
+        value = loss(model(x), labels)
+        value.backward()
+        optimiser.step()
+    assert value.item() < 0.3 * first
+    assert (model(x).argmax(1) == labels).float().mean() > 0.9
+
+
+def test_hyper_parameters_can_be_scheduled_and_are_checked():
+    loss = FocalCalibrationLoss(3, 1)
+    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
+    loss.gamma, loss.lam = 0, 0
+    assert loss(z, labels) == CrossEntropyLoss()(z, labels)
+    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
+        loss.gamma = -1
+
+
+def test_real_networks_saturated_rows_included(data_folder):
+    """The published ResNets' CIFAR-10 test logits: float32 engines against the formula in float64."""
+    stored = np.load(data_folder / "logits" / "cifar10_test_logits_akamaster_resnets.npz")
+    labels = torch.from_numpy(stored["labels"]).long()
+    for name in ("resnet20", "resnet56"):
+        z = torch.from_numpy(stored[name]).float()
+        torch.testing.assert_close(CrossEntropyLoss()(z, labels), F.cross_entropy(z, labels))
+        terms = Terms(1.0, 3.0, 1.0)
+        value, grad = value_and_gradient(z.double(), labels, terms, "formula", reduction="sum")
+        for engine in ("native", "torch"):
+            single, single_grad = value_and_gradient(z, labels, terms, engine, reduction="sum")
+            torch.testing.assert_close(single.double(), value, rtol=1e-5, atol=0)
+            leading = z.gather(1, labels[:, None]).squeeze(1) == z.amax(1)  # where the gradient has no zero
+            error = (single_grad.double() - grad).abs() / grad.abs().clamp(min=1e-30)
+            assert error[leading].max() < 1e-4

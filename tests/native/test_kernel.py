@@ -1,0 +1,177 @@
+"""What the kernel owes its surroundings: threads, forks, flags, layouts without a copy."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from focalcal import _native
+from focalcal.losses import FocalCalibrationLoss
+
+needs_kernel = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_kernel_is_built_where_there_is_a_compiler():
+    import shutil
+
+    if shutil.which("cc") or shutil.which("gcc"):
+        assert _native.available()
+        assert _native.instruction_sets()[0] == "baseline"
+
+
+@needs_kernel
+@pytest.mark.parametrize("shape", [(2000, 100), (3, 21, 64, 64), (40, 5000)])
+def test_the_number_of_threads_does_not_change_the_gradient(shape):
+    logits = torch.randn(shape)
+    labels = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 7):
+            torch.set_num_threads(threads)
+            results.append(_native.fused_loss(logits, labels, gamma=3.0, lam=1.0))
+    finally:
+        torch.set_num_threads(before)
+    for loss, grad, _ in results[1:]:
+        torch.testing.assert_close(loss, results[0][0])
+        assert torch.equal(grad, results[0][1])
+
+
+
+
+@needs_kernel
+def test_works_in_a_forked_process_after_threads_were_used():
+    """libgomp's team does not survive a fork: a parallel region in the child would wait for ever."""
+    script = """
+        import multiprocessing, torch
+        torch.set_num_threads(2)
+        from focalcal.losses import FocalCalibrationLoss
+        def work(queue):
+            torch.manual_seed(1)
+            logits, labels = torch.randn(4000, 100, requires_grad=True), torch.randint(0, 100, (4000,))
+            loss = FocalCalibrationLoss()(logits, labels)
+            loss.backward()
+            queue.put(loss.item())
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+        work(queue)
+        child = context.Process(target=work, args=(queue,))
+        # in the parent the kernel has used its threads by now
+        here = queue.get()
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0, child.exitcode
+        assert abs(queue.get() - here) < 1e-6
+        print("fine")
+    """
+    done = run_python(script)
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+class _LossDataset(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        return FocalCalibrationLoss()(torch.randn(600, 100, generator=generator), torch.zeros(600, dtype=torch.long))
+
+
+@needs_kernel
+def test_works_in_data_loader_workers():
+    here = torch.stack([_LossDataset()[i] for i in range(4)])
+    context = multiprocessing.get_context("fork")
+    loader = torch.utils.data.DataLoader(_LossDataset(), batch_size=2, num_workers=2, multiprocessing_context=context)
+    torch.testing.assert_close(torch.cat(list(loader)), here)
+
+
+@needs_kernel
+def test_denormal_arithmetic_is_restored():
+    tiny = torch.tensor([1e-40, 1e-40])
+    _native.fused_loss(50 * torch.randn(500, 100), torch.zeros(500, dtype=torch.long), gamma=3.0, lam=1.0)
+    assert (tiny + tiny)[0].item() > 0
+    assert 1e-310 * 0.5 > 0
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "layout",
+    [
+        lambda z: z,
+        lambda z: z.contiguous(memory_format=torch.channels_last),
+        lambda z: z.transpose(2, 3).contiguous().transpose(2, 3),
+        lambda z: z[:, :, ::2],
+    ],
+    ids=["channel-first", "channels_last", "transposed", "sliced"],
+)
+def test_memory_formats(layout):
+    logits = layout(torch.randn(2, 21, 8, 12)).detach().requires_grad_()
+    labels = torch.randint(0, 21, (logits.shape[0], *logits.shape[2:]))
+    twin = logits.detach().contiguous().requires_grad_()
+    FocalCalibrationLoss(0, 0)(logits, labels).backward()
+    F.cross_entropy(twin, labels).backward()
+    torch.testing.assert_close(logits.grad, twin.grad)
+
+
+@needs_kernel
+def test_channels_last_gradients_keep_their_format():
+    logits = torch.randn(2, 5, 6, 7).contiguous(memory_format=torch.channels_last)
+    _, grad, _ = _native.fused_loss(logits, torch.zeros(2, 6, 7, dtype=torch.long))
+    assert grad.is_contiguous(memory_format=torch.channels_last)
+
+
+@needs_kernel
+@pytest.mark.parametrize("shape", [(128, 32000), (3, 50, 40, 40)])
+def test_the_array_is_not_copied(shape):
+    """Peak allocation is the gradient alone, measured by torch's profiler."""
+    logits, labels = torch.randn(shape), torch.zeros((shape[0], *shape[2:]), dtype=torch.long)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        _native.fused_loss(logits, labels, gamma=3.0, lam=1.0)
+    allocated = sum(max(event.self_device_memory_usage, event.self_cpu_memory_usage, 0) for event in profile.events())
+    assert allocated < 1.1 * logits.nbytes
+
+
+def test_without_the_kernel_everything_works_with_one_notice():
+    script = """
+        import sys, warnings
+        sys.modules["focalcal._native._kernel"] = None  # as if it had not been built
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import torch
+            from focalcal import FocalCalibrationLoss
+            from focalcal._native import NativeKernelWarning
+            assert not [w for w in caught if w.category is NativeKernelWarning], "importing must be silent"
+            z = torch.randn(8, 5, requires_grad=True)
+            for _ in range(3):
+                FocalCalibrationLoss(0, 0)(z, torch.zeros(8, dtype=torch.long)).backward()
+        notices = [w for w in caught if w.category is NativeKernelWarning]
+        assert len(notices) == 1, len(notices)
+        assert "Install a C compiler" in str(notices[0].message)
+        torch.testing.assert_close(z.grad, 3 * (z.softmax(1) - torch.eye(5)[0]).detach() / 8)
+        print("fine")
+    """
+    done = run_python(script)
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_the_kernel_can_be_turned_off():
+    done = run_python(
+        "from focalcal import _native; print(_native.available(), _native.instruction_sets())", FOCALCAL_NATIVE="0"
+    )
+    assert done.stdout.strip() == "False ()", done.stderr
