@@ -1,6 +1,8 @@
-# make test    the whole suite, in a fresh .venv if there is none
-# make check   ruff, mypy, import-linter
-# make bench   the numbers in the README
+# make test      the whole suite, in a fresh .venv if there is none
+# make check     ruff, mypy, import-linter
+# make format    what ruff can mend by itself
+# make sanitize  the native kernel's fuzz tests under AddressSanitizer
+# make bench     the numbers in the README
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -33,7 +35,6 @@ bench: $(READY)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/loss_cost.py
 
-# The native entry's tests with AddressSanitizer and UndefinedBehaviorSanitizer watching.
 sanitize: $(READY)
 	PYTHON=$(BIN)/python sh tests/native/sanitize.sh
 

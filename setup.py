@@ -1,6 +1,7 @@
 """The native module: optional, built without torch, one binary for every Python >= 3.11."""
 
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -32,26 +33,17 @@ class OptionalKernel(build_ext):
         print(NOTICE.format(error=error), file=sys.stderr)
 
     def copy_extensions_to_source(self) -> None:
-        # An editable install copies what was built next to the sources; nothing may have been built.
-        built = [ext for ext in self.extensions if self._was_built(ext)]
-        self.extensions, kept = built, self.extensions
+        # An editable install copies what was built next to the sources; there may be nothing.
+        every, self.extensions = self.extensions, [e for e in self.extensions if self._target(e).exists()]
         super().copy_extensions_to_source()
-        self.extensions = kept
+        self.extensions = every
 
     def get_outputs(self) -> list[str]:
-        outputs = super().get_outputs()
-        return [path for path in outputs if not path.endswith(".so") or self._exists(path)]
+        missing = {str(self._target(e)) for e in self.extensions if not self._target(e).exists()}
+        return [path for path in super().get_outputs() if path not in missing]
 
-    def _was_built(self, ext: Extension) -> bool:
-        import os
-
-        return os.path.exists(os.path.join(self.build_lib, self.get_ext_filename(self.get_ext_fullname(ext.name))))
-
-    @staticmethod
-    def _exists(path: str) -> bool:
-        import os
-
-        return os.path.exists(path)
+    def _target(self, ext: Extension) -> Path:
+        return Path(self.build_lib) / self.get_ext_filename(self.get_ext_fullname(ext.name))
 
 
 class StableAbiWheel(bdist_wheel):

@@ -121,10 +121,8 @@ def test_reductions_agree(name, weighted):
     assert not each[3].any()
     torch.testing.assert_close(each.sum(), total)
     counted = torch.ones(4, dtype=torch.float64) if weight is None else weight
-    if name in MULTI:
-        denominator = (counted * (target != -100)).sum()
-    else:
-        denominator = counted[target[target != -100]].sum()
+    known = target != -100
+    denominator = (counted * known).sum() if name in MULTI else counted[target[known]].sum()
     torch.testing.assert_close(total / denominator, mean)
 
 

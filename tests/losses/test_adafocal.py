@@ -123,6 +123,28 @@ def test_update_refuses_what_is_not_a_prediction(probs, labels, message):
     assert loss.gammas.tolist() == [1.0] * 15
 
 
+def test_update_does_not_look_at_ignored_rows():
+    probs, labels = torch.randn(50, 3).softmax(1), torch.randint(0, 3, (50,))
+    probs[7], labels[7] = torch.nan, -100
+    loss = AdaFocalLoss(bins=3)
+    loss.update(probs, labels)
+    assert torch.isfinite(loss.gammas).all()
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="gamma_init must be at most gamma_max = 20"):
+        AdaFocalLoss(gamma_init=30)
+    with pytest.raises(ValueError, match="bins must be a whole number"):
+        AdaFocalLoss(bins=0)
+    with pytest.raises(ValueError, match="edges must not fall"):
+        adafocal(
+            torch.randn(2, 3),
+            torch.zeros(2, dtype=torch.long),
+            edges=torch.tensor([0.0, 1.0, 0.5]),
+            gammas=torch.ones(2),
+        )
+
+
 def test_gamma_zero_everywhere_is_cross_entropy():
     z, labels = torch.randn(10, 4), torch.randint(0, 4, (10,))
     each = adafocal(z, labels, **two_bins([0.0, 0.0]))

@@ -118,6 +118,19 @@ def test_a_class_can_be_ignored():
     torch.testing.assert_close(torch_path(Z, Y), FocalCalibrationLoss()(Z[kept], Y[kept]))
 
 
+@pytest.mark.parametrize("value", ["2", True, None, [3.0]])
+def test_what_merely_converts_to_a_number_is_not_one(value):
+    with pytest.raises(TypeError, match="gamma must be a number"):
+        FocalLoss(value)
+
+
+def test_an_unknown_engine_is_refused():
+    loss = FocalCalibrationLoss()
+    loss.engine = "nativ"
+    with pytest.raises(ValueError, match="engine must be one of 'auto', 'native', 'torch', 'formula', got 'nativ'"):
+        loss(Z, Y)
+
+
 def test_an_engine_that_cannot_serve_says_so():
     from focalcal.losses.formula import Terms
 

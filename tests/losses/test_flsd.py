@@ -20,6 +20,13 @@ def test_one_sided_thresholds_are_plain_focal(threshold, gamma):
     torch.testing.assert_close(FLSDLoss(threshold=threshold)(z, labels), FocalLoss(gamma)(z, labels))
 
 
+def test_the_gammas_are_fixed():
+    loss = FLSDLoss()
+    assert (loss.gamma_hard, loss.gamma_easy, loss.threshold) == (5.0, 3.0, 0.2)
+    with pytest.raises(AttributeError):
+        loss.gamma_hard = 7.0
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="threshold must be a probability"):
         FLSDLoss(threshold=1.5)

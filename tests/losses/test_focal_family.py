@@ -119,7 +119,9 @@ def test_gradcheck(engine, gamma, lam):
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 3.0])
 def test_p_exactly_one_and_exactly_zero(engine, gamma):
     z = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]])
-    value, grad = value_and_gradient(z, torch.zeros(2, dtype=torch.long), Terms(1.0, gamma, 1.0), engine, reduction="none")
+    value, grad = value_and_gradient(
+        z, torch.zeros(2, dtype=torch.long), Terms(1.0, gamma, 1.0), engine, reduction="none"
+    )
     assert value[0] == 0.0  # p_y = 1: nothing to gain
     assert not grad[0].any()
     assert value[1] == 20002.0  # p_y = 0: 20,000 nats and the largest Brier score
@@ -149,7 +151,9 @@ def test_finite_bounded_and_agreed_upon_for_any_hyper_parameters(gamma, lam, sca
 @pytest.mark.parametrize("engine", ["native", "torch"])
 def test_nan_and_infinity_reach_the_entries_that_cross_entropy_would_spoil(engine):
     inf, nan = torch.inf, torch.nan
-    z = torch.tensor([[nan, 1.0, 2.0], [inf, 1.0, 2.0], [1.0, inf, 2.0], [-inf, 1.0, 2.0], [-inf] * 3, [0.0, -inf, -inf]])
+    z = torch.tensor(
+        [[nan, 1.0, 2.0], [inf, 1.0, 2.0], [1.0, inf, 2.0], [-inf, 1.0, 2.0], [-inf] * 3, [0.0, -inf, -inf]]
+    )
     z = z.repeat(5, 1)  # so that every lane of a vector meets one
     labels = torch.zeros(len(z), dtype=torch.long)
     twin = z.clone().requires_grad_()
@@ -257,6 +261,52 @@ def test_changing_the_logits_after_the_loss_is_allowed_until_they_are_needed():
     hidden.detach().add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         torch.autograd.grad(value, z)
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_labels_that_change_before_they_are_needed_again_are_noticed(engine):
+    z, labels = torch.randn(6, 4, requires_grad=True), torch.zeros(6, dtype=torch.long)
+    value = focal_family(z, labels, Terms(1.0, 3.0, 1.0), engine=engine)
+    labels.fill_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, z, create_graph=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_loss_scale_saves_small_half_precision_gradients(dtype):
+    """Over 65,536 pixels an entry is below float16's range until GradScaler's factor arrives."""
+    z = torch.randn(4, 21, 128, 128).to(dtype).requires_grad_()
+    labels = torch.randint(0, 21, (4, 128, 128))
+    (grad,) = torch.autograd.grad(65536 * CrossEntropyLoss()(z, labels), z)
+    _, want = value_and_gradient(z.float(), labels, Terms(), "torch")
+    torch.testing.assert_close(grad.float(), 65536 * want, rtol=1e-2, atol=1e-6)
+
+
+def test_dispatch_modes_see_the_formula():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
+    graph = make_fx(CrossEntropyLoss())(z, labels)
+    other = torch.randn(6, 4)
+    torch.testing.assert_close(graph(other, labels), F.cross_entropy(other, labels))
+    with FakeTensorMode() as mode:
+        fake = FocalCalibrationLoss()(mode.from_tensor(z), mode.from_tensor(labels))
+    assert fake.shape == ()
+
+
+def test_another_default_device_does_not_matter():
+    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
+    expected = FocalCalibrationLoss()(z, labels)
+    with torch.device("meta"):
+        assert FocalCalibrationLoss()(z, labels) == expected
+
+
+def test_negated_views():
+    z = torch.imag(torch.randn(6, 4, dtype=torch.complex64).conj())
+    assert z.is_neg()
+    labels = torch.randint(0, 4, (6,))
+    torch.testing.assert_close(CrossEntropyLoss()(z, labels), F.cross_entropy(z.resolve_neg(), labels))
 
 
 def test_non_reentrant_checkpoint():

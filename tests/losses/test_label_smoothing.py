@@ -23,6 +23,10 @@ def test_all_is_torchs():
 
 
 def test_bad_arguments():
+    with pytest.raises(ValueError, match="spread must be"):
+        label_smoothing(torch.randn(3, 2), torch.zeros(3, dtype=torch.long), spread="foo")
+    with pytest.raises(ValueError, match="epsilon must be"):
+        label_smoothing(torch.randn(3, 2), torch.zeros(3, dtype=torch.long), epsilon=-0.1)
     with pytest.raises(ValueError, match="epsilon must be below 1"):
         LabelSmoothingLoss(1.0)
     with pytest.raises(ValueError, match="spread must be one of 'others', 'all', got 'some'"):

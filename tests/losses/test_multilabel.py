@@ -59,6 +59,17 @@ def test_unknown_labels_are_left_out_of_the_mean():
     torch.testing.assert_close(loss(z, target), expected)
 
 
+def test_infinite_logits_with_a_certain_target():
+    z = torch.tensor([torch.inf, -torch.inf])
+    for target in (torch.tensor([1, 0]), torch.tensor([1.0, 0.0])):
+        assert not functional.multilabel_focal_calibration(z, target, gamma=2.0, lam=1.0).any()
+
+
+def test_an_integer_target_does_not_wrap_round_to_the_ignored_one():
+    with pytest.raises(ValueError, match="got 156"):  # 156 is -100 in eight bits
+        MultilabelBCELoss()(torch.randn(1, 2), torch.tensor([[156, 1]], dtype=torch.uint8))
+
+
 def test_a_weight_belongs_to_a_label():
     z, target = torch.randn(6, 2), torch.randint(0, 2, (6, 2))
     weight = torch.tensor([3.0, 1.0])
@@ -74,8 +85,8 @@ def test_a_weight_belongs_to_a_label():
     [
         (torch.zeros(6, dtype=torch.long), ValueError, "shape of the logits"),
         (torch.full((6, 2), 2), ValueError, "from 0 to 1"),
-        (torch.full((6, 2), 1.5), ValueError, "from 0 to 1, got 1.5"),
-        (torch.full((6, 2), torch.nan), ValueError, "from 0 to 1, got nan"),
+        (torch.full((6, 2), 1.5), ValueError, "from 0 to 1, or be ignore_index = -100, got 1.5"),
+        (torch.full((6, 2), torch.nan), ValueError, "got nan"),
         ([[0, 1]] * 6, TypeError, "target must be a torch.Tensor, got list"),
     ],
 )

@@ -46,13 +46,13 @@ def test_the_number_of_threads_does_not_change_the_gradient(shape):
         for threads in (1, 2, 7):
             torch.set_num_threads(threads)
             results.append(_native.fused_loss(logits, labels, gamma=3.0, lam=1.0))
+        again = [_native.fused_loss(logits.double(), labels, gradient=False)[0] for _ in range(20)]
+        assert len({loss.item() for loss in again}) == 1  # as many threads, the same bits
     finally:
         torch.set_num_threads(before)
     for loss, grad, _ in results[1:]:
         torch.testing.assert_close(loss, results[0][0])
         assert torch.equal(grad, results[0][1])
-
-
 
 
 @needs_kernel

@@ -90,7 +90,10 @@ def fused_loss(
     for float64 logits), the gradient or None, and the flat position of the first label out of range, or -1;
     if there is one, nothing else was computed.
     """
+    if not available():
+        raise RuntimeError("the native kernel is not here; focalcal.losses works without it")
     dtype = DTYPES.get(logits.dtype)
+    logits = logits.resolve_neg()  # a negated view keeps its sign outside the memory
     shape = logits.shape
     if dtype is None or not logits.is_cpu or len(shape) < 2:
         raise TypeError(
@@ -107,7 +110,7 @@ def fused_loss(
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
         raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
     real = torch.float64 if dtype == 1 else torch.float32
-    loss = torch.empty(labels.shape if reduction == "none" else (), dtype=real)
+    loss = torch.empty(labels.shape if reduction == "none" else (), dtype=real, device="cpu")
     weight_at = steps_at = step_count = grad_at = 0
     if weight is not None:
         weight = weight.to(device="cpu", dtype=real).contiguous()
@@ -124,7 +127,7 @@ def fused_loss(
         if not logits.is_contiguous():  # else it has the strides of the logits
             found = _layout(shape, grad.stride())
             if found is None:
-                grad = torch.empty(shape, dtype=logits.dtype)
+                grad = torch.empty(shape, dtype=logits.dtype, device="cpu")
                 grad_at = grad.data_ptr()
                 found = _layout(shape, grad.stride())
                 assert found is not None
@@ -135,8 +138,3 @@ def fused_loss(
         step_count, steps_at, focal, gamma, lam, torch.get_num_threads(), instruction_set,
     )  # fmt: skip
     return loss, grad, bad
-
-
-def scale_by(gradient: Tensor, factor: Tensor) -> None:
-    """Multiply a gradient made by `fused_loss` in place by a scalar tensor of the loss's dtype."""
-    _built.scale_by(gradient.data_ptr(), DTYPES[gradient.dtype], gradient.numel(), factor.data_ptr())

@@ -26,7 +26,7 @@
 
 enum { FLOAT32, FLOAT64, BFLOAT16 };
 enum { NONE, SUM, MEAN };
-enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072 };
+enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072, SPLIT_FROM = 256, MOST_THREADS = 256 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
  * inner index r % inner. */
@@ -39,7 +39,8 @@ typedef struct {
     const double *edges;    /* steps - 1 of them: gamma is a step function of p_y */
     const double *gammas;   /* steps of them; steps = 0: gamma alone */
     int64_t logit_strides[3], gradient_strides[3];
-    int64_t outer, classes, inner, steps, ignore_index;
+    int64_t outer, classes, inner, steps;
+    int64_t ignore_index; /* INT64_MIN: none */
     int dtype, reduction;
     double focal, gamma, lam, gradient_scale;
 } Problem;
@@ -307,9 +308,9 @@ static int run_all(const Problem *p, Examples run, int threads, double *sum)
     if (threads <= 1)
         return count ? run_part(p, run, 0, count, sum) : 0;
     int status = 0;
-    double total = 0;
+    double parts[MOST_THREADS] = {0};
 #ifdef _OPENMP
-#pragma omp parallel num_threads(threads) reduction(+ : total) reduction(min : status)
+#pragma omp parallel num_threads(threads) reduction(min : status)
 #endif
     {
 #ifdef _OPENMP
@@ -321,9 +322,10 @@ static int run_all(const Problem *p, Examples run, int threads, double *sum)
         const int64_t share = ((count + team - 1) / team + 63) / 64 * 64;
         const int64_t begin = me * share, end = begin + share < count ? begin + share : count;
         if (begin < end)
-            status = run_part(p, run, begin, end, &total);
+            status = run_part(p, run, begin, end, &parts[me]);
     }
-    *sum = total;
+    for (int t = 0; t < threads; t++) /* in order: as many threads give the same bits */
+        *sum += parts[t];
     return status;
 }
 
@@ -336,7 +338,8 @@ static int threads_for(const Problem *p, int64_t wanted)
     const int64_t useful = p->outer * p->inner * p->classes / ELEMENTS_A_THREAD;
     if (forked || wanted < 1 || useful < 1)
         return 1;
-    return (int)(wanted < useful ? wanted : useful);
+    const int64_t threads = wanted < useful ? wanted : useful;
+    return (int)(threads < MOST_THREADS ? threads : MOST_THREADS);
 }
 
 /* The first label that is neither a class nor ignore_index, or -1; sums the weights of the others. */
@@ -348,7 +351,7 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
         const int64_t y = p->labels[r];
         if (y >= 0 && y < p->classes && y != p->ignore_index)
             total += weight_of(p, y);
-        else if (y != p->ignore_index)
+        else if (y != p->ignore_index || y == INT64_MIN)
             return r;
     }
     *total_weight = total;
@@ -432,36 +435,6 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
     return PyLong_FromLong(-1);
 }
 
-/* scale_by(gradient, dtype, count, factor): multiply in place by the scalar stored at factor (a double
- * for FLOAT64, else a float); nothing to do for 1, which is what loss.backward() passes. */
-static PyObject *scale_by(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    (void)self;
-    if (count != 4)
-        return PyErr_Format(PyExc_TypeError, "scale_by takes 4 arguments, got %zd", count);
-    int64_t i[4];
-    for (int n = 0; n < 4; n++)
-        i[n] = PyLong_AsLongLong(args[n]);
-    if (PyErr_Occurred())
-        return NULL;
-    const int64_t elements = i[2];
-    void *array = (void *)(intptr_t)i[0];
-    if (i[1] == FLOAT64) {
-        const double by = *(const double *)(intptr_t)i[3];
-        for (int64_t k = 0; by != 1 && k < elements; k++)
-            ((double *)array)[k] *= by;
-    } else {
-        const float by = *(const float *)(intptr_t)i[3];
-        if (i[1] == FLOAT32)
-            for (int64_t k = 0; by != 1 && k < elements; k++)
-                ((float *)array)[k] *= by;
-        else
-            for (int64_t k = 0; by != 1 && k < elements; k++)
-                ((uint16_t *)array)[k] = float_to_bfloat16(bfloat16_to_float(((uint16_t *)array)[k]) * by);
-    }
-    Py_RETURN_NONE;
-}
-
 static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
 {
     (void)self, (void)ignored;
@@ -477,7 +450,6 @@ static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
 static PyMethodDef methods[] = {
     {"fused_loss", (PyCFunction)(void (*)(void))fused_loss, METH_FASTCALL,
      "Loss and gradient from addresses; the index of the first bad label, or -1."},
-    {"scale_by", (PyCFunction)(void (*)(void))scale_by, METH_FASTCALL, "Scale a stored gradient in place."},
     {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
     {NULL, NULL, 0, NULL},
 };

@@ -45,6 +45,21 @@ INLINE REAL TYPED(horizontal_max)(VEC v)
     return result;
 }
 
+INLINE REAL TYPED(row_max)(const REAL *x, int64_t K)
+{
+    const VEC zero = {0};
+    const int64_t full = K - K % LANES;
+    VEC top = MAX(LOAD(x + K - LANES), zero - (REAL)INFINITY), top2 = top;
+    int64_t k = 0;
+    for (; k + 2 * LANES <= full; k += 2 * LANES) {
+        top = MAX(LOAD(x + k), top);
+        top2 = MAX(LOAD(x + k + LANES), top2);
+    }
+    if (k < full)
+        top = MAX(LOAD(x + k), top);
+    return TYPED(horizontal_max)(MAX(top2, top));
+}
+
 /* exp(x - max) of classes k .. end (whole vectors) to e, if wanted, and to the sums. */
 INLINE void TYPED(accumulate)(const REAL *x, REAL *e, int64_t k, int64_t end, REAL max, VEC *sum, VEC *squares)
 {
@@ -72,28 +87,23 @@ INLINE void TYPED(accumulate_some)(VEC x, REAL *e, int64_t from, int64_t new, in
 
 /* Fill entry i of the block from a row of K >= LANES logits; e, if wanted, may be x itself. The last,
  * partial vector is the one that ends at K: its first lanes repeat work and are left out of the sums. */
-INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, Block *b, int64_t i)
+INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, REAL max, Block *b, int64_t i)
 {
     const VEC zero = {0};
     const int64_t full = K - K % LANES;
     const REAL own = x[y];
     const VEC tail = LOAD(x + K - LANES);
-    VEC top = MAX(tail, zero - (REAL)INFINITY), top2 = top;
-    int64_t k = 0;
-    for (; k + 2 * LANES <= full; k += 2 * LANES) {
-        top = MAX(LOAD(x + k), top);
-        top2 = MAX(LOAD(x + k + LANES), top2);
-    }
-    if (k < full)
-        top = MAX(LOAD(x + k), top);
-    const REAL max = TYPED(horizontal_max)(MAX(top2, top));
-
     VEC sum = zero, squares = zero;
-    const int64_t at_label = y - y % LANES; /* the vector that holds the label */
-    TYPED(accumulate)(x, e, 0, at_label < full ? at_label : full, max, &sum, &squares);
-    if (at_label < full) {
-        TYPED(accumulate_some)(LOAD(x + at_label), e, at_label, 0, y, max, &sum, &squares);
-        TYPED(accumulate)(x, e, at_label + LANES, full, max, &sum, &squares);
+    if (K < SPLIT_FROM) { /* loops of a length that varies with the label would be mispredicted */
+        for (int64_t k = 0; k < full; k += LANES)
+            TYPED(accumulate_some)(LOAD(x + k), e, k, 0, y, max, &sum, &squares);
+    } else {
+        const int64_t at_label = y - y % LANES; /* the vector that holds the label */
+        TYPED(accumulate)(x, e, 0, at_label < full ? at_label : full, max, &sum, &squares);
+        if (at_label < full) {
+            TYPED(accumulate_some)(LOAD(x + at_label), e, at_label, 0, y, max, &sum, &squares);
+            TYPED(accumulate)(x, e, at_label + LANES, full, max, &sum, &squares);
+        }
     }
     if (full < K)
         TYPED(accumulate_some)(tail, e, K - LANES, full, y, max, &sum, &squares);
@@ -123,9 +133,13 @@ static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
     const int packed = p->dtype == BFLOAT16;
     double sum = 0;
     Block block;
+    REAL max[BLOCK];
     for (int64_t first = begin; first < end; first += step) {
         const int64_t count = end - first < step ? end - first : step;
         clear(&block, count);
+        /* A pass of its own, so that no row waits for its maximum. */
+        for (int64_t i = 0; !packed && i < count; i++)
+            max[i] = TYPED(row_max)((const REAL *)p->logits + offset_of(p, p->logit_strides, first + i), K);
         for (int64_t i = 0; i < count; i++) {
             const int64_t y = label_of(p, first + i);
             if (y < 0)
@@ -138,10 +152,11 @@ static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
                 for (int64_t k = 0; k < K; k++)
                     e[k] = bfloat16_to_float(((const uint16_t *)p->logits)[at + k]);
                 x = e;
+                max[i] = TYPED(row_max)(x, K);
             } else if (e) {
                 e += offset_of(p, p->gradient_strides, first + i);
             }
-            TYPED(row_sums)(x, p->gradient ? e : NULL, K, y, &block, i);
+            TYPED(row_sums)(x, p->gradient ? e : NULL, K, y, max[i], &block, i);
             block.scale[i] = weight_of(p, y);
         }
         ISA(coefficients)(p, &block, count);

@@ -31,17 +31,18 @@ INLINE vf ISA(exp_float)(vf x)
     p = p * r + 4.166655421e-2f;
     p = p * r + 1.666657667e-1f;
     p = p * r + 0.5f;
-    p = p * (r * r) + r;
-    p = p + 1.0f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
     return p * (vf)((vi)shifted << 23);
 }
 
-/* exp(x) for x <= 709, to 1 ulp or so: Taylor's series on [-ln2/2, ln2/2]. */
+/* exp(min(x, 709)), to 1 ulp or so: Taylor's series on [-ln2/2, ln2/2]. */
 INLINE vd ISA(exp_double)(vd x)
 {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
     const vd zero = {0};
     vd clamped = MAX_PD(zero - 708.9, x); /* below: 2^-1023, whose bit pattern is 0 */
+    clamped = -MAX_PD(zero - 709.0, -clamped);
     vd shifted = clamped * 1.4426950408889634 + magic;
     vd n = shifted - magic;
     vd r = clamped - n * 6.93147180369123816490e-01;

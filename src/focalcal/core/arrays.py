@@ -17,12 +17,9 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 def finite_at_least(name: str, value: float, lowest: float) -> float:
     """`value` as a float, if it is a finite number no smaller than `lowest`."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float"
-        ) from None
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float")
+    number = float(value)
     if not math.isfinite(number) or number < lowest:
         raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r}; choose a value in that range")
     return number
@@ -107,7 +104,7 @@ def bad_label(label: int, position: int, classes: int, ignore_index: int | None)
 
 
 def labels_in_range(labels: Tensor, classes: int, ignore_index: int | None) -> None:
-    """Refuse a label outside 0 .. classes - 1 that is not `ignore_index`. Reads the labels: CPU only."""
+    """Refuse a label outside 0 .. classes - 1 that is not `ignore_index`. Reads the labels, which a GPU waits for."""
     wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
         wrong &= labels != ignore_index

@@ -25,6 +25,8 @@ def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -
         raise ValueError(
             f"edges must have one entry more than gammas, got {tuple(edges.shape)} and {tuple(gammas.shape)}"
         )
+    if not bool((edges.diff() >= 0).all()):
+        raise ValueError(f"edges must not fall, got {edges.tolist()}; sort them")
     steps = torch.cat([edges[1:-1].double(), gammas.double()])
     return focal_family(logits, labels, Terms(steps=steps), reduction="none")
 
@@ -40,7 +42,8 @@ class AdaFocalLoss(FocalFamilyLoss):
         gamma_init: every bin's gamma at the start, when the bins are of equal width.
         step: the rate in gamma <- gamma exp(+-step * gap).
         switch: a gamma that falls below this in size changes sign: focal becomes inverse-focal and back.
-        gamma_min: the lowest gamma. The method's text names none; its code uses -2, the FCL paper -20.
+        gamma_min: the lowest gamma. The method's text names none; its code uses -2, the FCL paper -20. Below
+            -3.6 the inverse-focal loss is not monotone in p_y and can push the true class down.
         gamma_max: the highest gamma.
         weight, ignore_index, reduction: as in every loss.
 
@@ -67,9 +70,11 @@ class AdaFocalLoss(FocalFamilyLoss):
             raise ValueError(f"bins must be a whole number >= 1, got {bins!r}")
         self.step = finite_at_least("step", step, 0.0)
         self.switch = finite_at_least("switch", switch, 0.0)
-        self.gamma_min = finite_at_least("gamma_min", gamma_min, -1e6)
+        self.gamma_min = finite_at_least("gamma_min", gamma_min, -1000.0)
         self.gamma_max = finite_at_least("gamma_max", gamma_max, self.gamma_min)
         initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
+        if initial > self.gamma_max:
+            raise ValueError(f"gamma_init must be at most gamma_max = {self.gamma_max:g}, got {gamma_init!r}")
         self.register_buffer("edges", equal_width_edges(bins).float())
         self.register_buffer("gammas", torch.full((bins,), initial))
 
@@ -91,22 +96,23 @@ class AdaFocalLoss(FocalFamilyLoss):
         holds_probabilities(probs, labels, None)
         if probs.dim() < 2:
             raise ValueError(f"probs must be (N, K) or (N, K, d1, ...), got shape {tuple(probs.shape)}")
+        labels = labels.long()
         labels_in_range(labels, probs.shape[1], self.ignore_index)
         tolerance = 1e-9 if probs.dtype == torch.float64 else 1e-5 if probs.dtype == torch.float32 else 1e-2
-        confidence, predicted = probs.max(1)
         keep = labels != self.ignore_index
         if not bool(keep.any()):
             raise ValueError("labels must hold at least one example that is not ignored, got none")
-        error = (probs.double().sum(1) - 1).abs()[keep].max()
-        if not bool((error <= tolerance) & (probs.min() >= 0)):
+        labels, probs = labels[keep], probs.movedim(1, -1)[keep].double()
+        error, least = (probs.sum(1) - 1).abs().max(), probs.min()
+        if not bool((error <= tolerance) & (least >= 0)):
             raise ValueError(
                 f"probs must be probabilities: non-negative rows that sum to 1 within {tolerance:g}, "
-                f"got a row off by {error.item():.3g} and a least entry of {probs.min().item():.3g}; "
+                f"got a row off by {error.item():.3g} and a least entry of {least.item():.3g}; "
                 "pass softmax(logits), not logits"
             )
-        confidence = confidence[keep].double()
+        confidence, predicted = probs.max(1)
         edges = equal_mass_edges(confidence, self.gammas.numel())
-        gap = bin_sums(confidence, predicted[keep] == labels[keep], edges).gap
+        gap = bin_sums(confidence, predicted == labels, edges).gap
         gammas = self.gammas.double()
         gammas = gammas * torch.exp(self.step * gap.to(gammas.device) * torch.where(gammas > 0, 1.0, -1.0))
         small = gammas.abs() < self.switch

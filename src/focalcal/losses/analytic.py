@@ -24,7 +24,7 @@ def loss_and_gradient(
     reduction: str,
     gradient: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The reduced loss (each example's for "none") and the gradient of its sum in the logits.
+    """The reduced loss (each example's for "none") and the gradient of its sum, float32 for half precision.
 
     Per-example quantities keep a class dimension of one. `keep` is None if no example is ignored.
     """
@@ -55,7 +55,7 @@ def loss_and_gradient(
         total = q.numel() if scale is None else scale.sum()
     value = loss.squeeze(1) if reduction == "none" else loss.sum() / total
     if not gradient or not q.numel():
-        return value, torch.zeros_like(logits) if gradient else None
+        return value, torch.zeros_like(log_p) if gradient else None
 
     each = 1 / total if scale is None else scale / total
     linear = slope * -terms.focal
@@ -73,7 +73,7 @@ def loss_and_gradient(
     grad = grad.scatter_(1, index, at_label)
     if keep is not None:
         grad = grad.masked_fill_(~keep.unsqueeze(1), 0.0)
-    return value, grad.to(logits.dtype)
+    return value, grad
 
 
 def _sum_of_squares(others: Tensor) -> Tensor:

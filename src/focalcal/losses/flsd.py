@@ -50,8 +50,26 @@ class FLSDLoss(FocalFamilyLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma_hard, self.gamma_easy, self.threshold = gamma_hard, gamma_easy, threshold
         self._terms = Terms(steps=_steps(gamma_hard, gamma_easy, threshold))
+
+    @property
+    def threshold(self) -> float:
+        """Below this p_y the example is hard."""
+        return self._step(0)
+
+    @property
+    def gamma_hard(self) -> float:
+        """The gamma of hard examples."""
+        return self._step(1)
+
+    @property
+    def gamma_easy(self) -> float:
+        """The gamma of the others."""
+        return self._step(2)
+
+    def _step(self, index: int) -> float:
+        assert self._terms.steps is not None
+        return self._terms.steps[index].item()
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

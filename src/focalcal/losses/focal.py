@@ -19,7 +19,8 @@ def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
 
 
 class FocalLoss(FocalFamilyLoss):
-    """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are too flat."""
+    """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are displaced from the
+    posterior, too flat where one class is likely."""
 
     def __init__(
         self,

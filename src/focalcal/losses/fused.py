@@ -7,7 +7,7 @@ the first that can serve the call.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -40,7 +40,9 @@ def focal_family(
     engine: Engine = "auto",
 ) -> Tensor:
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
-    if not (engine == "auto" and weight is None and _usual(logits, target)):
+    if engine != "auto":
+        one_of("engine", engine, get_args(Engine))
+    if weight is not None or not _usual(logits, target):
         if holds_probabilities(logits, target, weight):
             return _expected(logits, target, terms, weight, ignore_index, reduction)
         if target.dtype is not torch.int64:
@@ -93,9 +95,13 @@ def _usual(logits: Tensor, target: Tensor) -> bool:
 
 
 def traced() -> bool:
-    """True where Python sees no values (torch.compile, functorch) or tangents must flow (forward AD)."""
+    """True where Python sees no values (torch.compile, functorch, fake tensors, make_fx and other dispatch
+    modes, which must see every operation) or tangents must flow (forward AD)."""
     return (
-        torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or forward_ad._current_level >= 0
     )
 
 
@@ -144,8 +150,9 @@ class _GradientWithLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
         loss, gradient = _compute(logits, call, ctx.needs_input_grad[0])
         if gradient is not None:
-            ctx.save_for_backward(logits)
+            ctx.save_for_backward(logits, call[0], call[1])  # to be told if they change before a second use
             ctx.call = call
+            ctx.dtype = logits.dtype
             ctx.gradient = gradient
         return loss
 
@@ -153,17 +160,24 @@ class _GradientWithLoss(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None]:
         factor = upstream[0]
         if torch.is_grad_enabled():
-            (logits,) = ctx.saved_tensors
-            labels, weight, terms, ignore_index, reduction, _ = ctx.call
+            logits, labels, weight = ctx.saved_tensors
+            _, _, terms, ignore_index, reduction, _ = ctx.call
             loss = reduced_formula(logits, labels, weight, terms, ignore_index, reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            (logits,) = ctx.saved_tensors
+            logits, _, _ = ctx.saved_tensors
             _, gradient = _compute(logits, ctx.call, True)
-        return _scaled(gradient, factor, ctx.call), None
+        _, _, _, _, reduction, native = ctx.call
+        # `is_grads_batched` runs a legacy vmap, which functorch's own check does not see.
+        if reduction == "none" or torch._C._functorch.is_legacy_batchedtensor(factor):
+            gradient = gradient * (factor.unsqueeze(1) if reduction == "none" else factor)
+        elif not native or factor.item() != 1.0:  # loss.backward() passes 1
+            gradient.mul_(factor)
+        # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
+        return gradient if gradient.dtype is ctx.dtype else gradient.to(ctx.dtype), None
 
 
 def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -190,18 +204,6 @@ def _kept_if_any(labels: Tensor, classes: int, ignore_index: int | None) -> Tens
             return None
         labels_in_range(labels, classes, ignore_index)
     return kept(labels, ignore_index)
-
-
-def _scaled(gradient: Tensor, factor: Tensor, call: tuple[Any, ...]) -> Tensor:
-    """gradient * factor, in the gradient's own memory where the factor is a plain scalar."""
-    reduction, native = call[-2:]
-    # `is_grads_batched` runs a legacy vmap, which functorch's own check does not see.
-    if reduction != "none" and not torch._C._functorch.is_legacy_batchedtensor(factor):
-        if not native:
-            return gradient.mul_(factor)
-        _native.scale_by(gradient, factor)
-        return gradient
-    return (gradient * (factor.unsqueeze(1) if reduction == "none" else factor)).to(gradient.dtype)
 
 
 def check_gamma(gamma: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,7 @@ def label_smoothing(logits: Tensor, target: Tensor, *, epsilon: float = 0.05, sp
     literature. spread="all": epsilon / K on every class, the label's own included, as torch has it.
     logits (N, K, d1, ...), target indices or probabilities. Szegedy et al. (2016).
     """
-    return _smoothed(logits, target, epsilon, spread, None, None, "none")
+    return _smoothed(logits, target, _check_epsilon(epsilon), _check_spread(spread), None, None, "none")
 
 
 def _smoothed(
@@ -65,7 +65,10 @@ def _smoothed(
 
 
 class LabelSmoothingLoss(ClassificationLoss):
-    """Cross-entropy with a share `epsilon` of each label spread over the other classes (or over all)."""
+    """Cross-entropy with a share `epsilon` of each label spread over the other classes (or over all).
+
+    `weight` belongs to the classes of the softened target, as in torch: sum_k s_k w_k -log p_k.
+    """
 
     def __init__(
         self,
@@ -78,8 +81,7 @@ class LabelSmoothingLoss(ClassificationLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.epsilon = _check_epsilon(epsilon)
-        one_of("spread", spread, ("others", "all"))
-        self.spread: Spread = spread
+        self.spread = _check_spread(spread)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
@@ -88,6 +90,11 @@ class LabelSmoothingLoss(ClassificationLoss):
     def extra_repr(self) -> str:
         """Epsilon and its spread, then what is not default."""
         return shown(f"epsilon={self.epsilon:g}, spread={self.spread!r}", super().extra_repr())
+
+
+def _check_spread(spread: Spread) -> Spread:
+    one_of("spread", spread, get_args(Spread))
+    return spread
 
 
 def _check_epsilon(epsilon: float) -> float:

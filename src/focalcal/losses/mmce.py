@@ -125,7 +125,7 @@ class MMCELoss(ClassificationLoss):
         entropy = focal_family(logits, target, Terms(), self.weight, self.ignore_index, self.reduction)
         measure = mmce(logits, target, variant=self.variant, width=self.width, ignore_index=self.ignore_index)
         if self.reduction == "sum":
-            measure = measure * (target != self.ignore_index).sum()
+            measure = measure * (target.long() != self.ignore_index).sum()
         return entropy + check_lam(self.lam) * measure
 
     def extra_repr(self) -> str:

@@ -16,7 +16,7 @@ class ClassificationLoss(nn.Module):
     (N, K, d1, ...), which mean the expectation over the target: sum_k t_k w_k loss(., k).
 
     Args:
-        weight: one number a class; scales an example's loss and never enters its probabilities.
+        weight: one number a class; scales the loss of its examples and never enters their probabilities.
         ignore_index: examples with this label add nothing, neither to the loss nor to the mean.
         reduction: "mean" (over the weights of the labels, as `CrossEntropyLoss`), "sum" or "none".
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import labels_in_range
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.fused import check_gamma, check_lam, traced
@@ -58,22 +57,24 @@ def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | N
     if target.device != logits.device:
         raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
     logits = at_least_float32(logits)
-    if ignore_index is not None:
-        logits = torch.where(target == ignore_index, 0.0, logits)  # no NaN of theirs reaches a gradient
-    if not target.is_floating_point():
-        if target.dtype != torch.bool and logits.is_cpu and not traced():
-            labels_in_range(target, 2, ignore_index)
-        return _one_sided(torch.where(target == 1, -logits, logits), terms)
-    target = target.to(logits.dtype)
+    hard = not target.is_floating_point()
+    target = target.long() if hard else target.to(logits.dtype)
     if logits.is_cpu and not traced():
         wrong = ~((target >= 0) & (target <= 1))
         if ignore_index is not None:
             wrong &= target != ignore_index
         if bool(wrong.any()):
+            exempt = "" if ignore_index is None else f", or be ignore_index = {ignore_index}"
             raise ValueError(
-                f"target must lie from 0 to 1, got {target[wrong][0].item()!r}; pass 0 and 1, or probabilities"
+                f"target must lie from 0 to 1{exempt}, got {target[wrong][0].item()!r}; pass 0 and 1, or probabilities"
             )
-    return target * _one_sided(-logits, terms) + (1 - target) * _one_sided(logits, terms)
+    if ignore_index is not None:
+        logits = torch.where(target == ignore_index, 0.0, logits)  # no NaN of theirs reaches a gradient
+    if hard:
+        return _one_sided(torch.where(target == 1, -logits, logits), terms)
+    positive = _one_sided(torch.where(target == 0, 0.0, -logits), terms)  # 0 * inf would be NaN
+    negative = _one_sided(torch.where(target == 1, 0.0, logits), terms)
+    return target * positive + (1 - target) * negative
 
 
 class _MultilabelLoss(ClassificationLoss):
@@ -97,7 +98,7 @@ class _MultilabelLoss(ClassificationLoss):
                     f"got shape {tuple(self.weight.shape)}"
                 )
             scale = scale * self.weight.to(loss).view(-1, *[1] * (loss.dim() - 2))
-        keep = target != self.ignore_index
+        keep = (target if target.is_floating_point() else target.long()) != self.ignore_index
         scale = torch.where(keep, scale, 0.0)
         scaled = scale * torch.where(keep, loss, 0.0)
         if self.reduction == "none":
