@@ -104,9 +104,10 @@ def test_weights_of_the_wrong_length(name, classes):
         LOSSES[name](weight=torch.ones(classes))(Z, Y)
 
 
-def test_ignoring_a_class_makes_no_sense_for_probabilities():
+@pytest.mark.parametrize("name", ["fcl", "ls"])
+def test_ignoring_a_class_makes_no_sense_for_probabilities(name):
     with pytest.raises(ValueError, match="no meaning for class probabilities"):
-        FocalCalibrationLoss(ignore_index=1)(Z, Z.softmax(1))
+        LOSSES[name](ignore_index=1)(Z, Z.softmax(1))
 
 
 def test_a_class_can_be_ignored():

@@ -15,6 +15,15 @@ def test_others_is_cross_entropy_with_the_literatures_target(epsilon):
     torch.testing.assert_close(LabelSmoothingLoss(epsilon)(z, labels), expected.mean())
 
 
+@pytest.mark.parametrize("shape", [(40, 7), (40, 300), (2, 7, 5, 9)])
+def test_the_kernel_agrees_with_torch(shape):
+    z = (3 * torch.randn(shape, dtype=torch.float64)).requires_grad_()
+    labels = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+    ours, reference = LabelSmoothingLoss(0.2, "all")(z, labels), F.cross_entropy(z, labels, label_smoothing=0.2)
+    torch.testing.assert_close(ours, reference)
+    torch.testing.assert_close(torch.autograd.grad(ours, z)[0], torch.autograd.grad(reference, z)[0])
+
+
 def test_all_is_torchs():
     z, labels = torch.randn(9, 6), torch.randint(0, 6, (9,))
     weight = torch.rand(6)

@@ -43,7 +43,7 @@ def strided(draw):
     gamma=st.sampled_from([0.0, 0.3, 1.0, 3.0]),
     lam=st.sampled_from([0.0, 1.0]),
     focal=st.sampled_from([0.0, 1.0]),
-    steps=st.sampled_from([None, [3.0], [0.2, 5.0, 3.0], [0.3, 0.6, 2.0, -2.0, 0.0]]),
+    other=st.sampled_from([None, [3.0], [0.2, 5.0, 3.0], [0.3, 0.6, 2.0, -2.0, 0.0], "smoothing", "rival"]),
     ignore=st.sampled_from([None, -100, 0]),
     weighted=st.booleans(),
     gradient=st.booleans(),
@@ -51,9 +51,13 @@ def strided(draw):
 )
 @settings(max_examples=300)
 def test_any_layout_gives_the_formulas_answer(
-    logits, dtype, reduction, gamma, lam, focal, steps, ignore, weighted, gradient, seed
+    logits, dtype, reduction, gamma, lam, focal, other, ignore, weighted, gradient, seed
 ):
     assume(focal or lam)  # a loss has at least one term
+    if isinstance(other, str):  # label smoothing and Dual Focal stand alone
+        terms = Terms(gamma=gamma, rival=True) if other == "rival" else Terms(focal=0.95, smoothing=0.01)
+    else:
+        terms = Terms(focal, gamma, lam, None if other is None else torch.tensor(other, dtype=torch.float64))
     generator = torch.Generator().manual_seed(seed)
     logits = logits.to(dtype)
     classes = logits.shape[1]
@@ -61,11 +65,10 @@ def test_any_layout_gives_the_formulas_answer(
     if ignore == -100 and labels.numel():
         labels[torch.rand(labels.shape, generator=generator) < 0.3] = -100
     weight = torch.rand(classes, generator=generator) + 0.5 if weighted else None
-    terms = Terms(focal, gamma, lam, None if steps is None else torch.tensor(steps, dtype=torch.float64))
     for level in range(len(_native.instruction_sets())):
         value, grad, bad = _native.fused_loss(
-            logits, labels, weight, focal=focal, gamma=gamma, lam=lam, steps=terms.steps, ignore_index=ignore,
-            reduction=reduction, gradient=gradient, instruction_set=level,
+            logits, labels, weight, **terms._asdict(), ignore_index=ignore, reduction=reduction, gradient=gradient,
+            instruction_set=level,
         )  # fmt: skip
         assert bad == -1
         leaf = logits.detach().double().requires_grad_()

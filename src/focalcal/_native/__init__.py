@@ -76,6 +76,8 @@ def fused_loss(
     focal: float = 1.0,
     gamma: float = 0.0,
     lam: float = 0.0,
+    smoothing: float = 0.0,
+    rival: bool = False,
     steps: Tensor | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -83,6 +85,9 @@ def fused_loss(
     instruction_set: int = -1,
 ) -> tuple[Tensor, Tensor | None, int]:
     """focal * -(1 - p_y)^gamma log p_y + lam |p - e_y|^2, and its gradient in the logits.
+
+    Instead of lam, `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), and `rival` makes the
+    weight (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
 
     Logits (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, in any strides; labels int64
     (N, d1, ...); weight (K,). `steps` (float64, 2 B - 1 numbers: B - 1 edges, then B gammas) makes gamma a
@@ -135,6 +140,6 @@ def fused_loss(
     bad = _built.fused_loss(
         logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
         weight_at, _NO_INDEX if ignore_index is None else ignore_index, loss.data_ptr(), _REDUCTIONS[reduction],
-        step_count, steps_at, focal, gamma, lam, torch.get_num_threads(), instruction_set,
+        step_count, steps_at, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), instruction_set,
     )  # fmt: skip
     return loss, grad, bad

@@ -1,4 +1,5 @@
-/* Focal, Brier, cross-entropy and everything between, loss and gradient in one pass over the logits.
+/* Cross-entropy, focal, Brier and everything between, label smoothing and Dual Focal: loss and gradient in
+ * one pass over the logits.
  *
  * No torch headers: the caller (focalcal/_native/__init__.py) hands over addresses and strides that it
  * has checked. The same source (vector.h, layout.h) is compiled for three instruction sets and the best
@@ -26,6 +27,7 @@
 
 enum { FLOAT32, FLOAT64, BFLOAT16 };
 enum { NONE, SUM, MEAN };
+enum { PLAIN, SMOOTH, DUAL }; /* what is summed: e and e^2; the logits too; or the best class below the label */
 enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072, SPLIT_FROM = 256, MOST_THREADS = 256 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
@@ -41,18 +43,22 @@ typedef struct {
     int64_t logit_strides[3], gradient_strides[3];
     int64_t outer, classes, inner, steps;
     int64_t ignore_index; /* INT64_MIN: none */
-    int dtype, reduction;
-    double focal, gamma, lam, gradient_scale;
+    int dtype, reduction, kind;
+    double focal, gamma, lam, smoothing, gradient_scale;
 } Problem;
 
-/* What is known of up to BLOCK examples: four sums and a weight in, a loss and three coefficients out. */
+/* What is known of up to BLOCK examples: sums and a weight in, a loss and the gradient's coefficients out. */
 typedef struct {
     double others[BLOCK];  /* sum of e_k over k != y */
     double squares[BLOCK]; /* sum of e_k^2 over k != y */
     double own[BLOCK];     /* e_y */
     double lag[BLOCK];     /* z_y - max z */
+    double drop[BLOCK];    /* SMOOTH: sum of z_k - max z over k != y */
+    double rival[BLOCK];   /* DUAL: the largest e_k with z_k < z_y, or 0 */
     double scale[BLOCK];   /* the label's weight */
     double loss[BLOCK], linear[BLOCK], quadratic[BLOCK], at_label[BLOCK];
+    double constant[BLOCK]; /* SMOOTH: added to every entry but the label's */
+    double at_rival[BLOCK]; /* DUAL: added to the rival's entry, shared if several are equal */
 } __attribute__((aligned(64))) Block;
 
 /* Harmless entries, also for the lanes that pad the last vector. */
@@ -60,7 +66,7 @@ INLINE void clear(Block *b, int64_t count)
 {
     for (int64_t i = 0; i < (count + 7) / 8 * 8; i++) {
         b->others[i] = b->own[i] = 1;
-        b->squares[i] = b->lag[i] = b->scale[i] = 0;
+        b->squares[i] = b->lag[i] = b->scale[i] = b->drop[i] = b->rival[i] = 0;
     }
 }
 
@@ -360,7 +366,7 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
 
 /* ---- the Python side ---- */
 
-enum { LOSS_ARGUMENTS = 24 };
+enum { LOSS_ARGUMENTS = 26, FIRST_REAL = 19, REALS = 4 };
 
 static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -368,10 +374,10 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (count != LOSS_ARGUMENTS)
         return PyErr_Format(PyExc_TypeError, "fused_loss takes %d arguments, got %zd", LOSS_ARGUMENTS, count);
     int64_t i[LOSS_ARGUMENTS];
-    double f[3];
+    double f[REALS];
     for (int n = 0; n < LOSS_ARGUMENTS; n++) {
-        if (n >= 19 && n < 22)
-            f[n - 19] = PyFloat_AsDouble(args[n]);
+        if (n >= FIRST_REAL && n < FIRST_REAL + REALS)
+            f[n - FIRST_REAL] = PyFloat_AsDouble(args[n]);
         else
             i[n] = PyLong_AsLongLong(args[n]);
     }
@@ -392,15 +398,17 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         .steps = i[17],
         .edges = (const double *)(intptr_t)i[18],
         .gammas = (const double *)(intptr_t)i[18],
-        .focal = f[0], .gamma = f[1], .lam = f[2],
+        .focal = f[0], .gamma = f[1], .lam = f[2], .smoothing = f[3],
+        .kind = i[23] ? DUAL : f[3] != 0 ? SMOOTH : PLAIN,
         .gradient_scale = 1,
     };
-    const int64_t threads = i[22], isa = i[23];
+    const int64_t threads = i[24], isa = i[25];
     p.gammas += p.steps > 0 ? p.steps - 1 : 0;
     if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
         p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
         (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && !p.edges) ||
-        (p.reduction != NONE && !p.loss)) {
+        (p.reduction != NONE && !p.loss) || (p.kind != PLAIN && (p.lam != 0 || p.steps)) ||
+        (p.kind == DUAL && p.smoothing != 0)) {
         PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");
         return NULL;
     }

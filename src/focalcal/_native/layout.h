@@ -60,74 +60,103 @@ INLINE REAL TYPED(row_max)(const REAL *x, int64_t K)
     return TYPED(horizontal_max)(MAX(top2, top));
 }
 
-/* exp(x - max) of classes k .. end (whole vectors) to e, if wanted, and to the sums. */
-INLINE void TYPED(accumulate)(const REAL *x, REAL *e, int64_t k, int64_t end, REAL max, VEC *sum, VEC *squares)
-{
-    for (; k < end; k += LANES) {
-        const VEC v = EXP(LOAD(x + k) - max);
-        if (e)
-            STORE(e + k, v);
-        *sum += v;
-        *squares += v * v;
-    }
-}
+typedef struct {
+    VEC sum, squares, drop, rival;
+} TYPED(Sums);
 
-/* The vector x of classes from .. from + LANES likewise, the label and what lies before `new` left out. */
-INLINE void TYPED(accumulate_some)(VEC x, REAL *e, int64_t from, int64_t new, int64_t y, REAL max, VEC *sum,
-                                   VEC *squares)
+/* The vector x of classes from .. from + LANES: exp(x - max) to e, if wanted, and to the sums, those lanes
+ * left out that are not in keep. */
+INLINE void TYPED(accumulate)(VEC x, REAL *e, int64_t from, IVEC keep, REAL own, REAL max, TYPED(Sums) * s, int kind)
 {
-    const IVEC index = TYPED(iota)() + (INT)from;
-    VEC v = EXP(x - max);
+    const VEC below = x - max, all = EXP(below);
+    const VEC v = (VEC)((IVEC)all & keep);
     if (e)
-        STORE(e + from, v);
-    v = (VEC)((IVEC)v & (index >= (INT)new) & (index != (INT)y));
-    *sum += v;
-    *squares += v * v;
+        STORE(e + from, all);
+    s->sum += v;
+    if (kind == PLAIN)
+        s->squares += v * v;
+    if (kind == SMOOTH)
+        s->drop += (VEC)((IVEC)below & keep);
+    if (kind == DUAL)
+        s->rival = MAX((VEC)((IVEC)v & (x < own)), s->rival);
 }
 
 /* Fill entry i of the block from a row of K >= LANES logits; e, if wanted, may be x itself. The last,
  * partial vector is the one that ends at K: its first lanes repeat work and are left out of the sums. */
-INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, REAL max, Block *b, int64_t i)
+INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, REAL max, Block *b, int64_t i, int kind)
 {
     const VEC zero = {0};
+    const IVEC iota = TYPED(iota)(), everything = iota >= 0;
     const int64_t full = K - K % LANES;
     const REAL own = x[y];
     const VEC tail = LOAD(x + K - LANES);
-    VEC sum = zero, squares = zero;
+    TYPED(Sums) s = {zero, zero, zero, zero};
     if (K < SPLIT_FROM) { /* loops of a length that varies with the label would be mispredicted */
         for (int64_t k = 0; k < full; k += LANES)
-            TYPED(accumulate_some)(LOAD(x + k), e, k, 0, y, max, &sum, &squares);
+            TYPED(accumulate)(LOAD(x + k), e, k, iota + (INT)k != (INT)y, own, max, &s, kind);
     } else {
         const int64_t at_label = y - y % LANES; /* the vector that holds the label */
-        TYPED(accumulate)(x, e, 0, at_label < full ? at_label : full, max, &sum, &squares);
-        if (at_label < full) {
-            TYPED(accumulate_some)(LOAD(x + at_label), e, at_label, 0, y, max, &sum, &squares);
-            TYPED(accumulate)(x, e, at_label + LANES, full, max, &sum, &squares);
-        }
+        for (int64_t k = 0; k < (at_label < full ? at_label : full); k += LANES)
+            TYPED(accumulate)(LOAD(x + k), e, k, everything, own, max, &s, kind);
+        if (at_label < full)
+            TYPED(accumulate)(LOAD(x + at_label), e, at_label, iota + (INT)at_label != (INT)y, own, max, &s, kind);
+        for (int64_t k = at_label + LANES; k < full; k += LANES)
+            TYPED(accumulate)(LOAD(x + k), e, k, everything, own, max, &s, kind);
     }
-    if (full < K)
-        TYPED(accumulate_some)(tail, e, K - LANES, full, y, max, &sum, &squares);
-    b->others[i] = TYPED(horizontal_sum)(sum);
-    b->squares[i] = TYPED(horizontal_sum)(squares);
+    if (full < K) {
+        const IVEC index = iota + (INT)(K - LANES);
+        TYPED(accumulate)(tail, e, K - LANES, (index >= (INT)full) & (index != (INT)y), own, max, &s, kind);
+    }
+    b->others[i] = TYPED(horizontal_sum)(s.sum);
     b->own[i] = e ? e[y] : EXP(zero + (own - max))[0];
     b->lag[i] = own - max;
+    if (kind == PLAIN)
+        b->squares[i] = TYPED(horizontal_sum)(s.squares);
+    if (kind == SMOOTH)
+        b->drop[i] = TYPED(horizontal_sum)(s.drop);
+    if (kind == DUAL)
+        b->rival[i] = TYPED(horizontal_max)(s.rival);
 }
 
-INLINE void TYPED(row_gradient)(REAL *e, int64_t K, int64_t y, const Block *b, int64_t i)
+/* What the gradient of the classes in v is; linear, quadratic, constant, rival and at_rival belong to it. */
+INLINE VEC TYPED(entries)(VEC v, VEC linear, VEC quadratic, VEC constant, VEC rival, VEC at_rival, int kind)
 {
-    const REAL linear = (REAL)b->linear[i], quadratic = (REAL)b->quadratic[i];
+    if (kind == SMOOTH)
+        return v * linear + constant;
+    if (kind == DUAL)
+        return v * linear + (VEC)((IVEC)at_rival & (v == rival) & (rival > 0));
+    return v * (linear + quadratic * v);
+}
+
+INLINE void TYPED(row_gradient)(REAL *e, int64_t K, int64_t y, const Block *b, int64_t i, int kind)
+{
+    const VEC zero = {0};
+    const VEC linear = zero + (REAL)b->linear[i], quadratic = zero + (REAL)b->quadratic[i];
+    const VEC constant = zero + (REAL)b->constant[i], rival = zero + (REAL)b->rival[i];
     const int64_t full = K - K % LANES;
-    VEC tail = LOAD(e + K - LANES);
-    for (int64_t k = 0; k < full; k += LANES) {
-        VEC v = LOAD(e + k);
-        STORE(e + k, v * (linear + quadratic * v));
+    REAL at_rival = (REAL)b->at_rival[i];
+    if (kind == DUAL) { /* rivals of equal size share */
+        e[y] = -1;      /* the label is not one of them */
+        IVEC equal = {0};
+        for (int64_t k = 0; k < full; k += LANES)
+            equal -= LOAD(e + k) == rival;
+        INT count = 0;
+        for (int64_t l = 0; l < LANES; l++)
+            count += equal[l];
+        for (int64_t k = full; k < K; k++)
+            count += e[k] == rival[0];
+        at_rival /= (REAL)(count ? count : 1);
     }
+    const VEC share = zero + at_rival;
+    const VEC tail = LOAD(e + K - LANES);
+    for (int64_t k = 0; k < full; k += LANES)
+        STORE(e + k, TYPED(entries)(LOAD(e + k), linear, quadratic, constant, rival, share, kind));
     if (full < K)
-        STORE(e + K - LANES, tail * (linear + quadratic * tail));
+        STORE(e + K - LANES, TYPED(entries)(tail, linear, quadratic, constant, rival, share, kind));
     e[y] = (REAL)b->at_label[i];
 }
 
-static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *scratch)
+INLINE double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *scratch, int kind)
 {
     const int64_t K = p->classes, step = rows_at_once(p);
     const int packed = p->dtype == BFLOAT16;
@@ -156,7 +185,7 @@ static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
             } else if (e) {
                 e += offset_of(p, p->gradient_strides, first + i);
             }
-            TYPED(row_sums)(x, p->gradient ? e : NULL, K, y, max[i], &block, i);
+            TYPED(row_sums)(x, p->gradient ? e : NULL, K, y, max[i], &block, i, kind);
             block.scale[i] = weight_of(p, y);
         }
         ISA(coefficients)(p, &block, count);
@@ -170,7 +199,7 @@ static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
                 continue;
             }
             REAL *e = packed ? scratch + i * K : (REAL *)p->gradient + at;
-            TYPED(row_gradient)(e, K, y, &block, i);
+            TYPED(row_gradient)(e, K, y, &block, i, kind);
             for (int64_t k = 0; packed && k < K; k++)
                 ((uint16_t *)p->gradient)[at + k] = float_to_bfloat16((float)e[k]);
         }
@@ -180,59 +209,84 @@ static double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
 
 /* LANES examples whose classes lie x_stride (e_stride) apart; label -1 matches no class. */
 INLINE void TYPED(lane_sums)(const REAL *x, int64_t x_stride, REAL *e, int64_t e_stride, int64_t K,
-                             IVEC label, Block *b)
+                             IVEC label, Block *b, int kind)
 {
     const VEC zero = {0};
-    VEC top = zero - (REAL)INFINITY;
-    for (int64_t k = 0; k < K; k++)
-        top = MAX(LOAD(x + k * x_stride), top);
-    VEC sum = zero, squares = zero, own = zero, lag = zero;
+    VEC top = zero - (REAL)INFINITY, own_logit = zero;
     for (int64_t k = 0; k < K; k++) {
-        VEC below = LOAD(x + k * x_stride) - top;
-        VEC v = EXP(below);
-        IVEC is_label = label == (INT)k;
-        own = (VEC)((IVEC)own | ((IVEC)v & is_label));
+        const VEC v = LOAD(x + k * x_stride);
+        top = MAX(v, top);
+        if (kind == DUAL)
+            own_logit = (VEC)((IVEC)own_logit | ((IVEC)v & (label == (INT)k)));
+    }
+    VEC own = zero, lag = zero;
+    TYPED(Sums) s = {zero, zero, zero, zero};
+    for (int64_t k = 0; k < K; k++) {
+        const VEC logit = LOAD(x + k * x_stride), below = logit - top, all = EXP(below);
+        const IVEC is_label = label == (INT)k;
+        own = (VEC)((IVEC)own | ((IVEC)all & is_label));
         lag = (VEC)((IVEC)lag | ((IVEC)below & is_label));
-        v = (VEC)((IVEC)v & ~is_label);
-        sum += v;
-        squares += v * v;
+        const VEC v = (VEC)((IVEC)all & ~is_label);
+        s.sum += v;
+        if (kind == PLAIN)
+            s.squares += v * v;
+        if (kind == SMOOTH)
+            s.drop += (VEC)((IVEC)below & ~is_label);
+        if (kind == DUAL)
+            s.rival = MAX((VEC)((IVEC)v & (logit < own_logit)), s.rival);
         if (e)
             STORE(e + k * e_stride, v);
     }
     /* An ignored lane has no label to take sums around: give it harmless ones. */
-    const IVEC ignored = label < 0, one = (IVEC)(zero + 1) & ignored;
-    REAL lanes[4][VECTOR_BYTES / sizeof(REAL)];
-    STORE(lanes[0], (VEC)(((IVEC)sum & ~ignored) | one));
-    STORE(lanes[1], (VEC)((IVEC)squares & ~ignored));
+    const IVEC live = label >= 0, one = (IVEC)(zero + 1) & ~live;
+    REAL lanes[6][VECTOR_BYTES / sizeof(REAL)];
+    STORE(lanes[0], (VEC)(((IVEC)s.sum & live) | one));
+    STORE(lanes[1], (VEC)((IVEC)s.squares & live));
     STORE(lanes[2], (VEC)((IVEC)own | one));
     STORE(lanes[3], lag);
+    STORE(lanes[4], (VEC)((IVEC)s.drop & live));
+    STORE(lanes[5], (VEC)((IVEC)s.rival & live));
     for (int64_t l = 0; l < LANES; l++) {
         b->others[l] = lanes[0][l];
         b->squares[l] = lanes[1][l];
         b->own[l] = lanes[2][l];
         b->lag[l] = lanes[3][l];
+        b->drop[l] = lanes[4][l];
+        b->rival[l] = lanes[5][l];
     }
 }
 
-INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC label, const Block *b)
+INLINE VEC TYPED(to_vector)(const double *values)
+{
+    REAL lanes[VECTOR_BYTES / sizeof(REAL)];
+    for (int64_t l = 0; l < LANES; l++)
+        lanes[l] = (REAL)values[l];
+    return LOAD(lanes);
+}
+
+INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC label, const Block *b, int kind)
 {
     const IVEC live = label >= 0; /* an ignored example's gradient is 0, whatever its logits are */
-    REAL lanes[3][VECTOR_BYTES / sizeof(REAL)];
-    for (int64_t l = 0; l < LANES; l++) {
-        lanes[0][l] = (REAL)b->linear[l];
-        lanes[1][l] = (REAL)b->quadratic[l];
-        lanes[2][l] = (REAL)b->at_label[l];
+    const VEC linear = TYPED(to_vector)(b->linear), quadratic = TYPED(to_vector)(b->quadratic);
+    const VEC at_label = TYPED(to_vector)(b->at_label), constant = TYPED(to_vector)(b->constant);
+    const VEC rival = TYPED(to_vector)(b->rival);
+    VEC at_rival = TYPED(to_vector)(b->at_rival);
+    if (kind == DUAL) { /* rivals of equal size share; the label's own e is stored as 0 */
+        IVEC equal = {0};
+        for (int64_t k = 0; k < K; k++)
+            equal -= LOAD(e + k * e_stride) == rival;
+        equal -= equal == 0; /* without a rival there is nothing to share, but 0 / 0 is NaN */
+        at_rival /= __builtin_convertvector(equal, VEC);
     }
-    const VEC linear = LOAD(lanes[0]), quadratic = LOAD(lanes[1]), at_label = LOAD(lanes[2]);
     for (int64_t k = 0; k < K; k++) {
-        VEC v = LOAD(e + k * e_stride);
-        IVEC is_label = label == (INT)k;
-        IVEC g = ((IVEC)(v * (linear + quadratic * v)) & ~is_label) | ((IVEC)at_label & is_label);
-        STORE(e + k * e_stride, (VEC)(g & live));
+        const VEC v = LOAD(e + k * e_stride);
+        const IVEC is_label = label == (INT)k;
+        const VEC g = TYPED(entries)(v, linear, quadratic, constant, rival, at_rival, kind);
+        STORE(e + k * e_stride, (VEC)((((IVEC)g & ~is_label) | ((IVEC)at_label & is_label)) & live));
     }
 }
 
-static double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *scratch)
+INLINE double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *scratch, int kind)
 {
     const int64_t K = p->classes;
     const int in_place = p->logit_strides[2] == 1 && p->dtype != BFLOAT16 &&
@@ -264,23 +318,41 @@ static double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *s
         } else {
             gather(p, first, count, scratch, LANES);
         }
-        TYPED(lane_sums)(x, x_stride, e, e_stride, K, label, &block);
+        TYPED(lane_sums)(x, x_stride, e, e_stride, K, label, &block, kind);
         ISA(coefficients)(p, &block, LANES);
         sum += deliver(p, &block, first, count);
         if (!p->gradient)
             continue;
-        TYPED(lane_gradient)(e, e_stride, K, label, &block);
+        TYPED(lane_gradient)(e, e_stride, K, label, &block, kind);
         if (!direct)
             scatter(p, first, count, scratch, LANES);
     }
     return sum;
 }
 
+/* A copy of the code for each kind, so that none pays for the others. */
+#define COPY(kind)                                                                             \
+    static double TYPED(rows_##kind)(const Problem *p, int64_t begin, int64_t end, REAL *scratch)  \
+    {                                                                                          \
+        return TYPED(rows)(p, begin, end, scratch, kind);                                      \
+    }                                                                                          \
+    static double TYPED(lanes_##kind)(const Problem *p, int64_t begin, int64_t end, REAL *scratch) \
+    {                                                                                          \
+        return TYPED(lanes)(p, begin, end, scratch, kind);                                     \
+    }
+COPY(PLAIN)
+COPY(SMOOTH)
+COPY(DUAL)
+#undef COPY
+
 static double TYPED(examples)(const Problem *p, int64_t begin, int64_t end, void *scratch)
 {
-    if (in_rows(p) && p->classes >= 2 * LANES)
-        return TYPED(rows)(p, begin, end, (REAL *)scratch);
-    return TYPED(lanes)(p, begin, end, (REAL *)scratch);
+    const int rows = in_rows(p) && p->classes >= 2 * LANES;
+    if (p->kind == SMOOTH)
+        return (rows ? TYPED(rows_SMOOTH) : TYPED(lanes_SMOOTH))(p, begin, end, (REAL *)scratch);
+    if (p->kind == DUAL)
+        return (rows ? TYPED(rows_DUAL) : TYPED(lanes_DUAL))(p, begin, end, (REAL *)scratch);
+    return (rows ? TYPED(rows_PLAIN) : TYPED(lanes_PLAIN))(p, begin, end, (REAL *)scratch);
 }
 
 #undef LANES

@@ -97,8 +97,8 @@ INLINE vd ISA(log)(vd x, vd minus_one)
     return exponent * 6.93147180559945286e-01 + s * p + x * 0.0;
 }
 
-/* From the four sums of each example to its loss and the three numbers that its gradient needs:
- *     dL/dz_j = e_j (linear + quadratic e_j)  for j != y,     dL/dz_y = at_label.
+/* From the sums of each example to its loss and the numbers that its gradient needs:
+ *     dL/dz_j = e_j (linear + quadratic e_j) + constant (+ at_rival)  for j != y,     dL/dz_y = at_label.
  * With T = sum_k e_k, p = e / T, q = sum_{k != y} p_k and S = sum_{k != y} p_k^2:
  *     loss     = focal * -base^gamma log p_y + lam (q^2 + S)
  *     A        = base^gamma (gamma p_y ratio - 1)
@@ -144,14 +144,38 @@ static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
         vd pull = ISA(select)(own_p == 0.0, zero, gamma * own_p * ratio); /* p log p -> 0 */
         vd A = p->focal * power * (pull - 1.0);
         vd anchor = q * q + S;
-        vd focal_loss = -p->focal * power * log_p;
-        if (p->focal == 0.0)
-            focal_loss = zero;
-        *(vd *)(b->loss + i) = scale * (focal_loss + p->lam * anchor);
+        vd loss = p->lam * anchor;
+        if (p->focal != 0.0) /* 0 * inf would be NaN */
+            loss += -p->focal * power * log_p;
+        vd linear = -A - 2.0 * p->lam * (S - own_p * q);
+        vd at_label = A * q - 2.0 * p->lam * own_p * anchor;
+        vd constant = zero, at_rival = zero;
+        if (p->kind == SMOOTH) { /* + smoothing * sum over k != y of -log p_k */
+            const double others_count = (double)(p->classes - 1);
+            loss += p->smoothing * (others_count * log_total - *(vd *)(b->drop + i));
+            linear += p->smoothing * others_count;
+            at_label += p->smoothing * others_count * own_p;
+            constant = zero - p->smoothing;
+        } else if (p->kind == DUAL) { /* base = 1 - p_y + p_j instead */
+            vd rival_p = *(vd *)(b->rival + i) * inverse;
+            base = ISA(select)(saturated, zero + 1.0, q + rival_p);
+            power = ISA(exp_double)(gamma * ISA(log)(base, base - 1.0));
+            power = ISA(select)(saturated & (gamma > 0.0), zero, power);
+            vd growth = gamma * power / base; /* d power / d base */
+            vd own_pull = ISA(select)(own_p == 0.0, zero, -log_p * own_p);
+            vd rival_pull = ISA(select)(rival_p == 0.0, zero, -log_p * rival_p);
+            loss = -power * log_p;
+            linear = power + growth * (own_pull - rival_pull);
+            at_label = -power * q - growth * own_pull * (q + rival_p);
+            at_rival = growth * rival_pull;
+        }
+        *(vd *)(b->loss + i) = scale * loss;
         scale *= p->gradient_scale;
-        *(vd *)(b->linear + i) = scale * inverse * (-A - 2.0 * p->lam * (S - own_p * q));
+        *(vd *)(b->linear + i) = scale * inverse * linear;
         *(vd *)(b->quadratic + i) = scale * inverse * inverse * (2.0 * p->lam);
-        *(vd *)(b->at_label + i) = scale * (A * q - 2.0 * p->lam * own_p * anchor);
+        *(vd *)(b->at_label + i) = scale * at_label;
+        *(vd *)(b->constant + i) = scale * constant;
+        *(vd *)(b->at_rival + i) = scale * at_rival;
     }
 }
 

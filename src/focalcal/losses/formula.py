@@ -19,13 +19,17 @@ class Terms(NamedTuple):
     """focal * -(1 - p_y)^gamma log p_y + lam * |p - e_y|^2.
 
     `steps` (B - 1 rising edges, then B gammas) replaces gamma by a step function of p_y that carries no
-    gradient; where its value is negative the weight is (1 + p_y)^|gamma| (AdaFocal).
+    gradient; where its value is negative the weight is (1 + p_y)^|gamma| (AdaFocal). Without lam and steps,
+    `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), or `rival` makes the weight
+    (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
     """
 
     focal: float = 1.0
     gamma: float = 0.0
     lam: float = 0.0
     steps: Tensor | None = None
+    smoothing: float = 0.0
+    rival: bool = False
 
 
 def step_gamma(steps: Tensor, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
@@ -35,8 +39,11 @@ def step_gamma(steps: Tensor, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return steps[count - 1 :][torch.bucketize(p, steps[: count - 1].contiguous(), right=True)]
 
 
-def focal_term(u: Float[Tensor, "*n"], terms: Terms) -> Float[Tensor, "*n"]:
-    """-(1 - p)^gamma log p from u = log((1 - p) / p). At u = inf (p = 0) it is u itself, as cross-entropy is."""
+def focal_term(u: Float[Tensor, "*n"], terms: Terms, rival: Float[Tensor, "*n"] | None = None) -> Float[Tensor, "*n"]:
+    """-(1 - p)^gamma log p from u = log((1 - p) / p). At u = inf (p = 0) it is u itself, as cross-entropy is.
+
+    `rival` is p_j / (1 - p): 1 - p + p_j = (1 - p) (1 + rival) is a product, right when p is near one.
+    """
     hopeless, odds = u == torch.inf, u
     u = torch.where(hopeless, 0.0, u)  # 0 * inf would make its gradient NaN
     log_p = logsigmoid(-u)
@@ -47,16 +54,24 @@ def focal_term(u: Float[Tensor, "*n"], terms: Terms) -> Float[Tensor, "*n"]:
     elif terms.gamma == 0:
         power = torch.ones_like(u)
     else:
-        power = (terms.gamma * logsigmoid(u)).exp()
+        log_base = logsigmoid(u) if rival is None else logsigmoid(u) + torch.log1p(rival)
+        power = (terms.gamma * log_base).exp()
     return torch.where(hopeless, odds, -power * log_p)
 
 
 def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms) -> Float[Tensor, "n *d"]:
     """The loss of each example, from class indices that are in range."""
-    u, shares = against_label(at_least_float32(logits), labels)
-    loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)
+    logits = at_least_float32(logits)
+    u, shares = against_label(logits, labels)
+    rival = None
+    if terms.rival:
+        rival = torch.where(logits < logits.gather(1, labels.unsqueeze(1)), shares, 0.0).amax(1)
+    loss = terms.focal * focal_term(u, terms, rival) if terms.focal else torch.zeros_like(u)
     if terms.lam:
         loss = loss + terms.lam * u.sigmoid().square() * (1 + shares.square().sum(1))
+    if terms.smoothing:
+        log_p = torch.log_softmax(logits, 1)
+        loss = loss - terms.smoothing * log_p.masked_fill(is_class(labels, logits.shape[1]), 0.0).sum(1)
     return loss
 
 

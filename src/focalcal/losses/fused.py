@@ -1,8 +1,8 @@
-"""One entry for cross-entropy, focal, Brier, FCL, FLSD-53 and AdaFocal: check, choose an engine, reduce.
+"""One entry for every objective that has a value per example: check, choose an engine, reduce.
 
 Engines: `native` (the C kernel), `torch` (analytic gradient in torch operations) and `formula` (torch
 operations that autograd differentiates). The first two compute the gradient with the loss; `auto` takes
-the first that can serve the call.
+the first that can serve the call. Dual Focal and label smoothing have no analytic gradient in torch operations.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from focalcal.core.arrays import (
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, reduce, reduce_expected, without_ignored
+from focalcal.losses.targets import refuse_ignored_class
 
 Engine = Literal["auto", "native", "torch", "formula"]
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -55,17 +56,11 @@ def focal_family(
     if reduction not in REDUCTIONS:
         one_of("reduction", reduction, REDUCTIONS)
     tracing = traced()
-    if engine == "formula" or tracing:
+    native = not tracing and engine in ("auto", "native") and natively(logits)
+    if engine == "formula" or tracing or (not native and (terms.rival or terms.smoothing)):
         if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
-    native = (
-        engine != "torch"
-        and logits.is_cpu
-        and logits.dtype in _native.DTYPES
-        and type(logits) in _PLAIN
-        and _native.available()
-    )
     if engine == "native" and not native:
         raise ValueError(
             "engine='native' needs the compiled kernel and float32, float64 or bfloat16 logits on the CPU, got "
@@ -76,6 +71,11 @@ def focal_family(
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
     return loss
+
+
+def natively(logits: Tensor) -> bool:
+    """True if the kernel can read these logits."""
+    return logits.is_cpu and logits.dtype in _native.DTYPES and type(logits) in _PLAIN and _native.available()
 
 
 def _usual(logits: Tensor, target: Tensor) -> bool:
@@ -128,11 +128,7 @@ def _expected(
     reduction: str,
 ) -> Tensor:
     one_of("reduction", reduction, REDUCTIONS)
-    if ignore_index is not None and ignore_index >= 0:
-        raise ValueError(
-            f"ignore_index = {ignore_index} has no meaning for class probabilities; leave it at its default and "
-            "give the examples to ignore a target of zeros"
-        )
+    refuse_ignored_class(ignore_index)
     if logits.dim() == 1:
         loss = per_example_expected(logits.unsqueeze(0), target.unsqueeze(0), weight, terms)
         return reduce_expected(loss.squeeze(0) if reduction == "none" else loss, reduction)
@@ -183,10 +179,10 @@ class _GradientWithLoss(torch.autograd.Function):
 def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
     labels, weight, terms, ignore_index, reduction, native = call
     if native:
-        focal, gamma, lam, steps = terms
+        focal, gamma, lam, steps, smoothing, rival = terms
         loss, grad, bad = _native.fused_loss(
-            logits, labels, weight, focal=focal, gamma=gamma, lam=lam, steps=steps, ignore_index=ignore_index,
-            reduction=reduction, gradient=gradient,
+            logits, labels, weight, focal=focal, gamma=gamma, lam=lam, steps=steps, smoothing=smoothing, rival=rival,
+            ignore_index=ignore_index, reduction=reduction, gradient=gradient,
         )  # fmt: skip
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilities, labels_in_range, one_of
 from focalcal.core.numerics import at_least_float32
-from focalcal.losses.fused import traced
+from focalcal.losses.formula import Terms
+from focalcal.losses.fused import focal_family, natively, traced
 from focalcal.losses.module import ClassificationLoss, shown
+from focalcal.losses.targets import refuse_ignored_class
 
 Spread = Literal["others", "all"]
 
@@ -35,18 +37,9 @@ def _smoothed(
     ignore_index: int | None,
     reduction: str,
 ) -> Tensor:
-    """Both forms through `F.cross_entropy`: "others" with epsilon is "all" with epsilon K / (K - 1)."""
+    """The kernel where it can serve, else `F.cross_entropy`: "others" is "all" with epsilon K / (K - 1)."""
     soft = holds_probabilities(logits, target, weight)
     classes = logits.shape[class_axis(logits)]
-    logits = at_least_float32(logits)
-    if soft:
-        target = target.to(logits.dtype)
-    else:
-        target = target.long()
-        if logits.is_cpu and not traced():
-            labels_in_range(target, classes, ignore_index)
-        if ignore_index is not None and logits.dim() > 1:
-            logits = torch.where((target != ignore_index).unsqueeze(1), logits, 0.0)
     if spread == "others" and epsilon > 0:
         if epsilon * classes > classes - 1:
             raise ValueError(
@@ -54,6 +47,20 @@ def _smoothed(
                 f"spread='others', got {epsilon!r}; choose a smaller one, or spread='all'"
             )
         epsilon = epsilon * classes / (classes - 1)
+    tracing = traced()
+    if not soft and weight is None and not tracing and natively(logits):
+        terms = Terms(focal=1 - epsilon + epsilon / classes, smoothing=epsilon / classes)
+        return focal_family(logits, target, terms, None, ignore_index, reduction)
+    logits = at_least_float32(logits)
+    if soft:
+        refuse_ignored_class(ignore_index)
+        target = target.to(logits.dtype)
+    else:
+        target = target.long()
+        if logits.is_cpu and not tracing:
+            labels_in_range(target, classes, ignore_index)
+        if ignore_index is not None and logits.dim() > 1:
+            logits = torch.where((target != ignore_index).unsqueeze(1), logits, 0.0)
     return F.cross_entropy(
         logits,
         target,

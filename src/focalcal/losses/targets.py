@@ -5,6 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 
+def refuse_ignored_class(ignore_index: int | None) -> None:
+    """Class probabilities have no label that could be the ignored one; a negative index ignores none."""
+    if ignore_index is not None and ignore_index >= 0:
+        raise ValueError(
+            f"ignore_index = {ignore_index} has no meaning for class probabilities; leave it at its default and "
+            "give the examples to ignore a target of zeros"
+        )
+
+
 def refuse_probabilities(name: str, target: Tensor) -> None:
     """Class probabilities mean an expectation over labels, which some objectives do not have."""
     if isinstance(target, Tensor) and target.is_floating_point():
