@@ -11,8 +11,8 @@ from torch import Tensor
 from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilities, labels_in_range, one_of
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import focal_family, natively, traced
-from focalcal.losses.module import ClassificationLoss, shown
+from focalcal.losses.fused import Engine, focal_family, natively, traced
+from focalcal.losses.module import FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_ignored_class
 
 Spread = Literal["others", "all"]
@@ -36,6 +36,7 @@ def _smoothed(
     weight: Tensor | None,
     ignore_index: int | None,
     reduction: str,
+    engine: Engine = "auto",
 ) -> Tensor:
     """The kernel where it can serve, else `F.cross_entropy`: "others" is "all" with epsilon K / (K - 1)."""
     soft = holds_probabilities(logits, target, weight)
@@ -48,9 +49,9 @@ def _smoothed(
             )
         epsilon = epsilon * classes / (classes - 1)
     tracing = traced()
-    if not soft and weight is None and not tracing and natively(logits):
+    if not soft and weight is None and (engine in ("native", "formula") or (engine == "auto" and natively(logits))):
         terms = Terms(focal=1 - epsilon + epsilon / classes, smoothing=epsilon / classes)
-        return focal_family(logits, target, terms, None, ignore_index, reduction)
+        return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
     logits = at_least_float32(logits)
     if soft:
         refuse_ignored_class(ignore_index)
@@ -71,10 +72,11 @@ def _smoothed(
     )
 
 
-class LabelSmoothingLoss(ClassificationLoss):
+class LabelSmoothingLoss(FocalFamilyLoss):
     """Cross-entropy with a share `epsilon` of each label spread over the other classes (or over all).
 
-    `weight` belongs to the classes of the softened target, as in torch: sum_k s_k w_k -log p_k.
+    `weight` belongs to the classes of the softened target, as in torch: sum_k s_k w_k -log p_k. The kernel serves
+    class indices without a weight; torch's own `F.cross_entropy` the rest.
     """
 
     def __init__(
@@ -92,7 +94,16 @@ class LabelSmoothingLoss(ClassificationLoss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return _smoothed(logits, target, self.epsilon, self.spread, self.weight, self.ignore_index, self.reduction)
+        return _smoothed(
+            logits,
+            target,
+            _check_epsilon(self.epsilon),
+            self.spread,
+            self.weight,
+            self.ignore_index,
+            self.reduction,
+            self.engine,
+        )
 
     def extra_repr(self) -> str:
         """Epsilon and its spread, then what is not default."""

@@ -44,7 +44,7 @@ class ClassificationLoss(nn.Module):
 
 
 class FocalFamilyLoss(ClassificationLoss):
-    """A loss that is `focal` times a focal term plus `lam` times the Brier score: one kernel serves all.
+    """A loss with a value per example that the one kernel serves: see `Terms` for what it can be made of.
 
     Subclasses say which in `_terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
     three implementations (see `focalcal.losses.fused`); "auto" picks the fastest that can serve the call.
