@@ -10,13 +10,10 @@ import os
 import warnings
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
@@ -24,6 +21,7 @@ _NO_INDEX = -(2**63)
 
 _built: Any = None  # the compiled module, once looked for and found
 _looked = False
+_scalar: dict[int, Tensor] = {}  # for each dtype a tensor like its loss: `empty_like` takes half of `empty`'s time
 
 
 class NativeKernelWarning(UserWarning):
@@ -38,6 +36,9 @@ def available() -> bool:
         if os.environ.get("FOCALCAL_NATIVE") != "0":
             try:
                 _built = import_module("focalcal._native._kernel")
+                for dtype, code in DTYPES.items():
+                    real = torch.float64 if dtype is torch.float64 else torch.float32
+                    _scalar[code] = torch.empty((), dtype=real, device="cpu")
             except ImportError as error:
                 warnings.warn(
                     f"focalcal's fused kernel is missing ({error}); the losses are right but slower, on torch "
@@ -57,28 +58,31 @@ def instruction_sets() -> tuple[str, ...]:
     return names
 
 
-def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int] | None:
-    """Strides (batch, class, position) of an (N, K, d1, ...) array whose positions are evenly spaced."""
-    if len(shape) == 2:
-        return strides[0], strides[1], 1
+def _evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
+    """An (N, K, d1, ...) array whose positions d1, ... have one stride, and its strides (batch, class, position).
+
+    The array itself where it can be: contiguous, channels-last and most slices.
+    """
+    shape, strides = array.shape, array.stride()
     spaced = [(n, step) for n, step in zip(shape[2:], strides[2:], strict=True) if n != 1]
-    for (_, outer), (n, step) in pairwise(spaced):
-        if outer != n * step and 0 not in shape:
-            return None
-    return strides[0], strides[1], spaced[-1][1] if spaced else 1
+    if all(outer == n * step for (_, outer), (n, step) in pairwise(spaced)) or 0 in shape:
+        return array, (strides[0], strides[1], spaced[-1][1] if spaced else 1)
+    inner = math.prod(shape[2:])
+    copy = torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
+    return copy, (shape[1] * inner, inner, 1)
 
 
 def fused_loss(
     logits: Tensor,
     labels: Tensor,
     weight: Tensor | None = None,
-    *,
     focal: float = 1.0,
     gamma: float = 0.0,
     lam: float = 0.0,
+    edges: Tensor | None = None,
+    gammas: Tensor | None = None,
     smoothing: float = 0.0,
     rival: bool = False,
-    steps: Tensor | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
     gradient: bool = True,
@@ -86,60 +90,57 @@ def fused_loss(
 ) -> tuple[Tensor, Tensor | None, int]:
     """focal * -(1 - p_y)^gamma log p_y + lam |p - e_y|^2, and its gradient in the logits.
 
-    Instead of lam, `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), and `rival` makes the
-    weight (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
-
     Logits (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, in any strides; labels int64
-    (N, d1, ...); weight (K,). `steps` (float64, 2 B - 1 numbers: B - 1 edges, then B gammas) makes gamma a
-    step function of p_y, negative values meaning (1 + p_y)^|gamma|. Returns the loss (float32, or float64
-    for float64 logits), the gradient or None, and the flat position of the first label out of range, or -1;
-    if there is one, nothing else was computed.
+    (N, d1, ...); weight (K,). The other terms are those of `focalcal.losses.formula.Terms`. Returns the loss
+    (float32, or float64 for float64 logits), the gradient or None, and the flat position of the first label out
+    of range, or -1; if there is one, nothing else was computed.
     """
-    if not available():
+    if _built is None and not available():
         raise RuntimeError("the native kernel is not here; focalcal.losses works without it")
     dtype = DTYPES.get(logits.dtype)
-    logits = logits.resolve_neg()  # a negated view keeps its sign outside the memory
+    if logits.is_neg():
+        logits = logits.resolve_neg()  # a negated view keeps its sign outside the memory
     shape = logits.shape
     if dtype is None or not logits.is_cpu or len(shape) < 2:
         raise TypeError(
             "logits must be (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, "
             f"got {logits.dtype} of shape {tuple(shape)} on {logits.device}"
         )
-    inner = 1 if len(shape) == 2 else math.prod(shape[2:])
-    strides = _layout(shape, logits.stride())
-    if strides is None:
-        logits = logits.contiguous()
-        strides = _layout(shape, logits.stride())
-        assert strides is not None  # a contiguous array has evenly spaced positions
+    if len(shape) == 2:
+        (row, column), inner = logits.stride(), 1
+        strides = (row, column, 1)
+    else:
+        inner = math.prod(shape[2:])
+        logits, strides = _evenly_spaced(logits)
     labels = labels.contiguous()
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
         raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
-    real = torch.float64 if dtype == 1 else torch.float32
-    loss = torch.empty(labels.shape if reduction == "none" else (), dtype=real, device="cpu")
-    weight_at = steps_at = step_count = grad_at = 0
+    loss = torch.empty_like(_scalar[dtype])
+    if reduction == "none":
+        loss = loss.new_empty(labels.shape)
+    weight_at = edges_at = gammas_at = steps = grad_at = 0
     if weight is not None:
-        weight = weight.to(device="cpu", dtype=real).contiguous()
+        weight = weight.to(loss).contiguous()
         if weight.shape != shape[1:2]:
             raise ValueError(f"weight must have shape ({shape[1]},), got {tuple(weight.shape)}")
         weight_at = weight.data_ptr()
-    if steps is not None:
-        steps = steps.to(device="cpu", dtype=torch.float64).contiguous()
-        steps_at, step_count = steps.data_ptr(), (steps.numel() + 1) // 2
+    if gammas is not None and edges is not None:
+        gammas = gammas.to(device="cpu", dtype=torch.float32).contiguous()
+        edges = edges.to(device="cpu", dtype=torch.float32).contiguous()
+        steps = gammas.numel()
+        if edges.numel() != steps + 1:
+            raise ValueError(f"edges must be one more than the {steps} gammas, got {edges.numel()}")
+        edges_at, gammas_at = edges.data_ptr(), gammas.data_ptr()
     grad, grad_strides = None, strides
     if gradient:
         grad = torch.empty_like(logits)
         grad_at = grad.data_ptr()
         if not logits.is_contiguous():  # else it has the strides of the logits
-            found = _layout(shape, grad.stride())
-            if found is None:
-                grad = torch.empty(shape, dtype=logits.dtype, device="cpu")
-                grad_at = grad.data_ptr()
-                found = _layout(shape, grad.stride())
-                assert found is not None
-            grad_strides = found
+            grad, grad_strides = _evenly_spaced(grad)
+            grad_at = grad.data_ptr()
     bad = _built.fused_loss(
         logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
         weight_at, _NO_INDEX if ignore_index is None else ignore_index, loss.data_ptr(), _REDUCTIONS[reduction],
-        step_count, steps_at, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), instruction_set,
+        steps, edges_at, gammas_at, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), instruction_set,
     )  # fmt: skip
     return loss, grad, bad

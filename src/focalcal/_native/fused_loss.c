@@ -38,8 +38,8 @@ typedef struct {
     void *loss;             /* a real for each example (NONE), else one */
     const int64_t *labels;  /* outer * inner, contiguous */
     const void *weight;     /* classes reals, or NULL */
-    const double *edges;    /* steps - 1 of them: gamma is a step function of p_y */
-    const double *gammas;   /* steps of them; steps = 0: gamma alone */
+    const float *edges;     /* steps + 1 of them: gamma is a step function of p_y */
+    const float *gammas;    /* steps of them; steps = 0: gamma alone */
     int64_t logit_strides[3], gradient_strides[3];
     int64_t outer, classes, inner, steps;
     int64_t ignore_index; /* INT64_MIN: none */
@@ -366,7 +366,7 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
 
 /* ---- the Python side ---- */
 
-enum { LOSS_ARGUMENTS = 26, FIRST_REAL = 19, REALS = 4 };
+enum { LOSS_ARGUMENTS = 27, FIRST_REAL = 20, REALS = 4 };
 
 static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -396,17 +396,16 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         .loss = (void *)(intptr_t)i[15],
         .reduction = (int)i[16],
         .steps = i[17],
-        .edges = (const double *)(intptr_t)i[18],
-        .gammas = (const double *)(intptr_t)i[18],
+        .edges = (const float *)(intptr_t)i[18],
+        .gammas = (const float *)(intptr_t)i[19],
         .focal = f[0], .gamma = f[1], .lam = f[2], .smoothing = f[3],
-        .kind = i[23] ? DUAL : f[3] != 0 ? SMOOTH : PLAIN,
+        .kind = i[24] ? DUAL : f[3] != 0 ? SMOOTH : PLAIN,
         .gradient_scale = 1,
     };
-    const int64_t threads = i[24], isa = i[25];
-    p.gammas += p.steps > 0 ? p.steps - 1 : 0;
+    const int64_t threads = i[25], isa = i[26];
     if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
         p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
-        (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && !p.edges) ||
+        (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && (!p.edges || !p.gammas)) ||
         (p.reduction != NONE && !p.loss) || (p.kind != PLAIN && (p.lam != 0 || p.steps)) ||
         (p.kind == DUAL && p.smoothing != 0)) {
         PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");

@@ -126,7 +126,7 @@ static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
         if (p->steps > 0) {
             gamma = zero + p->gammas[0];
             for (int64_t s = 1; s < p->steps; s++)
-                gamma = ISA(select)(own_p >= p->edges[s - 1], zero + p->gammas[s], gamma);
+                gamma = ISA(select)(own_p >= p->edges[s], zero + p->gammas[s], gamma);
         }
         vl inverse_focal = gamma < 0.0;
         gamma = ISA(select)(inverse_focal, -gamma, gamma);

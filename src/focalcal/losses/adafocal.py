@@ -27,8 +27,7 @@ def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -
         )
     if not bool((edges.diff() >= 0).all()):
         raise ValueError(f"edges must not fall, got {edges.tolist()}; sort them")
-    steps = torch.cat([edges[1:-1].double(), gammas.double()])
-    return focal_family(logits, labels, Terms(steps=steps), reduction="none")
+    return focal_family(logits, labels, Terms(edges=edges, gammas=gammas), reduction="none")
 
 
 class AdaFocalLoss(FocalFamilyLoss):
@@ -81,7 +80,7 @@ class AdaFocalLoss(FocalFamilyLoss):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss, with the present gammas."""
         refuse_probabilities("AdaFocal", target)
-        self._terms = Terms(steps=torch.cat([self.edges[1:-1], self.gammas]))
+        self._terms = Terms(edges=self._buffers["edges"], gammas=self._buffers["gammas"])
         return super().forward(logits, target)
 
     @torch.no_grad()

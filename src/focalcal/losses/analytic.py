@@ -90,15 +90,15 @@ def _focal_power(q: Tensor, own: Tensor, log_own: Tensor, terms: Terms) -> tuple
     At q = 0 the power is 0, so that the ratio's limit there is not needed; at p_y = 0 the product
     p_y log p_y is 0, so that any finite logarithm will do.
     """
-    if terms.steps is None and (terms.gamma == 0 or terms.focal == 0):
+    if terms.gammas is None and (terms.gamma == 0 or terms.focal == 0):
         return torch.ones_like(q), torch.full_like(q, -1.0)
     tiny, low = torch.finfo(q.dtype).tiny, -torch.finfo(q.dtype).max
     pull = log_own.clamp(min=low).mul_(own)
-    if terms.steps is None:
+    if terms.gammas is None:
         power = q.pow(terms.gamma)
         pull = pull.div_(q.clamp(min=tiny)).mul_(terms.gamma)
     else:
-        gamma = step_gamma(terms.steps, own)
+        gamma = step_gamma(terms, own)
         base = torch.where(gamma < 0, 1 + own, q)
         power = base.pow(gamma.abs())
         pull = pull.div_(base.clamp(min=tiny)).mul_(gamma)  # gamma's sign is the ratio's

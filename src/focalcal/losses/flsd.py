@@ -12,10 +12,11 @@ from focalcal.losses.module import FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_probabilities
 
 
-def _steps(gamma_hard: float, gamma_easy: float, threshold: float) -> Tensor:
+def _terms(gamma_hard: float, gamma_easy: float, threshold: float) -> Terms:
     if finite_at_least("threshold", threshold, 0.0) > 1.0:
         raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
-    return torch.tensor([threshold, check_gamma(gamma_hard), check_gamma(gamma_easy)], dtype=torch.float64)
+    gammas = torch.tensor([check_gamma(gamma_hard), check_gamma(gamma_easy)], dtype=torch.float32)
+    return Terms(edges=torch.tensor([0.0, threshold, 1.0], dtype=torch.float32), gammas=gammas)
 
 
 def flsd(
@@ -32,8 +33,7 @@ def flsd(
     Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
     """
     refuse_probabilities("FLSD", labels)
-    steps = _steps(gamma_hard, gamma_easy, threshold)
-    return focal_family(logits, labels, Terms(steps=steps), reduction="none")
+    return focal_family(logits, labels, _terms(gamma_hard, gamma_easy, threshold), reduction="none")
 
 
 class FLSDLoss(FocalFamilyLoss):
@@ -50,26 +50,23 @@ class FLSDLoss(FocalFamilyLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self._terms = Terms(steps=_steps(gamma_hard, gamma_easy, threshold))
-
-    @property
-    def threshold(self) -> float:
-        """Below this p_y the example is hard."""
-        return self._step(0)
+        self._terms = _terms(gamma_hard, gamma_easy, threshold)
+        self._settings = (float(gamma_hard), float(gamma_easy), float(threshold))
 
     @property
     def gamma_hard(self) -> float:
         """The gamma of hard examples."""
-        return self._step(1)
+        return self._settings[0]
 
     @property
     def gamma_easy(self) -> float:
         """The gamma of the others."""
-        return self._step(2)
+        return self._settings[1]
 
-    def _step(self, index: int) -> float:
-        assert self._terms.steps is not None
-        return self._terms.steps[index].item()
+    @property
+    def threshold(self) -> float:
+        """Below this p_y an example is hard."""
+        return self._settings[2]
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

@@ -18,25 +18,27 @@ if TYPE_CHECKING:
 class Terms(NamedTuple):
     """focal * -(1 - p_y)^gamma log p_y + lam * |p - e_y|^2.
 
-    `steps` (B - 1 rising edges, then B gammas) replaces gamma by a step function of p_y that carries no
-    gradient; where its value is negative the weight is (1 + p_y)^|gamma| (AdaFocal). Without lam and steps,
-    `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), or `rival` makes the weight
+    `gammas` (B,) and `edges` (B + 1, rising, the outer two of no effect) replace gamma by a step function of
+    p_y that carries no gradient; where it is negative the weight is (1 + p_y)^|gamma| (AdaFocal). Without lam
+    and gammas, `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), or `rival` makes the weight
     (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
     """
 
     focal: float = 1.0
     gamma: float = 0.0
     lam: float = 0.0
-    steps: Tensor | None = None
+    edges: Tensor | None = None
+    gammas: Tensor | None = None
     smoothing: float = 0.0
     rival: bool = False
 
 
-def step_gamma(steps: Tensor, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+def step_gamma(terms: Terms, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """The gamma of the step [lo, hi) in which p lies; the first is open below, the last above."""
-    count = (steps.numel() + 1) // 2
-    steps = steps.to(device=p.device, dtype=p.dtype)
-    return steps[count - 1 :][torch.bucketize(p, steps[: count - 1].contiguous(), right=True)]
+    assert terms.edges is not None
+    assert terms.gammas is not None
+    inner = terms.edges[1:-1].to(p).contiguous()
+    return terms.gammas.to(p)[torch.bucketize(p, inner, right=True)]
 
 
 def focal_term(u: Float[Tensor, "*n"], terms: Terms, rival: Float[Tensor, "*n"] | None = None) -> Float[Tensor, "*n"]:
@@ -47,8 +49,8 @@ def focal_term(u: Float[Tensor, "*n"], terms: Terms, rival: Float[Tensor, "*n"] 
     hopeless, odds = u == torch.inf, u
     u = torch.where(hopeless, 0.0, u)  # 0 * inf would make its gradient NaN
     log_p = logsigmoid(-u)
-    if terms.steps is not None:
-        gamma = step_gamma(terms.steps, log_p.detach().exp())
+    if terms.gammas is not None:
+        gamma = step_gamma(terms, log_p.detach().exp())
         log_base = torch.where(gamma < 0, torch.log1p(log_p.exp()), logsigmoid(u))
         power = torch.where(gamma == 0, 1.0, (gamma.abs() * log_base).exp())
     elif terms.gamma == 0:

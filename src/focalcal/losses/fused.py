@@ -24,7 +24,7 @@ from focalcal.core.arrays import (
 )
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
-from focalcal.losses.reduction import kept, reduce, reduce_expected, without_ignored
+from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
 from focalcal.losses.targets import refuse_ignored_class
 
 Engine = Literal["auto", "native", "torch", "formula"]
@@ -43,7 +43,8 @@ def focal_family(
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
     if engine != "auto":
         one_of("engine", engine, get_args(Engine))
-    if weight is not None or not _usual(logits, target):
+    usual = weight is None and _usual(logits, target)
+    if not usual:
         if holds_probabilities(logits, target, weight):
             return _expected(logits, target, terms, weight, ignore_index, reduction)
         if target.dtype is not torch.int64:
@@ -56,7 +57,7 @@ def focal_family(
     if reduction not in REDUCTIONS:
         one_of("reduction", reduction, REDUCTIONS)
     tracing = traced()
-    native = not tracing and engine in ("auto", "native") and natively(logits)
+    native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
     if engine == "formula" or tracing or (not native and (terms.rival or terms.smoothing)):
         if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
@@ -146,9 +147,8 @@ class _GradientWithLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
         loss, gradient = _compute(logits, call, ctx.needs_input_grad[0])
         if gradient is not None:
-            ctx.save_for_backward(logits, call[0], call[1])  # to be told if they change before a second use
+            ctx.save_for_backward(logits, call[0])  # to be told if they change before a second use
             ctx.call = call
-            ctx.dtype = logits.dtype
             ctx.gradient = gradient
         return loss
 
@@ -156,15 +156,15 @@ class _GradientWithLoss(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None]:
         factor = upstream[0]
         if torch.is_grad_enabled():
-            logits, labels, weight = ctx.saved_tensors
-            _, _, terms, ignore_index, reduction, _ = ctx.call
+            logits, labels = ctx.saved_tensors
+            _, weight, terms, ignore_index, reduction, _ = ctx.call
             loss = reduced_formula(logits, labels, weight, terms, ignore_index, reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            logits, _, _ = ctx.saved_tensors
+            logits, _ = ctx.saved_tensors
             _, gradient = _compute(logits, ctx.call, True)
         _, _, _, _, reduction, native = ctx.call
         # `is_grads_batched` runs a legacy vmap, which functorch's own check does not see.
@@ -172,34 +172,24 @@ class _GradientWithLoss(torch.autograd.Function):
             gradient = gradient * (factor.unsqueeze(1) if reduction == "none" else factor)
         elif not native or factor.item() != 1.0:  # loss.backward() passes 1
             gradient.mul_(factor)
-        # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
-        return gradient if gradient.dtype is ctx.dtype else gradient.to(ctx.dtype), None
+        if not native:
+            # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
+            gradient = gradient.to(ctx.saved_tensors[0].dtype)
+        return gradient, None
 
 
 def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
     labels, weight, terms, ignore_index, reduction, native = call
     if native:
-        focal, gamma, lam, steps, smoothing, rival = terms
+        assert isinstance(terms, Terms)
         loss, grad, bad = _native.fused_loss(
-            logits, labels, weight, focal=focal, gamma=gamma, lam=lam, steps=steps, smoothing=smoothing, rival=rival,
-            ignore_index=ignore_index, reduction=reduction, gradient=gradient,
-        )  # fmt: skip
+            logits, labels, weight, *terms, ignore_index=ignore_index, reduction=reduction, gradient=gradient
+        )
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)
         return loss, grad
-    keep = _kept_if_any(labels, logits.shape[1], ignore_index) if logits.is_cpu else kept(labels, ignore_index)
+    keep = kept_if_any(labels, logits.shape[1], ignore_index) if logits.is_cpu else kept(labels, ignore_index)
     return loss_and_gradient(logits, labels, weight, terms, keep, reduction, gradient)
-
-
-def _kept_if_any(labels: Tensor, classes: int, ignore_index: int | None) -> Tensor | None:
-    """The mask of examples that count, or None if all do; refuses labels out of range. Reads the labels."""
-    if labels.numel():
-        least, most = labels.aminmax()
-        exempt = -1 if ignore_index is None else ignore_index
-        if least.item() >= 0 and most.item() < classes and not 0 <= exempt < classes:
-            return None
-        labels_in_range(labels, classes, ignore_index)
-    return kept(labels, ignore_index)
 
 
 def check_gamma(gamma: float) -> float:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range, one_of
+from focalcal.core.arrays import finite_at_least, holds_probabilities, one_of
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import check_lam, focal_family, traced
 from focalcal.losses.module import ClassificationLoss, shown
-from focalcal.losses.reduction import kept, without_ignored
+from focalcal.losses.reduction import kept, kept_if_any, without_ignored
 from focalcal.losses.targets import refuse_probabilities
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Variant = Literal["as_coded", "formula", "unweighted"]
 VARIANTS = ("as_coded", "formula", "unweighted")
@@ -45,46 +48,102 @@ def mmce(
     labels = labels.long()
     if logits.dim() == 1:
         logits, labels = logits.unsqueeze(0), labels.unsqueeze(0)
-    if logits.is_cpu and not traced():
-        labels_in_range(labels, logits.shape[1], ignore_index)
-    keep = kept(labels, ignore_index)
+    eager = logits.is_cpu and not traced()
+    keep = kept_if_any(labels, logits.shape[1], ignore_index) if eager else kept(labels, ignore_index)
     logits, labels = without_ignored(logits, labels, keep)
-    probs = torch.softmax(at_least_float32(logits), 1)
-    confidence, predicted = probs.max(1)
-    right = (predicted == labels).flatten().to(probs.dtype)
-    counts = torch.ones_like(right) if keep is None else keep.flatten().to(probs.dtype)
-    confidence = confidence.flatten()
-    residual = (right - confidence) * counts
+    call = (labels, keep, variant, width)
+    if logits.requires_grad and eager:
+        value: Tensor = _GradientWithMeasure.apply(logits, call)  # type: ignore[no-untyped-call]
+        return value
+    return _measure(logits, *call)
+
+
+def _measure(logits: Tensor, labels: Tensor, keep: Tensor | None, variant: Variant, width: float) -> Tensor:
+    """The measure as operations that autograd differentiates."""
+    top, predicted = torch.softmax(at_least_float32(logits), 1).max(1)
+    order = top.detach().flatten().argsort()
+    confidence = top.flatten()[order].double()
+    right = (predicted == labels).flatten()[order].double()
+    shares, weight = _shares(right, None if keep is None else keep.flatten()[order].double(), variant)
+    values = shares * (right - confidence)
+    lower, upper = _half_products(values, confidence, width)
+    return _from_gram((lower + upper) @ values.T, weight, variant).to(top.dtype)
+
+
+def _shares(
+    right: Float[Tensor, " n"], counts: Float[Tensor, " n"] | None, variant: Variant
+) -> tuple[Float[Tensor, "g n"], Float[Tensor, "g g"]]:
+    """The factors that make vectors V of the residuals a - c, and the weights of V K V' in the measure."""
+    counts = torch.ones_like(right) if counts is None else counts
     if variant == "unweighted":
-        return _gram(residual.unsqueeze(0), confidence, width)[0, 0] / counts.sum().clamp(min=1).square()
-    m, n = (right * counts).sum(), ((1 - right) * counts).sum()
-    parts = torch.stack([residual * right / m.clamp(min=1), residual * (1 - right) / n.clamp(min=1)])
-    gram = _gram(parts, confidence, width)
+        return (counts / counts.sum().clamp(min=1)).unsqueeze(0), torch.ones_like(right[:1, None])
+    kinds = torch.stack([right * counts, (1 - right) * counts])
+    size = kinds.sum(1, keepdim=True)
+    each = kinds / size.clamp(min=1)
     if variant == "formula":
-        return _safe_sqrt(gram.sum())
-    size = torch.stack([m, n])
-    coded = gram / (size.unsqueeze(0) * size.unsqueeze(1) + 1e-5)
-    return _safe_sqrt(coded.sum()) * ((m > 0) & (n > 0))
+        return each.sum(0, keepdim=True), torch.ones_like(size[:1])
+    return each, (size > 0).all() / (size * size.T + 1e-5)
 
 
-def _gram(values: Tensor, confidence: Tensor, width: float) -> Tensor:
-    """V K V' for V (g, N) and K_ij = exp(-|c_i - c_j| / width), in O(N log N).
+def _half_products(values: Tensor, confidence: Tensor, width: float) -> tuple[Tensor, Tensor]:
+    """V times the lower triangle of K (diagonal included) and times the upper one, confidences sorted.
 
-    With the confidences sorted, K_ij = exp(-c_i / width) exp(c_j / width) for j <= i: the lower triangle
-    times a vector is a cumulative sum. In float64, where exp(1 / width) has room.
+    K_ij = exp(-c_i / width) exp(c_j / width) for j <= i, so that a triangle is a cumulative sum: O(N). In
+    float64, and centred, so that both factors stay within exp(+-1 / (2 width)).
     """
-    order = confidence.detach().argsort()
-    ordered = values[:, order].double()
-    # Centred, so that both factors stay within exp(+-1 / (2 width)).
-    scaled = (confidence[order].double() - 0.5) / width
-    below = (ordered * scaled.exp()).cumsum(1) * scaled.neg().exp()
-    lower = below @ ordered.T  # sum over j <= i, the diagonal included once
-    return (lower + lower.T - ordered @ ordered.T).to(values.dtype)
+    rising = ((confidence - 0.5) / width).exp()
+    falling = rising.reciprocal()
+    lower = (values * rising).cumsum(1) * falling
+    weighted = values * falling
+    upper = (weighted.sum(1, keepdim=True) - weighted.cumsum(1)) * rising
+    return lower, upper
 
 
-def _safe_sqrt(value: Tensor) -> Tensor:
-    """sqrt(max(value, 0) + 1e-10): a finite slope at a perfectly calibrated batch."""
-    return (value.clamp(min=0) + 1e-10).sqrt()
+def _from_gram(gram: Tensor, weight: Tensor, variant: Variant) -> Tensor:
+    total = (gram * weight).sum()
+    if variant == "unweighted":
+        return total
+    # A finite slope at a perfectly calibrated batch; exactly 0 where a kind that is needed is absent.
+    return (total.clamp(min=0) + 1e-10).sqrt() * (weight > 0).all()
+
+
+class _GradientWithMeasure(torch.autograd.Function):
+    """The measure with its gradient, a third of the time that autograd takes over forty small operations."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
+        labels, keep, variant, width = call
+        probs = torch.softmax(at_least_float32(logits), 1)
+        top, predicted = probs.max(1)
+        confidence, order = top.flatten().double().sort()
+        right = (predicted == labels).flatten()[order].double()
+        shares, weight = _shares(right, None if keep is None else keep.flatten()[order].double(), variant)
+        values = shares * (right - confidence)
+        lower, upper = _half_products(values, confidence, width)
+        product = lower + upper
+        gram = product @ values.T
+        value = _from_gram(gram, weight, variant)
+        slope = weight  # d value / d gram
+        if variant != "unweighted":
+            slope = weight * ((gram * weight).sum() >= 0) / (2 * value.clamp(min=1e-5))
+        by_value = shares * (slope @ product)
+        by_kernel = values * (slope @ (lower - values - upper))
+        by_confidence = (by_value + by_kernel / width).sum(0) * -2
+        pull = torch.empty_like(by_confidence).scatter_(0, order, by_confidence).view_as(top).to(top.dtype) * top
+        # d c / d z_k = c (1[k is the prediction] - p_k)
+        gradient = probs.mul_(-pull.unsqueeze(1)).scatter_add_(1, predicted.unsqueeze(1), pull.unsqueeze(1))
+        ctx.save_for_backward(logits, labels)
+        ctx.call, ctx.gradient = call, gradient
+        return value.to(top.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        if torch.is_grad_enabled():
+            logits, labels = ctx.saved_tensors
+            value = _measure(logits, labels, *ctx.call[1:])
+            return torch.autograd.grad(value, logits, upstream[0], create_graph=True)[0], None
+        logits, _ = ctx.saved_tensors
+        return (ctx.gradient * upstream[0]).to(logits.dtype), None
 
 
 def _check_width(width: float) -> float:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import labels_in_range
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
@@ -14,6 +16,17 @@ if TYPE_CHECKING:
 def kept(labels: Int[Tensor, "n *d"], ignore_index: int | None) -> Bool[Tensor, "n *d"] | None:
     """True where the example counts; None if no label is exempt."""
     return None if ignore_index is None else labels != ignore_index
+
+
+def kept_if_any(labels: Tensor, classes: int, ignore_index: int | None) -> Tensor | None:
+    """`kept`, but None if no label is ignored; refuses labels out of range. Reads the labels."""
+    if labels.numel():
+        least, most = labels.aminmax()
+        exempt = -1 if ignore_index is None else ignore_index
+        if least.item() >= 0 and most.item() < classes and not 0 <= exempt < classes:
+            return None
+        labels_in_range(labels, classes, ignore_index)
+    return kept(labels, ignore_index)
 
 
 def without_ignored(
