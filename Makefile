@@ -2,6 +2,7 @@
 # make check     ruff, mypy, import-linter
 # make format    what ruff can mend by itself
 # make sanitize  the native kernel's fuzz tests under AddressSanitizer
+# make arm       the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
 # make bench     the numbers in the README
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +10,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
 
-.PHONY: install test check format bench sanitize clean
+.PHONY: install test check format bench sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -37,6 +38,12 @@ bench: $(READY)
 
 sanitize: $(READY)
 	PYTHON=$(BIN)/python sh tests/native/sanitize.sh
+
+arm:
+	mkdir -p build
+	aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
+	    tests/native/portable/check.c -lm -o build/check-arm
+	qemu-aarch64 build/check-arm
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/focalcal/_native/*.so
