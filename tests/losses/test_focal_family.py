@@ -70,28 +70,53 @@ def test_each_function_is_its_definition():
 # ---- exactness ----
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("lam", [0.0, 1.0])
-def test_float32_gradients_are_right_in_every_entry_up_to_a_lead_of_60(engine, gamma, lam):
-    """Relative error per entry, against 50 digits: an absolute test would pass a formula that cancels."""
+LEADS = (0.0, 0.5, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 30, 40, 50, 60)
+LAGS = (-8, -12, -16, -17, -18, -20, -24, -30, -40, -50, -60)
+
+
+def led_by(leads):
+    """Rows of nine float32 logits whose label leads the best other class by so much, and the labels."""
     rng = np.random.default_rng(3)
     logits, labels = [], []
-    for lead in (0.0, 0.5, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 30, 40, 50, 60):
-        for classes_spread in (0.5, 5.0):
-            row = classes_spread * rng.standard_normal(9)
+    for lead in leads:
+        for spread in (0.5, 5.0):
+            row = spread * rng.standard_normal(9)
             label = int(rng.integers(9))
             row[label] = max(v for k, v in enumerate(row) if k != label) + lead
             logits.append(row + 10 * rng.standard_normal())
             labels.append(label)
-    z = torch.tensor(np.array(logits), dtype=torch.float32)
-    value, grad = value_and_gradient(z, torch.tensor(labels), Terms(1.0, gamma, lam), engine, reduction="none")
+    return torch.tensor(np.array(logits), dtype=torch.float32), torch.tensor(labels)
+
+
+def assert_right_in_every_entry(z, labels, terms, engine):
+    """Relative error per entry, against 50 digits: an absolute test would pass a formula that cancels."""
+    value, grad = value_and_gradient(z, labels, terms, engine, reduction="none")
     smallest = mp.mpf(2) ** -126  # below, float32 has no relative precision, and the kernel flushes to zero
-    for i, label in enumerate(labels):
-        loss, gradient = exact.fcl([float(v) for v in z[i]], label, gamma, lam)
+    for i, label in enumerate(labels.tolist()):
+        loss, gradient = exact.fcl([float(v) for v in z[i]], label, terms.gamma, terms.lam, terms.focal)
         for got, want in [(value[i], loss), *zip(grad[i], gradient, strict=True)]:
             error = abs(mp.mpf(float(got)) - want)
             assert error <= 1e-4 * abs(want) + 4 * smallest, (i, float(got), float(want))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("lam", [0.0, 1.0])
+def test_float32_gradients_are_right_in_every_entry_up_to_a_lead_of_60(engine, gamma, lam):
+    assert_right_in_every_entry(*led_by(LEADS), Terms(1.0, gamma, lam), engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [Terms(1.0, 3.0, 0.2), Terms(1.0, 0.5, 0.0), Terms(0.0, 0.0, 1.0)], ids=str)
+def test_and_where_another_class_leads(engine, terms):
+    """Brier alone too, whose gradient at the winning class is a small difference of large numbers. lam is below
+    1/2 beside a focal term, or an entry could change sign, and no relative precision survives that."""
+    assert_right_in_every_entry(*led_by(LAGS), terms, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_brier_where_the_label_leads(engine):
+    assert_right_in_every_entry(*led_by(LEADS), Terms(0.0, 0.0, 1.0), engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

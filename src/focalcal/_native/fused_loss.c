@@ -27,7 +27,9 @@
 
 enum { FLOAT32, FLOAT64, BFLOAT16 };
 enum { NONE, SUM, MEAN };
-enum { PLAIN, SMOOTH, DUAL }; /* what is summed: e and e^2; the logits too; or the best class below the label */
+/* What is summed besides e: e^2; the same but for the top class, whose share of the Brier score alone cancels
+ * (docs/math/fused_gradient.md); the logits; the best class below the label. */
+enum { PLAIN, BRIER, SMOOTH, DUAL };
 enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072, SPLIT_FROM = 256, MOST_THREADS = 256 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
@@ -49,16 +51,17 @@ typedef struct {
 
 /* What is known of up to BLOCK examples: sums and a weight in, a loss and the gradient's coefficients out. */
 typedef struct {
-    double others[BLOCK];  /* sum of e_k over k != y */
-    double squares[BLOCK]; /* sum of e_k^2 over k != y */
+    double others[BLOCK];  /* sum of e_k over k != y; BRIER: without those that are 1, the largest */
+    double squares[BLOCK]; /* sum of e_k^2, likewise */
+    double tops[BLOCK];    /* BRIER: how many are 1 */
     double own[BLOCK];     /* e_y */
     double lag[BLOCK];     /* z_y - max z */
     double drop[BLOCK];    /* SMOOTH: sum of z_k - max z over k != y */
-    double rival[BLOCK];   /* DUAL: the largest e_k with z_k < z_y, or 0 */
+    double rival[BLOCK];   /* DUAL: the largest e_k with z_k < z_y, or 0; BRIER: 1 if at_rival is for e_k = 1 */
     double scale[BLOCK];   /* the label's weight */
     double loss[BLOCK], linear[BLOCK], quadratic[BLOCK], at_label[BLOCK];
     double constant[BLOCK]; /* SMOOTH: added to every entry but the label's */
-    double at_rival[BLOCK]; /* DUAL: added to the rival's entry, shared if several are equal */
+    double at_rival[BLOCK]; /* DUAL: added to the rival's entry, shared if several are equal; BRIER: in its place */
 } __attribute__((aligned(64))) Block;
 
 /* Harmless entries, also for the lanes that pad the last vector. */
@@ -66,7 +69,7 @@ INLINE void clear(Block *b, int64_t count)
 {
     for (int64_t i = 0; i < (count + 7) / 8 * 8; i++) {
         b->others[i] = b->own[i] = 1;
-        b->squares[i] = b->lag[i] = b->scale[i] = b->drop[i] = b->rival[i] = 0;
+        b->squares[i] = b->lag[i] = b->scale[i] = b->drop[i] = b->rival[i] = b->tops[i] = 0;
     }
 }
 
@@ -399,14 +402,14 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         .edges = (const float *)(intptr_t)i[18],
         .gammas = (const float *)(intptr_t)i[19],
         .focal = f[0], .gamma = f[1], .lam = f[2], .smoothing = f[3],
-        .kind = i[24] ? DUAL : f[3] != 0 ? SMOOTH : PLAIN,
+        .kind = i[24] ? DUAL : f[3] != 0 ? SMOOTH : f[0] == 0 ? BRIER : PLAIN,
         .gradient_scale = 1,
     };
     const int64_t threads = i[25], isa = i[26];
     if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
         p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
         (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && (!p.edges || !p.gammas)) ||
-        (p.reduction != NONE && !p.loss) || (p.kind != PLAIN && (p.lam != 0 || p.steps)) ||
+        (p.reduction != NONE && !p.loss) || (p.kind > BRIER && (p.lam != 0 || p.steps)) ||
         (p.kind == DUAL && p.smoothing != 0)) {
         PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");
         return NULL;

@@ -62,7 +62,25 @@ INLINE REAL TYPED(row_max)(const REAL *x, int64_t K)
 
 typedef struct {
     VEC sum, squares, drop, rival;
+    IVEC tops;
 } TYPED(Sums);
+
+/* Add the classes in v (0 where they do not count), whose logits are x = max + below, to the sums. */
+INLINE void TYPED(add)(TYPED(Sums) * s, VEC v, VEC x, VEC below, VEC own, IVEC keep, int kind)
+{
+    if (kind == BRIER) {
+        const IVEC top = (v >= 1);
+        s->tops -= top;
+        v = (VEC)((IVEC)v & ~top);
+    }
+    s->sum += v;
+    if (kind == PLAIN || kind == BRIER)
+        s->squares += v * v;
+    if (kind == SMOOTH)
+        s->drop += (VEC)((IVEC)below & keep);
+    if (kind == DUAL)
+        s->rival = MAX((VEC)((IVEC)v & (x < own)), s->rival);
+}
 
 /* The vector x of classes from .. from + LANES: exp(x - max) to e, if wanted, and to the sums, those lanes
  * left out that are not in keep. */
@@ -72,13 +90,7 @@ INLINE void TYPED(accumulate)(VEC x, REAL *e, int64_t from, IVEC keep, REAL own,
     const VEC v = (VEC)((IVEC)all & keep);
     if (e)
         STORE(e + from, all);
-    s->sum += v;
-    if (kind == PLAIN)
-        s->squares += v * v;
-    if (kind == SMOOTH)
-        s->drop += (VEC)((IVEC)below & keep);
-    if (kind == DUAL)
-        s->rival = MAX((VEC)((IVEC)v & (x < own)), s->rival);
+    TYPED(add)(s, v, x, below, (VEC){0} + own, keep, kind);
 }
 
 /* Fill entry i of the block from a row of K >= LANES logits; e, if wanted, may be x itself. The last,
@@ -90,7 +102,7 @@ INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, REAL m
     const int64_t full = K - K % LANES;
     const REAL own = x[y];
     const VEC tail = LOAD(x + K - LANES);
-    TYPED(Sums) s = {zero, zero, zero, zero};
+    TYPED(Sums) s = {zero, zero, zero, zero, (IVEC)zero};
     if (K < SPLIT_FROM) { /* loops of a length that varies with the label would be mispredicted */
         for (int64_t k = 0; k < full; k += LANES)
             TYPED(accumulate)(LOAD(x + k), e, k, iota + (INT)k != (INT)y, own, max, &s, kind);
@@ -110,8 +122,10 @@ INLINE void TYPED(row_sums)(const REAL *x, REAL *e, int64_t K, int64_t y, REAL m
     b->others[i] = TYPED(horizontal_sum)(s.sum);
     b->own[i] = e ? e[y] : EXP(zero + (own - max))[0];
     b->lag[i] = own - max;
-    if (kind == PLAIN)
+    if (kind == PLAIN || kind == BRIER)
         b->squares[i] = TYPED(horizontal_sum)(s.squares);
+    if (kind == BRIER)
+        b->tops[i] = TYPED(horizontal_sum)(__builtin_convertvector(s.tops, VEC));
     if (kind == SMOOTH)
         b->drop[i] = TYPED(horizontal_sum)(s.drop);
     if (kind == DUAL)
@@ -125,7 +139,11 @@ INLINE VEC TYPED(entries)(VEC v, VEC linear, VEC quadratic, VEC constant, VEC ri
         return v * linear + constant;
     if (kind == DUAL)
         return v * linear + (VEC)((IVEC)at_rival & (v == rival) & (rival > 0));
-    return v * (linear + quadratic * v);
+    const VEC g = v * (linear + quadratic * v);
+    if (kind == PLAIN)
+        return g;
+    const IVEC top = (v == rival) & (rival > 0);
+    return (VEC)(((IVEC)g & ~top) | ((IVEC)at_rival & top));
 }
 
 INLINE void TYPED(row_gradient)(REAL *e, int64_t K, int64_t y, const Block *b, int64_t i, int kind)
@@ -220,32 +238,27 @@ INLINE void TYPED(lane_sums)(const REAL *x, int64_t x_stride, REAL *e, int64_t e
             own_logit = (VEC)((IVEC)own_logit | ((IVEC)v & (label == (INT)k)));
     }
     VEC own = zero, lag = zero;
-    TYPED(Sums) s = {zero, zero, zero, zero};
+    TYPED(Sums) s = {zero, zero, zero, zero, (IVEC)zero};
     for (int64_t k = 0; k < K; k++) {
         const VEC logit = LOAD(x + k * x_stride), below = logit - top, all = EXP(below);
         const IVEC is_label = label == (INT)k;
         own = (VEC)((IVEC)own | ((IVEC)all & is_label));
         lag = (VEC)((IVEC)lag | ((IVEC)below & is_label));
         const VEC v = (VEC)((IVEC)all & ~is_label);
-        s.sum += v;
-        if (kind == PLAIN)
-            s.squares += v * v;
-        if (kind == SMOOTH)
-            s.drop += (VEC)((IVEC)below & ~is_label);
-        if (kind == DUAL)
-            s.rival = MAX((VEC)((IVEC)v & (logit < own_logit)), s.rival);
+        TYPED(add)(&s, v, logit, below, own_logit, ~is_label, kind);
         if (e)
             STORE(e + k * e_stride, v);
     }
     /* An ignored lane has no label to take sums around: give it harmless ones. */
     const IVEC live = label >= 0, one = (IVEC)(zero + 1) & ~live;
-    REAL lanes[6][VECTOR_BYTES / sizeof(REAL)];
+    REAL lanes[7][VECTOR_BYTES / sizeof(REAL)];
     STORE(lanes[0], (VEC)(((IVEC)s.sum & live) | one));
     STORE(lanes[1], (VEC)((IVEC)s.squares & live));
     STORE(lanes[2], (VEC)((IVEC)own | one));
     STORE(lanes[3], lag);
     STORE(lanes[4], (VEC)((IVEC)s.drop & live));
     STORE(lanes[5], (VEC)((IVEC)s.rival & live));
+    STORE(lanes[6], (VEC)((IVEC)__builtin_convertvector(s.tops, VEC) & live));
     for (int64_t l = 0; l < LANES; l++) {
         b->others[l] = lanes[0][l];
         b->squares[l] = lanes[1][l];
@@ -253,6 +266,7 @@ INLINE void TYPED(lane_sums)(const REAL *x, int64_t x_stride, REAL *e, int64_t e
         b->lag[l] = lanes[3][l];
         b->drop[l] = lanes[4][l];
         b->rival[l] = lanes[5][l];
+        b->tops[l] = lanes[6][l];
     }
 }
 
@@ -341,6 +355,7 @@ INLINE double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *s
         return TYPED(lanes)(p, begin, end, scratch, kind);                                     \
     }
 COPY(PLAIN)
+COPY(BRIER)
 COPY(SMOOTH)
 COPY(DUAL)
 #undef COPY
@@ -348,6 +363,8 @@ COPY(DUAL)
 static double TYPED(examples)(const Problem *p, int64_t begin, int64_t end, void *scratch)
 {
     const int rows = in_rows(p) && p->classes >= 2 * LANES;
+    if (p->kind == BRIER)
+        return (rows ? TYPED(rows_BRIER) : TYPED(lanes_BRIER))(p, begin, end, (REAL *)scratch);
     if (p->kind == SMOOTH)
         return (rows ? TYPED(rows_SMOOTH) : TYPED(lanes_SMOOTH))(p, begin, end, (REAL *)scratch);
     if (p->kind == DUAL)

@@ -112,6 +112,11 @@ static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
     for (int64_t i = 0; i < count; i += VECTOR_BYTES / 8) {
         vd others = *(vd *)(b->others + i), squares = *(vd *)(b->squares + i);
         vd own = *(vd *)(b->own + i), lag = *(vd *)(b->lag + i), scale = *(vd *)(b->scale + i);
+        vd below_top = others, squares_below_top = squares;
+        if (p->kind == BRIER) {
+            others += *(vd *)(b->tops + i);
+            squares += *(vd *)(b->tops + i);
+        }
         vd total = others + own;
         vd inverse = 1.0 / total;
         vd q = others * inverse, own_p = own * inverse;
@@ -150,7 +155,12 @@ static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
         vd linear = -A - 2.0 * p->lam * (S - own_p * q);
         vd at_label = A * q - 2.0 * p->lam * own_p * anchor;
         vd constant = zero, at_rival = zero;
-        if (p->kind == SMOOTH) { /* + smoothing * sum over k != y of -log p_k */
+        if (p->kind == BRIER) { /* p_t - S + p_y q for the top class t, with p_t - p_t^2 = p_t (1 - p_t) summed */
+            vd gap = inverse * (below_top * inverse + own_p) - squares_below_top * inverse * inverse + own_p * q;
+            vl alone = *(vd *)(b->tops + i) == 1.0;
+            at_rival = 2.0 * p->lam * inverse * gap;
+            *(vd *)(b->rival + i) = ISA(select)(alone, zero + 1.0, zero);
+        } else if (p->kind == SMOOTH) { /* + smoothing * sum over k != y of -log p_k */
             const double others_count = (double)(p->classes - 1);
             loss += p->smoothing * (others_count * log_total - *(vd *)(b->drop + i));
             linear += p->smoothing * others_count;

@@ -71,9 +71,19 @@ def loss_and_gradient(
     else:
         grad = torch.add(linear, others, alpha=2 * terms.lam * each).mul_(others)
     grad = grad.scatter_(1, index, at_label)
+    if not terms.focal:
+        grad = _mend_top(grad, others, own)
     if keep is not None:
         grad = grad.masked_fill_(~keep.unsqueeze(1), 0.0)
     return value, grad
+
+
+def _mend_top(grad: Tensor, others: Tensor, own: Tensor) -> Tensor:
+    """Where another class is on top, its entry of the Brier score alone is a small difference of large numbers;
+    the other entries have one sign and add up to its opposite."""
+    best = others.argmax(1, keepdim=True)
+    rest = grad.scatter(1, best, 0.0).sum(1, keepdim=True)
+    return grad.scatter_(1, best, torch.where(others.gather(1, best) > own, -rest, grad.gather(1, best)))
 
 
 def _sum_of_squares(others: Tensor) -> Tensor:

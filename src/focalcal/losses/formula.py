@@ -61,20 +61,39 @@ def focal_term(u: Float[Tensor, "*n"], terms: Terms, rival: Float[Tensor, "*n"] 
     return torch.where(hopeless, odds, -power * log_p)
 
 
+def anchor_term(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
+    """|p - e_y|^2, from the ratios v_k = p_k / p_t to the top class t, whose own is left out.
+
+    With V = sum v_k and W = sum v_k^2 it is (V^2 + W) / (1 + V)^2 if t is the label, and else
+    1 - 2 v_y / (1 + V) + (1 + W) / (1 + V)^2. Taking t rather than the label as the pivot keeps the gradient
+    exact both for a label that leads and for one that lags far behind.
+    """
+    best = logits.detach().argmax(1)
+    below = logits - logits.gather(1, best.unsqueeze(1))
+    v = below.exp().masked_fill(is_class(best, logits.shape[1]), 0.0)
+    rest, squares = v.sum(1), v.square().sum(1)
+    total = 1 + rest
+    leading = (rest.square() + squares) / total.square()
+    lagging = 1 - 2 * v.gather(1, labels.unsqueeze(1)).squeeze(1) / total + (1 + squares) / total.square()
+    return torch.where(best == labels, leading, lagging)
+
+
 def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms) -> Float[Tensor, "n *d"]:
     """The loss of each example, from class indices that are in range."""
     logits = at_least_float32(logits)
-    u, shares = against_label(logits, labels)
-    rival = None
-    if terms.rival:
-        rival = torch.where(logits < logits.gather(1, labels.unsqueeze(1)), shares, 0.0).amax(1)
-    loss = terms.focal * focal_term(u, terms, rival) if terms.focal else torch.zeros_like(u)
+    parts = []
+    if terms.focal:
+        u, shares = against_label(logits, labels)
+        rival = None
+        if terms.rival:
+            rival = torch.where(logits < logits.gather(1, labels.unsqueeze(1)), shares, 0.0).amax(1)
+        parts.append(terms.focal * focal_term(u, terms, rival))
     if terms.lam:
-        loss = loss + terms.lam * u.sigmoid().square() * (1 + shares.square().sum(1))
+        parts.append(terms.lam * anchor_term(logits, labels))
     if terms.smoothing:
         log_p = torch.log_softmax(logits, 1)
-        loss = loss - terms.smoothing * log_p.masked_fill(is_class(labels, logits.shape[1]), 0.0).sum(1)
-    return loss
+        parts.append(-terms.smoothing * log_p.masked_fill(is_class(labels, logits.shape[1]), 0.0).sum(1))
+    return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
 
 def per_example_expected(
