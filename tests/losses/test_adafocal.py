@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from engines import ENGINES
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalLoss
 from focalcal.losses.functional import adafocal
@@ -37,7 +38,7 @@ def test_each_example_takes_the_gamma_of_its_own_probability():
     torch.testing.assert_close(each[1:], -((1 + p[1:]) ** 2) * p[1:].log())
 
 
-@pytest.mark.parametrize("engine", ["native", "torch", "formula"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("gamma", [-20.0, -2.0, -0.2, 0.0, 0.2, 20.0])
 def test_engines_agree_on_both_signs(engine, gamma):
     loss = AdaFocalLoss(bins=3)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from engines import ENGINES
 
 from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss
 from focalcal.losses.fused import focal_family
@@ -19,7 +20,7 @@ def test_a_label_out_of_range(name, label):
         LOSSES[name]()(Z, target)
 
 
-@pytest.mark.parametrize("engine", ["native", "torch", "formula"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_label_out_of_range_on_every_engine(engine):
     loss = FocalCalibrationLoss()
     loss.engine = engine

@@ -5,22 +5,17 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from engines import COMPUTED, ENGINES
 from hypothesis import given
 from hypothesis import strategies as st
 from references import exact
+from references.gradients import value_and_gradient
 
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalCalibrationLoss, FocalLoss, functional
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import focal_family
 
-ENGINES = ["native", "torch", "formula"]
 GAMMAS = [0.0, 0.3, 0.5, 1.0, 2.0, 2.5, 3.0, 5.0]
-
-
-def value_and_gradient(logits, target, terms, engine, **keywords):
-    leaf = logits.detach().clone().requires_grad_()
-    value = focal_family(leaf, target, terms, engine=engine, **keywords)
-    return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
 
 
 # ---- identities ----
@@ -173,7 +168,7 @@ def test_finite_bounded_and_agreed_upon_for_any_hyper_parameters(gamma, lam, sca
         torch.testing.assert_close(grad, results[0][1], rtol=1e-7, atol=1e-10 * (1 + lam))
 
 
-@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("engine", COMPUTED)
 def test_nan_and_infinity_reach_the_entries_that_cross_entropy_would_spoil(engine):
     inf, nan = torch.inf, torch.nan
     z = torch.tensor(
@@ -237,128 +232,6 @@ def test_a_masked_class_without_target_mass_does_no_harm():
     assert torch.isfinite(z.grad).all()
 
 
-# ---- autograd ----
-
-
-@pytest.mark.parametrize("engine", ["native", "torch"])
-@pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_a_second_backward_computes_the_gradient_again(engine, reduction):
-    z = torch.randn(6, 4, requires_grad=True)
-    value = focal_family(z, torch.randint(0, 4, (6,)), Terms(1.0, 3.0, 1.0), engine=engine, reduction=reduction).sum()
-    (first,) = torch.autograd.grad(3 * value, z, retain_graph=True)
-    (second,) = torch.autograd.grad(3 * value, z, retain_graph=True)
-    torch.testing.assert_close(first, second)
-    torch.autograd.grad(value, z)
-    with pytest.raises(RuntimeError, match="second time"):
-        torch.autograd.grad(value, z)
-
-
-@pytest.mark.parametrize("engine", ["native", "torch"])
-def test_upstream_factors(engine):
-    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
-    terms = Terms(1.0, 3.0, 1.0)
-    _, plain = value_and_gradient(z, labels, terms, engine)
-    (scaled,) = torch.autograd.grad(-2.5 * focal_family(z, labels, terms, engine=engine), z)
-    torch.testing.assert_close(scaled, -2.5 * plain)
-    each = focal_family(z, labels, terms, engine=engine, reduction="none")
-    factor = torch.rand(6)
-    (rows,) = torch.autograd.grad(each, z, factor)
-    torch.testing.assert_close(rows, plain * 6 * factor[:, None])
-
-
-@pytest.mark.parametrize("engine", ["native", "torch"])
-@pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_batched_gradients(engine, reduction):
-    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
-    value = focal_family(z, labels, Terms(1.0, 3.0, 1.0), engine=engine, reduction=reduction)
-    factors = torch.randn(5, *value.shape)
-    (together,) = torch.autograd.grad(value, z, factors, is_grads_batched=True, retain_graph=True)
-    apart = torch.stack([torch.autograd.grad(value, z, f, retain_graph=True)[0] for f in factors])
-    torch.testing.assert_close(together, apart)
-
-
-def test_changing_the_logits_after_the_loss_is_allowed_until_they_are_needed():
-    z = torch.randn(6, 4, requires_grad=True)
-    hidden = z * 1.0
-    value = FocalCalibrationLoss()(hidden, torch.randint(0, 4, (6,)))
-    expected = torch.autograd.grad(value, z, retain_graph=True)[0]
-    assert torch.isfinite(expected).all()
-    hidden.detach().add_(1.0)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        torch.autograd.grad(value, z)
-
-
-@pytest.mark.parametrize("engine", ["native", "torch"])
-def test_labels_that_change_before_they_are_needed_again_are_noticed(engine):
-    z, labels = torch.randn(6, 4, requires_grad=True), torch.zeros(6, dtype=torch.long)
-    value = focal_family(z, labels, Terms(1.0, 3.0, 1.0), engine=engine)
-    labels.fill_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        torch.autograd.grad(value, z, create_graph=True)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_loss_scale_saves_small_half_precision_gradients(dtype):
-    """Over 65,536 pixels an entry is below float16's range until GradScaler's factor arrives."""
-    z = torch.randn(4, 21, 128, 128).to(dtype).requires_grad_()
-    labels = torch.randint(0, 21, (4, 128, 128))
-    (grad,) = torch.autograd.grad(65536 * CrossEntropyLoss()(z, labels), z)
-    _, want = value_and_gradient(z.float(), labels, Terms(), "torch")
-    torch.testing.assert_close(grad.float(), 65536 * want, rtol=1e-2, atol=1e-6)
-
-
-def test_dispatch_modes_see_the_formula():
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
-    graph = make_fx(CrossEntropyLoss())(z, labels)
-    other = torch.randn(6, 4)
-    torch.testing.assert_close(graph(other, labels), F.cross_entropy(other, labels))
-    with FakeTensorMode() as mode:
-        fake = FocalCalibrationLoss()(mode.from_tensor(z), mode.from_tensor(labels))
-    assert fake.shape == ()
-
-
-def test_another_default_device_does_not_matter():
-    z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
-    expected = FocalCalibrationLoss()(z, labels)
-    with torch.device("meta"):
-        assert FocalCalibrationLoss()(z, labels) == expected
-
-
-def test_negated_views():
-    z = torch.imag(torch.randn(6, 4, dtype=torch.complex64).conj())
-    assert z.is_neg()
-    labels = torch.randint(0, 4, (6,))
-    torch.testing.assert_close(CrossEntropyLoss()(z, labels), F.cross_entropy(z.resolve_neg(), labels))
-
-
-def test_non_reentrant_checkpoint():
-    from torch.utils.checkpoint import checkpoint
-
-    layer, labels = torch.nn.Linear(5, 4), torch.randint(0, 4, (6,))
-    x = torch.randn(6, 5)
-    checkpoint(lambda t: FocalCalibrationLoss()(layer(t), labels), x, use_reentrant=False).backward()
-    recomputed = layer.weight.grad.clone()
-    layer.weight.grad = None
-    FocalCalibrationLoss()(layer(x), labels).backward()
-    torch.testing.assert_close(recomputed, layer.weight.grad)
-
-
-def test_inductor_compiles_it(tmp_path, monkeypatch):
-    import shutil
-
-    if not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("torch.compile's default backend needs a C++ compiler, and there is none")
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    loss = FocalCalibrationLoss(3, 1)
-    z, labels = torch.randn(16, 10, requires_grad=True), torch.randint(0, 10, (16,))
-    value = torch.compile(loss, fullgraph=True)(z, labels)
-    torch.testing.assert_close(value, loss(z, labels))
-    torch.testing.assert_close(torch.autograd.grad(value, z)[0], torch.autograd.grad(loss(z, labels), z)[0])
-
-
 # ---- use ----
 
 
@@ -395,7 +268,7 @@ def test_real_networks_saturated_rows_included(data_folder):
         torch.testing.assert_close(CrossEntropyLoss()(z, labels), F.cross_entropy(z, labels))
         terms = Terms(1.0, 3.0, 1.0)
         value, grad = value_and_gradient(z.double(), labels, terms, "formula", reduction="sum")
-        for engine in ("native", "torch"):
+        for engine in COMPUTED:
             single, single_grad = value_and_gradient(z, labels, terms, engine, reduction="sum")
             torch.testing.assert_close(single.double(), value, rtol=1e-5, atol=0)
             leading = z.gather(1, labels[:, None]).squeeze(1) == z.amax(1)  # where the gradient has no zero

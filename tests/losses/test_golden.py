@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from engines import ENGINES
 from references import golden
 
 from focalcal.losses import LOSSES
@@ -23,7 +24,7 @@ def test_mean_loss(case, value):
     assert loss(logits[:128], labels[:128]).item() == pytest.approx(value, abs=golden.TOLERANCE)
 
 
-@pytest.mark.parametrize("engine", ["native", "torch", "formula"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["ce", "focal", "brier", "flsd53", "adafocal", "fcl"])
 def test_each_engine_gives_the_mean_loss(name, engine):
     logits, labels = golden.single_label()

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import check_gamma, focal_family
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_probabilities
 
 
@@ -26,6 +26,8 @@ class DualFocalLoss(FocalFamilyLoss):
 
     _terms = Terms(rival=True)
 
+    gamma = CheckedTerm("gamma", check_gamma)
+
     def __init__(
         self,
         gamma: float = 5.0,
@@ -36,15 +38,6 @@ class DualFocalLoss(FocalFamilyLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma = gamma
-
-    @property
-    def gamma(self) -> float:
-        """The focusing parameter; assigning checks it."""
-        return self._terms.gamma
-
-    @gamma.setter
-    def gamma(self, value: float) -> None:
-        self._terms = self._terms._replace(gamma=check_gamma(value))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

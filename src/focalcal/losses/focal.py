@@ -6,7 +6,7 @@ from torch import Tensor
 
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import check_gamma, focal_family
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
 
 
 def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
@@ -22,6 +22,8 @@ class FocalLoss(FocalFamilyLoss):
     """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are displaced from the
     posterior, too flat where one class is likely."""
 
+    gamma = CheckedTerm("gamma", check_gamma)
+
     def __init__(
         self,
         gamma: float = 3.0,
@@ -32,15 +34,6 @@ class FocalLoss(FocalFamilyLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma = gamma
-
-    @property
-    def gamma(self) -> float:
-        """The focusing parameter; assigning checks it."""
-        return self._terms.gamma
-
-    @gamma.setter
-    def gamma(self, value: float) -> None:
-        self._terms = self._terms._replace(gamma=check_gamma(value))
 
     def extra_repr(self) -> str:
         """Gamma, then what is not default."""

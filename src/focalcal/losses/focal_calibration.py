@@ -6,7 +6,7 @@ from torch import Tensor
 
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import check_gamma, check_lam, focal_family
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
 
 
 def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
@@ -31,6 +31,9 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     0.070378
     """
 
+    gamma = CheckedTerm("gamma", check_gamma)
+    lam = CheckedTerm("lam", check_lam)
+
     def __init__(
         self,
         gamma: float = 3.0,
@@ -42,24 +45,6 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma, self.lam = gamma, lam
-
-    @property
-    def gamma(self) -> float:
-        """The focusing parameter; assigning checks it."""
-        return self._terms.gamma
-
-    @gamma.setter
-    def gamma(self, value: float) -> None:
-        self._terms = self._terms._replace(gamma=check_gamma(value))
-
-    @property
-    def lam(self) -> float:
-        """The anchor's weight; assigning checks it."""
-        return self._terms.lam
-
-    @lam.setter
-    def lam(self, value: float) -> None:
-        self._terms = self._terms._replace(lam=check_lam(value))
 
     def extra_repr(self) -> str:
         """Gamma and lam, then what is not default."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from torch import Tensor, nn
 
 from focalcal.core.arrays import REDUCTIONS, class_weight, one_of
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import Engine, focal_family
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ClassificationLoss(nn.Module):
@@ -41,6 +46,23 @@ class ClassificationLoss(nn.Module):
         if self.reduction != "mean":
             shown.append(f"reduction={self.reduction!r}")
         return ", ".join(shown)
+
+
+class CheckedTerm:
+    """A hyper-parameter that lives in `_terms`; assigning checks it."""
+
+    def __init__(self, name: str, check: Callable[[float], float]) -> None:
+        self.name, self.check = name, check
+
+    def __get__(self, loss: FocalFamilyLoss, owner: type | None = None) -> float:
+        """Its present value."""
+        value: float = getattr(loss._terms, self.name)
+        return value
+
+    def __set__(self, loss: FocalFamilyLoss, value: float) -> None:
+        """Check and keep it."""
+        changed: dict[str, Any] = {self.name: self.check(value)}
+        loss._terms = loss._terms._replace(**changed)
 
 
 class FocalFamilyLoss(ClassificationLoss):
