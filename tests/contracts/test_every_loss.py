@@ -130,8 +130,6 @@ def test_reductions_agree(name, weighted):
 def test_weights_of_one_size_do_not_change_the_mean(name):
     logits, target = example(name, dtype=torch.float32)
     heavy = LOSSES[name](weight=torch.full((4,), 3.0))
-    if name == "mmce":  # the weight is the cross-entropy's, whose mean it does not change either
-        heavy.lam = 2.0
     torch.testing.assert_close(heavy(logits, target), LOSSES[name]()(logits, target))
 
 
@@ -222,6 +220,15 @@ def test_compiles_as_one_graph(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_compiles_for_any_batch_size(name):
+    loss = LOSSES[name]()
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in (6, 9):
+        logits, target = example(name, (rows, 4), dtype=torch.float32)
+        torch.testing.assert_close(compiled(logits, target), loss(logits, target))
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_functorch_grad_vmap_and_hessian(name):
     loss = LOSSES[name](reduction="sum")
     logits, target = example(name, requires_grad=False)
@@ -274,10 +281,21 @@ def test_class_probabilities_are_refused_by_name(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_no_gradient_is_computed_where_none_is_wanted(name):
+def test_the_value_without_grad_mode_is_the_value(name):
     loss = LOSSES[name]()
     logits, target = example(name)
     with torch.no_grad():
         value = loss(logits, target)
     assert not value.requires_grad
     torch.testing.assert_close(value, loss(logits, target).detach())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_memory_that_is_not_contiguous(name):
+    weight = torch.rand(8).mul_(2)[::2]
+    loss = LOSSES[name](weight=weight)
+    logits, target = example(name, (8, 4), dtype=torch.float32)
+    wide = torch.stack([target, target + 1], -1)[..., 0]
+    assert not wide.is_contiguous()
+    plain = LOSSES[name](weight=weight.contiguous())
+    torch.testing.assert_close(loss(logits.detach().T.contiguous().T, wide), plain(logits, target).detach())

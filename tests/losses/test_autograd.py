@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from engines import COMPUTED
 from references.gradients import value_and_gradient
 
-from focalcal.losses import CrossEntropyLoss, FocalCalibrationLoss
+from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import focal_family
 
@@ -66,6 +66,94 @@ def test_labels_that_change_before_they_are_needed_again_are_noticed(engine):
     labels.fill_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         torch.autograd.grad(value, z, create_graph=True)
+
+
+@pytest.mark.parametrize("again", ["retain_graph", "create_graph"])
+def test_weights_and_gammas_that_change_before_they_are_needed_again_are_noticed(again):
+    z, labels = torch.randn(30, 4, requires_grad=True), torch.randint(0, 4, (30,))
+    weighted, adaptive = FocalCalibrationLoss(weight=torch.ones(4)), AdaFocalLoss(bins=3)
+    for loss, change in (
+        (weighted, lambda: weighted.weight.mul_(2)),
+        (adaptive, lambda: adaptive.update(torch.randn(50, 4).softmax(1), torch.randint(0, 4, (50,)))),
+    ):
+        value = loss(z, labels)
+        if again == "retain_graph":
+            torch.autograd.grad(value, z, retain_graph=True)
+        change()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            torch.autograd.grad(value, z, create_graph=again == "create_graph")
+
+
+@pytest.mark.parametrize("engine", COMPUTED)
+def test_vmap_over_a_backward(engine):
+    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
+    value = focal_family(z, labels, Terms(1.0, 3.0, 1.0), engine=engine)
+    factors = torch.randn(5)
+    together = torch.func.vmap(lambda f: torch.autograd.grad(value, z, f, retain_graph=True)[0])(factors)
+    (one,) = torch.autograd.grad(value, z)
+    torch.testing.assert_close(together, factors[:, None, None] * one)
+
+
+def test_without_grad_mode_no_gradient_is_computed(monkeypatch):
+    from focalcal import _native
+    from focalcal.losses import fused
+
+    asked = []
+    for module, name in ((_native, "fused_loss"), (fused, "loss_and_gradient")):
+        original = getattr(module, name)
+
+        def spy(*args, original=original, **keywords):
+            result = original(*args, **keywords)
+            asked.append(result[1] is not None)
+            return result
+
+        monkeypatch.setattr(module, name, spy)
+    z, labels = torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
+    for engine in COMPUTED:
+        loss = FocalCalibrationLoss()
+        loss.engine = engine
+        with torch.no_grad():
+            loss(z, labels)
+        with torch.inference_mode():
+            loss(z, labels)
+        loss(z.detach(), labels)
+    assert asked == [False] * 3 * len(COMPUTED)
+
+
+def test_compiling_first_does_not_spoil_what_comes_after():
+    """In a fresh process, where the kernel has not been looked for yet."""
+    import subprocess
+    import sys
+
+    code = """
+import torch
+from focalcal.losses import LOSSES
+z, y = torch.randn(6, 4), torch.randint(0, 4, (6,))
+torch.compile(LOSSES["ls"](), fullgraph=True, backend="aot_eager")(z, y)
+torch.func.functionalize(LOSSES["ls"]())(z, y)
+for name in ("ls", "fcl", "mmce"):
+    print(LOSSES[name]()(z, y).item() > 0)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True"] * 3, done.stderr
+
+
+def test_first_use_from_many_threads():
+    import subprocess
+    import sys
+
+    code = """
+import threading, torch
+from focalcal.losses import CrossEntropyLoss
+z, y = torch.randn(64, 10), torch.randint(0, 10, (64,))
+results = []
+threads = [threading.Thread(target=lambda: results.append(CrossEntropyLoss()(z, y).item())) for _ in range(16)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(len(results), len(set(results)))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["16", "1"], done.stderr
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -168,21 +168,26 @@ def test_finite_bounded_and_agreed_upon_for_any_hyper_parameters(gamma, lam, sca
         torch.testing.assert_close(grad, results[0][1], rtol=1e-7, atol=1e-10 * (1 + lam))
 
 
-@pytest.mark.parametrize("engine", COMPUTED)
-def test_nan_and_infinity_reach_the_entries_that_cross_entropy_would_spoil(engine):
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [Terms(1.0, 2.0, 1.0), Terms(), Terms(0.0, 0.0, 1.0)], ids=str)
+@pytest.mark.parametrize("classes", [3, 70])
+def test_nan_and_infinity_reach_what_cross_entropy_would_spoil(engine, terms, classes):
     inf, nan = torch.inf, torch.nan
-    z = torch.tensor(
-        [[nan, 1.0, 2.0], [inf, 1.0, 2.0], [1.0, inf, 2.0], [-inf, 1.0, 2.0], [-inf] * 3, [0.0, -inf, -inf]]
-    )
-    z = z.repeat(5, 1)  # so that every lane of a vector meets one
+    rows = [[nan, 1.0, 2.0], [inf, 1.0, 2.0], [1.0, inf, 2.0], [-inf, 1.0, 2.0], [-inf] * 3, [0.0, -inf, -inf]]
+    z = torch.tensor(rows).repeat(5, 1)  # so that every lane of a vector meets one
+    z = torch.cat([z, torch.full((len(z), classes - 3), -inf)], 1)
     labels = torch.zeros(len(z), dtype=torch.long)
     twin = z.clone().requires_grad_()
     reference = F.cross_entropy(twin, labels, reduction="none")
     reference.sum().backward()
-    value, grad = value_and_gradient(z, labels, Terms(1.0, 2.0, 1.0), engine, reduction="none")
+    value, grad = value_and_gradient(z, labels, terms, engine, reduction="none")
     assert torch.equal(value.isnan(), reference.isnan())
-    assert torch.equal(value == inf, reference == inf)
-    assert torch.equal(grad.isnan(), twin.grad.isnan())
+    if terms.focal:  # the Brier score is bounded
+        assert torch.equal(value == inf, reference == inf)
+    spoilt = twin.grad.isnan()
+    assert torch.equal(grad.isnan().any(1), spoilt.any(1))
+    if engine != "formula":
+        assert torch.equal(grad.isnan(), spoilt)
 
 
 # ---- targets ----
@@ -221,6 +226,15 @@ def test_a_one_hot_soft_target_keeps_the_precision_of_a_label():
     _, want = exact.fcl(z[0].tolist(), 0, 0.5, 1.0)
     for got, value in zip(grad[0].tolist(), want, strict=True):
         assert got == pytest.approx(float(value), rel=1e-4)
+
+
+def test_the_gradient_in_a_soft_target_is_the_loss_of_its_class():
+    z = torch.randn(3, 4, dtype=torch.float64)
+    soft = torch.tensor([[0.7, 0.3, 0.0, 0.0]] * 3, dtype=torch.float64, requires_grad=True)
+    loss = FocalCalibrationLoss(2.0, 1.0, reduction="sum")
+    (grad,) = torch.autograd.grad(loss(z, soft), soft)
+    for k in range(4):
+        torch.testing.assert_close(grad[:, k], functional.focal_calibration(z, torch.full((3,), k), gamma=2.0, lam=1.0))
 
 
 def test_a_masked_class_without_target_mass_does_no_harm():

@@ -27,12 +27,20 @@ def written_out(logits, labels, variant, width=0.4):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("width", [0.4, 0.05, 2.0])
+@pytest.mark.parametrize("width", [0.4, 0.05, 2.0, 0.02, 0.005])
 def test_sorting_gives_the_value_and_gradient_of_the_full_kernel(variant, width):
     z = (2 * torch.randn(60, 5, dtype=torch.float64)).requires_grad_()
     labels = torch.where(torch.rand(60) < 0.5, z.argmax(1), torch.randint(0, 5, (60,)))
     fast, slow = mmce(z, labels, variant=variant, width=width), written_out(z, labels, variant, width)
     torch.testing.assert_close(fast, slow)
+    torch.testing.assert_close(torch.autograd.grad(fast, z)[0], torch.autograd.grad(slow, z)[0])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equal_confidences_have_the_kernels_slope_of_zero_between_them(variant):
+    z = torch.randn(12, 4, dtype=torch.float64).repeat(3, 1).requires_grad_()  # every confidence three times
+    labels = torch.randint(0, 4, (36,))
+    fast, slow = mmce(z, labels, variant=variant), written_out(z, labels, variant)
     torch.testing.assert_close(torch.autograd.grad(fast, z)[0], torch.autograd.grad(slow, z)[0])
 
 

@@ -36,7 +36,8 @@ def strided(draw):
     step = [draw(st.sampled_from([1, 1, 1, 2, 3])) for _ in shape]
     offset = draw(st.integers(0, 3))
     scale = draw(st.sampled_from([0.0, 1.0, 10.0, 1e4]))
-    memory = torch.randn([shape[d] * step[d] + offset for d in order])
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    memory = torch.randn([shape[d] * step[d] + offset for d in order], generator=generator)
     array = memory.permute([order.index(d) for d in range(len(shape))])
     array = array[tuple(slice(offset, offset + shape[d] * step[d], step[d]) for d in range(len(shape)))]
     if draw(st.booleans()) and shape[0] > 1:
@@ -130,10 +131,22 @@ def test_arrays_that_do_not_fit_are_refused(logits, labels, weight):
         _native.fused_loss(logits, labels, weight)
 
 
-@given(arguments=st.lists(st.one_of(st.integers(-5, 5), st.floats(), st.none(), st.text()), max_size=26))
-def test_the_compiled_function_itself_refuses_nonsense(arguments):
-    kernel = pytest.importorskip("focalcal._native._kernel")
-    if len(arguments) > 3:
-        arguments[3] = 0  # no classes: whatever the addresses, none may be followed
-    with pytest.raises((TypeError, ValueError, OverflowError)):
-        kernel.fused_loss(*arguments)
+@given(
+    numbers=st.lists(st.integers(-5, 5), min_size=27, max_size=27),
+    wrong=st.one_of(st.none(), st.text(), st.floats(), st.just(2**70)),
+    at=st.integers(0, 26),
+    count=st.integers(0, 40),
+)
+def test_the_compiled_function_itself_refuses_nonsense(numbers, wrong, at, count):
+    from focalcal._native import _kernel
+
+    numbers[3] = 0  # no classes: whatever the addresses, none may be followed
+    arguments = [float(n) if 20 <= i < 24 else n for i, n in enumerate(numbers)]
+    with pytest.raises(ValueError, match="inconsistent description"):
+        _kernel.fused_loss(*arguments)
+    assume(not (isinstance(wrong, float) and 20 <= at < 24))
+    with pytest.raises((TypeError, OverflowError)):
+        _kernel.fused_loss(*arguments[:at], wrong, *arguments[at + 1 :])
+    assume(count != 27)
+    with pytest.raises(TypeError, match="takes 27 arguments"):
+        _kernel.fused_loss(*[0] * count)

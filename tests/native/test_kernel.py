@@ -37,7 +37,7 @@ def test_the_kernel_is_built_where_there_is_a_compiler():
 
 
 @needs_kernel
-@pytest.mark.parametrize("shape", [(2000, 100), (3, 21, 64, 64), (40, 5000)])
+@pytest.mark.parametrize("shape", [(2000, 100), (3, 21, 64, 64), (40, 50000)])
 def test_the_number_of_threads_does_not_change_the_gradient(shape):
     logits = torch.randn(shape)
     labels = torch.randint(0, shape[1], (shape[0], *shape[2:]))
@@ -107,7 +107,7 @@ def test_denormal_arithmetic_is_restored():
     tiny = torch.tensor([1e-40, 1e-40])
     _native.fused_loss(50 * torch.randn(500, 100), torch.zeros(500, dtype=torch.long), gamma=3.0, lam=1.0)
     assert (tiny + tiny)[0].item() > 0
-    assert 1e-310 * 0.5 > 0
+    assert float("1e-300") * float("1e-10") > 0  # in Python, which cannot fold this
 
 
 @needs_kernel

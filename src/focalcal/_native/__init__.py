@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import warnings
 from importlib import import_module
 from itertools import pairwise
@@ -21,6 +22,7 @@ _NO_INDEX = -(2**63)
 
 _built: Any = None  # the compiled module, once looked for and found
 _looked = False
+_lock = threading.Lock()
 _scalar: dict[int, Tensor] = {}  # for each dtype a tensor like its loss: `empty_like` takes half of `empty`'s time
 
 
@@ -32,22 +34,26 @@ def available() -> bool:
     """True if the kernel can be used; the first call looks for it, and says once if it is missing."""
     global _built, _looked
     if not _looked:
-        _looked = True
-        if os.environ.get("FOCALCAL_NATIVE") != "0":
-            try:
-                _built = import_module("focalcal._native._kernel")
-                for dtype, code in DTYPES.items():
-                    real = torch.float64 if dtype is torch.float64 else torch.float32
-                    _scalar[code] = torch.empty((), dtype=real, device="cpu")
-            except ImportError as error:
-                warnings.warn(
-                    f"focalcal's fused kernel is missing ({error}); the losses are right but slower, on torch "
-                    "operations. Install a C compiler and reinstall focalcal, or set FOCALCAL_NATIVE=0 to "
-                    "silence this.",
-                    NativeKernelWarning,
-                    stacklevel=2,
-                )
+        with _lock:
+            if not _looked:
+                _built = _look()
+                _looked = True  # last: another thread must not see it before what was found
     return _built is not None
+
+
+def _look() -> Any:
+    if os.environ.get("FOCALCAL_NATIVE") == "0":
+        return None
+    try:
+        return import_module("focalcal._native._kernel")
+    except ImportError as error:
+        warnings.warn(
+            f"focalcal's fused kernel is missing ({error}); the losses are right but slower, on torch operations. "
+            "Install a C compiler and reinstall focalcal, or set FOCALCAL_NATIVE=0 to silence this.",
+            NativeKernelWarning,
+            stacklevel=3,
+        )
+        return None
 
 
 def instruction_sets() -> tuple[str, ...]:
@@ -115,6 +121,9 @@ def fused_loss(
     labels = labels.contiguous()
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
         raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
+    if dtype not in _scalar:
+        real = torch.float64 if dtype == DTYPES[torch.float64] else torch.float32
+        _scalar[dtype] = torch.empty((), dtype=real, device="cpu")
     loss = torch.empty_like(_scalar[dtype])
     if reduction == "none":
         loss = loss.new_empty(labels.shape)

@@ -328,7 +328,7 @@ static int run_all(const Problem *p, Examples run, int threads, double *sum)
         const int64_t team = 1, me = 0;
 #endif
         /* Multiples of 64 examples: no two threads write to one cache line of a channel-first array. */
-        const int64_t share = ((count + team - 1) / team + 63) / 64 * 64;
+        const int64_t part = (count + team - 1) / team, share = in_rows(p) ? part : (part + 63) / 64 * 64;
         const int64_t begin = me * share, end = begin + share < count ? begin + share : count;
         if (begin < end)
             status = run_part(p, run, begin, end, &parts[me]);
@@ -410,7 +410,7 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
         (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && (!p.edges || !p.gammas)) ||
         (p.reduction != NONE && !p.loss) || (p.kind > BRIER && (p.lam != 0 || p.steps)) ||
-        (p.kind == DUAL && p.smoothing != 0)) {
+        (p.kind == DUAL && (p.smoothing != 0 || p.focal != 1))) {
         PyErr_SetString(PyExc_ValueError, "fused_loss: inconsistent description of the arrays");
         return NULL;
     }

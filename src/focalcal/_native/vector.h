@@ -208,7 +208,7 @@ static void ISA(coefficients)(const Problem *p, Block *b, int64_t count)
 #include "layout.h"
 
 /* Examples begin .. end of the problem; returns the sum of their losses. scratch holds
- * scratch_reals(p) reals. */
+ * scratch_bytes(p) bytes. */
 static double ISA(examples)(const Problem *p, int64_t begin, int64_t end, void *scratch)
 {
     if (p->dtype == FLOAT64)

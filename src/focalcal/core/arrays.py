@@ -17,6 +17,8 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 def finite_at_least(name: str, value: float, lowest: float) -> float:
     """`value` as a float, if it is a finite number no smaller than `lowest`."""
+    if torch.compiler.is_compiling():  # a symbol there, and checked when the loss was made
+        return value
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float")
     number = float(value)
@@ -44,7 +46,7 @@ def class_weight(weight: Any) -> Tensor | None:
         )
     if weight.dim() != 1:
         raise ValueError(f"weight must have one dimension, (K,), got shape {tuple(weight.shape)}")
-    if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+    if not weight.is_meta and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise ValueError(f"weight must be finite and >= 0 in every class, got {weight.tolist()}")
     return weight
 

@@ -79,16 +79,11 @@ def loss_and_gradient(
 
 
 def _mend_top(grad: Tensor, others: Tensor, own: Tensor) -> Tensor:
-    """Where another class holds most of the mass, its entry of the Brier score alone is a small difference of
-    large numbers; the other entries have one sign and add up to its opposite."""
-    top = others.amax(1, keepdim=True)
-    rows = ((top > own) & (top > 0.5)).squeeze(1).nonzero(as_tuple=True)
-    by_row = grad.movedim(1, -1)
-    entries = by_row[rows]
-    best = others.movedim(1, -1)[rows].argmax(1, keepdim=True)
-    entries.scatter_(1, best, 0.0)
-    by_row[rows] = entries.scatter_(1, best, -entries.sum(1, keepdim=True))
-    return grad
+    """Where another class is on top, its entry of the Brier score alone is a small difference of large numbers;
+    the other entries have one sign and add up to its opposite."""
+    best = others.argmax(1, keepdim=True)
+    rest = grad.scatter(1, best, 0.0).sum(1, keepdim=True)
+    return grad.scatter_(1, best, torch.where(others.gather(1, best) > own, -rest, grad.gather(1, best)))
 
 
 def _sum_of_squares(others: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ from focalcal.losses.targets import refuse_probabilities
 def _terms(gamma_hard: float, gamma_easy: float, threshold: float) -> Terms:
     if finite_at_least("threshold", threshold, 0.0) > 1.0:
         raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
-    gammas = torch.tensor([check_gamma(gamma_hard), check_gamma(gamma_easy)], dtype=torch.float32)
-    return Terms(edges=torch.tensor([0.0, threshold, 1.0], dtype=torch.float32), gammas=gammas)
+    gammas = torch.tensor([check_gamma(gamma_hard), check_gamma(gamma_easy)], dtype=torch.float32, device="cpu")
+    return Terms(edges=torch.tensor([0.0, threshold, 1.0], dtype=torch.float32, device="cpu"), gammas=gammas)
 
 
 def flsd(

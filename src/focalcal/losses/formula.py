@@ -71,7 +71,8 @@ def anchor_term(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"]) ->
     best = logits.detach().argmax(1)
     below = logits - logits.gather(1, best.unsqueeze(1))
     v = below.exp().masked_fill(is_class(best, logits.shape[1]), 0.0)
-    rest, squares = v.sum(1), v.square().sum(1)
+    # below is 0 at the top class itself, or NaN where the row has a NaN or an infinity that must not be lost
+    rest, squares = v.sum(1) + below.detach().gather(1, best.unsqueeze(1)).squeeze(1), v.square().sum(1)
     total = 1 + rest
     leading = (rest.square() + squares) / total.square()
     lagging = 1 - 2 * v.gather(1, labels.unsqueeze(1)).squeeze(1) / total + (1 + squares) / total.square()
@@ -93,7 +94,7 @@ def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], te
     if terms.smoothing:
         log_p = torch.log_softmax(logits, 1)
         parts.append(-terms.smoothing * log_p.masked_fill(is_class(labels, logits.shape[1]), 0.0).sum(1))
-    return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+    return sum(parts[1:], parts[0])
 
 
 def per_example_expected(
@@ -114,7 +115,7 @@ def per_example_expected(
     lower = torch.where(top, 0.0, p)
     log_p = torch.log_softmax(logits, 1)
     u = torch.where(top, top_u.unsqueeze(1), torch.log1p(-lower) - log_p)
-    u = torch.where(target == 0, 0.0, u)
+    u = torch.where((target == 0) & (u == torch.inf), 0.0, u)  # 0 * inf would be NaN
     loss = terms.focal * focal_term(u, terms) if terms.focal else torch.zeros_like(u)
     if terms.lam:
         others = top_u.sigmoid().square() * shares.square().sum(1)  # sum of p_k^2 over all but the top

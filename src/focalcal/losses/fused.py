@@ -58,16 +58,16 @@ def focal_family(
         one_of("reduction", reduction, REDUCTIONS)
     tracing = traced()
     native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
-    if engine == "formula" or tracing or (not native and (terms.rival or terms.smoothing)):
-        if not tracing and logits.is_cpu:
-            labels_in_range(target, logits.shape[1], ignore_index)
-        return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
-    if engine == "native" and not native:
+    if engine == "native" and not native and not tracing:
         raise ValueError(
             "engine='native' needs the compiled kernel and float32, float64 or bfloat16 logits on the CPU, got "
             f"{logits.dtype} on {logits.device} with instruction sets {_native.instruction_sets()}; use 'auto'"
         )
-    call = (target, weight, terms, ignore_index, reduction, native)
+    if engine == "formula" or tracing or (not native and (terms.rival or terms.smoothing)):
+        if not tracing and logits.is_cpu:
+            labels_in_range(target, logits.shape[1], ignore_index)
+        return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
+    call = (target, weight, terms, ignore_index, reduction, native, torch.is_grad_enabled())
     # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
@@ -145,9 +145,13 @@ class _GradientWithLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
-        loss, gradient = _compute(logits, call, ctx.needs_input_grad[0])
-        if gradient is not None:
-            ctx.save_for_backward(logits, call[0])  # to be told if they change before a second use
+        labels, weight, terms, _, _, _, grad_enabled = call
+        loss, gradient = _compute(logits, call, grad_enabled and ctx.needs_input_grad[0])
+        if gradient is not None:  # saved, to be told if they change before a second use
+            if weight is None and terms.gammas is None:
+                ctx.save_for_backward(logits, labels)
+            else:
+                ctx.save_for_backward(logits, labels, weight, terms.edges, terms.gammas)
             ctx.call = call
             ctx.gradient = gradient
         return loss
@@ -156,19 +160,17 @@ class _GradientWithLoss(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None]:
         factor = upstream[0]
         if torch.is_grad_enabled():
-            logits, labels = ctx.saved_tensors
-            _, weight, terms, ignore_index, reduction, _ = ctx.call
+            logits, labels = ctx.saved_tensors[:2]
+            _, weight, terms, ignore_index, reduction, _, _ = ctx.call
             loss = reduced_formula(logits, labels, weight, terms, ignore_index, reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            logits, _ = ctx.saved_tensors
-            _, gradient = _compute(logits, ctx.call, True)
-        _, _, _, _, reduction, native = ctx.call
-        # `is_grads_batched` runs a legacy vmap, which functorch's own check does not see.
-        if reduction == "none" or torch._C._functorch.is_legacy_batchedtensor(factor):
+            _, gradient = _compute(ctx.saved_tensors[0], ctx.call, True)
+        _, _, _, _, reduction, native, _ = ctx.call
+        if reduction == "none" or _is_batched(factor):
             gradient = gradient * (factor.unsqueeze(1) if reduction == "none" else factor)
         elif not native or factor.item() != 1.0:  # loss.backward() passes 1
             gradient.mul_(factor)
@@ -178,8 +180,14 @@ class _GradientWithLoss(torch.autograd.Function):
         return gradient, None
 
 
+def _is_batched(factor: Tensor) -> bool:
+    """True under vmap; `is_grads_batched` runs a legacy one, which functorch's own check does not see."""
+    functorch = torch._C._functorch
+    return functorch.is_legacy_batchedtensor(factor) or functorch.is_batchedtensor(factor)
+
+
 def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
-    labels, weight, terms, ignore_index, reduction, native = call
+    labels, weight, terms, ignore_index, reduction, native, _ = call
     if native:
         assert isinstance(terms, Terms)
         loss, grad, bad = _native.fused_loss(

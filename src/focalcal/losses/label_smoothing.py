@@ -12,7 +12,7 @@ from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilitie
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import Engine, focal_family, natively, traced
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import Checked, FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_ignored_class
 
 Spread = Literal["others", "all"]
@@ -39,6 +39,7 @@ def _smoothed(
     engine: Engine = "auto",
 ) -> Tensor:
     """The kernel where it can serve, else `F.cross_entropy`: "others" is "all" with epsilon K / (K - 1)."""
+    one_of("engine", engine, get_args(Engine))
     soft = holds_probabilities(logits, target, weight)
     classes = logits.shape[class_axis(logits)]
     if spread == "others" and epsilon > 0:
@@ -49,7 +50,8 @@ def _smoothed(
             )
         epsilon = epsilon * classes / (classes - 1)
     tracing = traced()
-    if not soft and weight is None and (engine in ("native", "formula") or (engine == "auto" and natively(logits))):
+    chosen = engine in ("native", "formula") or (engine == "auto" and not tracing and natively(logits))
+    if chosen and not soft and weight is None:
         terms = Terms(focal=1 - epsilon + epsilon / classes, smoothing=epsilon / classes)
         return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
     logits = at_least_float32(logits)
@@ -72,12 +74,26 @@ def _smoothed(
     )
 
 
+def _check_spread(spread: Spread) -> Spread:
+    one_of("spread", spread, get_args(Spread))
+    return spread
+
+
+def _check_epsilon(epsilon: float) -> float:
+    number = finite_at_least("epsilon", epsilon, 0.0)
+    if number >= 1.0:
+        raise ValueError(f"epsilon must be below 1, got {epsilon!r}; 0.05 is usual")
+    return number
+
+
 class LabelSmoothingLoss(FocalFamilyLoss):
     """Cross-entropy with a share `epsilon` of each label spread over the other classes (or over all).
 
     `weight` belongs to the classes of the softened target, as in torch: sum_k s_k w_k -log p_k. The kernel serves
     class indices without a weight; torch's own `F.cross_entropy` the rest.
     """
+
+    epsilon = Checked(_check_epsilon)
 
     def __init__(
         self,
@@ -89,7 +105,7 @@ class LabelSmoothingLoss(FocalFamilyLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.epsilon = _check_epsilon(epsilon)
+        self.epsilon = epsilon
         self.spread = _check_spread(spread)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -97,7 +113,7 @@ class LabelSmoothingLoss(FocalFamilyLoss):
         return _smoothed(
             logits,
             target,
-            _check_epsilon(self.epsilon),
+            self.epsilon,
             self.spread,
             self.weight,
             self.ignore_index,
@@ -108,15 +124,3 @@ class LabelSmoothingLoss(FocalFamilyLoss):
     def extra_repr(self) -> str:
         """Epsilon and its spread, then what is not default."""
         return shown(f"epsilon={self.epsilon:g}, spread={self.spread!r}", super().extra_repr())
-
-
-def _check_spread(spread: Spread) -> Spread:
-    one_of("spread", spread, get_args(Spread))
-    return spread
-
-
-def _check_epsilon(epsilon: float) -> float:
-    number = finite_at_least("epsilon", epsilon, 0.0)
-    if number >= 1.0:
-        raise ValueError(f"epsilon must be below 1, got {epsilon!r}; 0.05 is usual")
-    return number

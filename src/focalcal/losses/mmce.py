@@ -11,7 +11,7 @@ from focalcal.core.arrays import finite_at_least, holds_probabilities, one_of
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import check_lam, focal_family, traced
-from focalcal.losses.module import ClassificationLoss, shown
+from focalcal.losses.module import Checked, ClassificationLoss, shown
 from focalcal.losses.reduction import kept, kept_if_any, without_ignored
 from focalcal.losses.targets import refuse_probabilities
 
@@ -52,7 +52,7 @@ def mmce(
     keep = kept_if_any(labels, logits.shape[1], ignore_index) if eager else kept(labels, ignore_index)
     logits, labels = without_ignored(logits, labels, keep)
     call = (labels, keep, variant, width)
-    if logits.requires_grad and eager:
+    if eager and logits.requires_grad and torch.is_grad_enabled():
         value: Tensor = _GradientWithMeasure.apply(logits, call)  # type: ignore[no-untyped-call]
         return value
     return _measure(logits, *call)
@@ -95,7 +95,7 @@ def _half_products(values: Tensor, confidence: Tensor, width: float) -> tuple[Te
     falling = rising.reciprocal()
     lower = (values * rising).cumsum(1) * falling
     weighted = values * falling
-    upper = (weighted.sum(1, keepdim=True) - weighted.cumsum(1)) * rising
+    upper = (weighted.flip(1).cumsum(1).flip(1) - weighted) * rising  # from the far end: a total minus a sum cancels
     return lower, upper
 
 
@@ -127,23 +127,26 @@ class _GradientWithMeasure(torch.autograd.Function):
         if variant != "unweighted":
             slope = weight * ((gram * weight).sum() >= 0) / (2 * value.clamp(min=1e-5))
         by_value = shares * (slope @ product)
-        by_kernel = values * (slope @ (lower - values - upper))
+        # |c_i - c_j| has slope 0 between equal confidences: count from the first and the last of each run of them.
+        first = torch.searchsorted(confidence, confidence)
+        last = torch.searchsorted(confidence, confidence, right=True) - 1
+        by_kernel = values * (slope @ ((lower - values)[:, first] - upper[:, last]))
         by_confidence = (by_value + by_kernel / width).sum(0) * -2
         pull = torch.empty_like(by_confidence).scatter_(0, order, by_confidence).view_as(top).to(top.dtype) * top
         # d c / d z_k = c (1[k is the prediction] - p_k)
         gradient = probs.mul_(-pull.unsqueeze(1)).scatter_add_(1, predicted.unsqueeze(1), pull.unsqueeze(1))
-        ctx.save_for_backward(logits, labels)
-        ctx.call, ctx.gradient = call, gradient
+        ctx.save_for_backward(logits, labels, gradient)
+        ctx.call = call
         return value.to(top.dtype)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
-            logits, labels = ctx.saved_tensors
+            logits, labels, _ = ctx.saved_tensors
             value = _measure(logits, labels, *ctx.call[1:])
             return torch.autograd.grad(value, logits, upstream[0], create_graph=True)[0], None
-        logits, _ = ctx.saved_tensors
-        return (ctx.gradient * upstream[0]).to(logits.dtype), None
+        logits, _, gradient = ctx.saved_tensors
+        return (gradient * upstream[0]).to(logits.dtype), None
 
 
 def _check_width(width: float) -> float:
@@ -156,6 +159,8 @@ class MMCELoss(ClassificationLoss):
     `weight` applies to the cross-entropy. reduction="sum" multiplies the measure, which has no sum of its own,
     by the number of examples, so that it keeps its share.
     """
+
+    lam = Checked(check_lam)
 
     def __init__(
         self,
@@ -174,7 +179,7 @@ class MMCELoss(ClassificationLoss):
                 "got 'none'; use CrossEntropyLoss(reduction='none') and focalcal.losses.functional.mmce"
             )
         one_of("variant", variant, VARIANTS)
-        self.lam = check_lam(lam)
+        self.lam = lam
         self.variant: Variant = variant
         self.width = _check_width(width)
 
@@ -185,7 +190,8 @@ class MMCELoss(ClassificationLoss):
         measure = mmce(logits, target, variant=self.variant, width=self.width, ignore_index=self.ignore_index)
         if self.reduction == "sum":
             measure = measure * (target.long() != self.ignore_index).sum()
-        return entropy + check_lam(self.lam) * measure
+        whole: Tensor = entropy + self.lam * measure
+        return whole
 
     def extra_repr(self) -> str:
         """Lam, the variant and the kernel's width, then what is not default."""

@@ -48,16 +48,34 @@ class ClassificationLoss(nn.Module):
         return ", ".join(shown)
 
 
+class Checked:
+    """A hyper-parameter that is checked when it is assigned, so that no call has to."""
+
+    def __init__(self, check: Callable[[float], float]) -> None:
+        self.check = check
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Where the instance keeps it."""
+        self.name = f"_{name}"
+
+    def __get__(self, loss: nn.Module | None, owner: type | None = None) -> Any:
+        """Its present value; on the class, the descriptor."""
+        return self if loss is None else loss.__dict__[self.name]
+
+    def __set__(self, loss: nn.Module, value: float) -> None:
+        """Check and keep it."""
+        loss.__dict__[self.name] = self.check(value)
+
+
 class CheckedTerm:
     """A hyper-parameter that lives in `_terms`; assigning checks it."""
 
     def __init__(self, name: str, check: Callable[[float], float]) -> None:
         self.name, self.check = name, check
 
-    def __get__(self, loss: FocalFamilyLoss, owner: type | None = None) -> float:
-        """Its present value."""
-        value: float = getattr(loss._terms, self.name)
-        return value
+    def __get__(self, loss: FocalFamilyLoss | None, owner: type | None = None) -> Any:
+        """Its present value; on the class, the descriptor."""
+        return self if loss is None else getattr(loss._terms, self.name)
 
     def __set__(self, loss: FocalFamilyLoss, value: float) -> None:
         """Check and keep it."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.fused import check_gamma, check_lam, traced
-from focalcal.losses.module import ClassificationLoss, shown
+from focalcal.losses.module import Checked, ClassificationLoss, shown
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
@@ -72,8 +72,9 @@ def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | N
         logits = torch.where(target == ignore_index, 0.0, logits)  # no NaN of theirs reaches a gradient
     if hard:
         return _one_sided(torch.where(target == 1, -logits, logits), terms)
-    positive = _one_sided(torch.where(target == 0, 0.0, -logits), terms)  # 0 * inf would be NaN
-    negative = _one_sided(torch.where(target == 1, 0.0, logits), terms)
+    # 0 * inf would be NaN
+    positive = _one_sided(torch.where((target == 0) & (logits == -torch.inf), 0.0, -logits), terms)
+    negative = _one_sided(torch.where((target == 1) & (logits == torch.inf), 0.0, logits), terms)
     return target * positive + (1 - target) * negative
 
 
@@ -125,6 +126,8 @@ class MultilabelBrierLoss(_MultilabelLoss):
 class MultilabelFocalLoss(_MultilabelLoss):
     """Focal loss on each label."""
 
+    gamma = Checked(check_gamma)
+
     def __init__(
         self,
         gamma: float = 2.0,
@@ -134,11 +137,11 @@ class MultilabelFocalLoss(_MultilabelLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = check_gamma(gamma)
+        self.gamma = gamma
 
     def terms(self) -> Terms:
         """The focal term alone."""
-        return Terms(1.0, check_gamma(self.gamma), 0.0)
+        return Terms(1.0, self.gamma, 0.0)
 
     def extra_repr(self) -> str:
         """Gamma, then what is not default."""
@@ -147,6 +150,9 @@ class MultilabelFocalLoss(_MultilabelLoss):
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     """Focal Calibration Loss on each label."""
+
+    gamma = Checked(check_gamma)
+    lam = Checked(check_lam)
 
     def __init__(
         self,
@@ -158,12 +164,11 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = check_gamma(gamma)
-        self.lam = check_lam(lam)
+        self.gamma, self.lam = gamma, lam
 
     def terms(self) -> Terms:
         """Both terms."""
-        return Terms(1.0, check_gamma(self.gamma), check_lam(self.lam))
+        return Terms(1.0, self.gamma, self.lam)
 
     def extra_repr(self) -> str:
         """Gamma and lam, then what is not default."""
