@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 # oneDNN would otherwise pick AMX for bfloat16 on processors that advertise it and cannot run it.
@@ -13,8 +14,12 @@ settings.load_profile("focalcal")
 
 
 @pytest.fixture(autouse=True)
-def _seeded():
+def _apart():
+    """The same random numbers for every test, and nothing compiled left over from another."""
     torch.manual_seed(0)
+    yield
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
 
 
 @pytest.fixture
