@@ -153,6 +153,7 @@ class _GradientWithLoss(torch.autograd.Function):
             else:
                 ctx.save_for_backward(logits, labels, weight, terms.edges, terms.gammas)
             ctx.call = call
+            ctx.dtype = logits.dtype
             ctx.gradient = gradient
         return loss
 
@@ -174,10 +175,8 @@ class _GradientWithLoss(torch.autograd.Function):
             gradient = gradient * (factor.unsqueeze(1) if reduction == "none" else factor)
         elif not native or factor.item() != 1.0:  # loss.backward() passes 1
             gradient.mul_(factor)
-        if not native:
-            # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
-            gradient = gradient.to(ctx.saved_tensors[0].dtype)
-        return gradient, None
+        # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
+        return gradient if gradient.dtype is ctx.dtype else gradient.to(ctx.dtype), None
 
 
 def _is_batched(factor: Tensor) -> bool:
