@@ -73,14 +73,13 @@ class CheckedTerm:
     def __init__(self, name: str, check: Callable[[float], float]) -> None:
         self.name, self.check = name, check
 
-    def __get__(self, loss: FocalFamilyLoss | None, owner: type | None = None) -> Any:
+    def __get__(self, loss: Any, owner: type | None = None) -> Any:
         """Its present value; on the class, the descriptor."""
         return self if loss is None else getattr(loss._terms, self.name)
 
-    def __set__(self, loss: FocalFamilyLoss, value: float) -> None:
+    def __set__(self, loss: Any, value: float) -> None:
         """Check and keep it."""
-        changed: dict[str, Any] = {self.name: self.check(value)}
-        loss._terms = loss._terms._replace(**changed)
+        loss._terms = loss._terms._replace(**{self.name: self.check(value)})
 
 
 class FocalFamilyLoss(ClassificationLoss):

@@ -11,7 +11,7 @@ from torch import Tensor
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.fused import check_gamma, check_lam, traced
-from focalcal.losses.module import Checked, ClassificationLoss, shown
+from focalcal.losses.module import CheckedTerm, ClassificationLoss, shown
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
@@ -84,13 +84,11 @@ class _MultilabelLoss(ClassificationLoss):
     Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number a label (dimension 1).
     """
 
-    def terms(self) -> Terms:
-        """The coefficients, from the module's present hyper-parameters."""
-        raise TypeError(f"{type(self).__name__} does not say which terms it is made of")
+    _terms = Terms()
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        loss = _checked(logits, target, self.terms(), self.ignore_index)
+        loss = _checked(logits, target, self._terms, self.ignore_index)
         scale = torch.ones_like(loss)
         if self.weight is not None:
             if loss.dim() < 2 or loss.shape[1] != len(self.weight):
@@ -110,23 +108,17 @@ class _MultilabelLoss(ClassificationLoss):
 class MultilabelBCELoss(_MultilabelLoss):
     """Binary cross-entropy on each label."""
 
-    def terms(self) -> Terms:
-        """Focal with gamma = 0."""
-        return Terms()
-
 
 class MultilabelBrierLoss(_MultilabelLoss):
     """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
 
-    def terms(self) -> Terms:
-        """The anchor alone."""
-        return Terms(focal=0.0, lam=1.0)
+    _terms = Terms(focal=0.0, lam=1.0)
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
     """Focal loss on each label."""
 
-    gamma = Checked(check_gamma)
+    gamma = CheckedTerm("gamma", check_gamma)
 
     def __init__(
         self,
@@ -139,10 +131,6 @@ class MultilabelFocalLoss(_MultilabelLoss):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma = gamma
 
-    def terms(self) -> Terms:
-        """The focal term alone."""
-        return Terms(1.0, self.gamma, 0.0)
-
     def extra_repr(self) -> str:
         """Gamma, then what is not default."""
         return shown(f"gamma={self.gamma:g}", super().extra_repr())
@@ -151,8 +139,8 @@ class MultilabelFocalLoss(_MultilabelLoss):
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     """Focal Calibration Loss on each label."""
 
-    gamma = Checked(check_gamma)
-    lam = Checked(check_lam)
+    gamma = CheckedTerm("gamma", check_gamma)
+    lam = CheckedTerm("lam", check_lam)
 
     def __init__(
         self,
@@ -165,10 +153,6 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma, self.lam = gamma, lam
-
-    def terms(self) -> Terms:
-        """Both terms."""
-        return Terms(1.0, self.gamma, self.lam)
 
     def extra_repr(self) -> str:
         """Gamma and lam, then what is not default."""
