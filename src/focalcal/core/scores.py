@@ -1,0 +1,150 @@
+"""Scores and labels as a caller hands them over: NumPy or torch, checked, never copied without need.
+
+Whether scores are logits or probabilities is said by the argument's name and is not guessed from the values.
+Metrics and calibrators refuse NaN and infinite scores, and probabilities off the simplex, naming the row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# How far a row of probabilities may sum from one: what rounding K entries to the dtype costs, with room.
+SUM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
+_ROWS_AT_ONCE = 1 << 17  # elements: temporaries of a check stay in the second-level cache
+
+
+def as_tensor(name: str, values: Any) -> Tensor:
+    """A tensor on the same memory, detached; anything array-like is taken, read-only memory maps too."""
+    if isinstance(values, Tensor):
+        return values.detach()
+    if hasattr(values, "to_numpy"):  # pandas and polars
+        values = values.to_numpy()
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
+        raise TypeError(
+            f"{name} must be an array of numbers or a tensor, got {array.dtype} from {type(values).__name__}"
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype in (np.uint16, np.uint32, np.uint64):
+        array = array.astype(np.int64)
+    if any(step < 0 for step in array.strides):
+        array = np.ascontiguousarray(array)  # torch has no negative strides
+    if not array.flags.writeable:
+        array = np.asarray(_Writable(array))
+    return torch.from_numpy(array)
+
+
+class _Writable:
+    """A read-only array's memory, said to be writable: torch knows no other kind, and nothing here writes."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array  # keeps the memory alive
+        self.__array_interface__ = dict(array.__array_interface__, data=(array.__array_interface__["data"][0], False))
+
+
+def scores_and_labels(name: str, scores: Any, labels: Any, *, ignore_index: int | None = None) -> tuple[Tensor, Tensor]:
+    """Scores (N, K) or (N, K, d1, ...) and int64 labels (N, d1, ...) in 0 .. K - 1, on one device.
+
+    Their shapes, types and the labels' range are checked; the scores' values are not (`finite`, `on_simplex`).
+    """
+    scores = as_tensor(name, scores)
+    if not scores.is_floating_point():
+        raise TypeError(
+            f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
+        )
+    if scores.dim() < 2:
+        raise ValueError(
+            f"{name} must be (N, K) or (N, K, d1, ...), one column a class, got shape {tuple(scores.shape)}; "
+            "for one probability of a positive class use the multilabel_ functions, or stack (1 - p, p)"
+        )
+    if scores.shape[1] < 2:
+        raise ValueError(f"{name} must have at least two classes (dimension 1), got shape {tuple(scores.shape)}")
+    labels = class_labels(labels, scores.shape[1], ignore_index=ignore_index)
+    expected = scores.shape[:1] + scores.shape[2:]
+    if labels.shape != expected:
+        raise ValueError(
+            f"labels must have shape {tuple(expected)} for {name} of shape {tuple(scores.shape)}, "
+            f"got {tuple(labels.shape)}; give one label to every row"
+        )
+    if labels.device != scores.device:
+        raise ValueError(f"labels are on {labels.device} and {name} on {scores.device}; move one to the other")
+    if labels.numel() == 0:
+        raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
+    return scores, labels
+
+
+def class_labels(labels: Any, classes: int, *, ignore_index: int | None = None) -> Tensor:
+    """Labels as int64, each a class in 0 .. classes - 1 or `ignore_index`."""
+    given = as_tensor("labels", labels)
+    if given.is_floating_point() or given.dtype is torch.bool:
+        raise TypeError(
+            f"labels must be integers, the index of each row's class, got {given.dtype}; use labels.astype(int)"
+        )
+    index = given.long()
+    wrong = (index < 0) | (index >= classes)
+    if ignore_index is not None:
+        wrong &= index != ignore_index
+    if bool(wrong.any()):
+        at = int(wrong.flatten().nonzero()[0])
+        exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
+        raise ValueError(
+            f"labels must be from 0 to {classes - 1}{exempt}, got {int(index.flatten()[at])} at flat position {at}; "
+            "check the labels, or the number of columns of the scores"
+        )
+    return index
+
+
+def finite(name: str, scores: Tensor) -> None:
+    """Refuse NaN and infinite entries, with the first row that has one."""
+    for start, rows in row_chunks(scores):
+        # A sum is NaN or infinite if an entry is; large finite entries can overflow it, hence the second look.
+        if not bool(torch.isfinite(rows.sum(dtype=torch.float64))) and not bool(torch.isfinite(rows).all()):
+            at = int((~torch.isfinite(rows)).flatten(1).any(1).nonzero()[0])
+            raise not_finite(name, start + at, rows[at])
+
+
+def on_simplex(name: str, probs: Tensor) -> None:
+    """Refuse rows that are not probabilities: non-finite, negative, or not summing to one (dimension 1)."""
+    tolerance = SUM_TOLERANCE[probs.dtype]
+    for start, rows in row_chunks(probs):
+        total = rows.sum(1, dtype=torch.float64)
+        if float(rows.min()) >= 0 and float((total - 1).abs().max()) <= tolerance:
+            continue
+        wrong = ~((rows >= 0).all(1) & ((total - 1).abs() <= tolerance))
+        at = int(wrong.flatten(1).any(1).nonzero()[0] if wrong.dim() > 1 else wrong.nonzero()[0])
+        raise off_simplex(name, start + at, rows[at])
+
+
+def row_chunks(scores: Tensor) -> Any:
+    """(first row, rows) in pieces small enough that what is computed from them stays in the cache."""
+    step = max(1, _ROWS_AT_ONCE // max(1, scores[:1].numel()))
+    return ((start, scores[start : start + step]) for start in range(0, len(scores), step))
+
+
+def not_finite(name: str, row: int, values: Tensor) -> ValueError:
+    """The error for a row with NaN or an infinity in it."""
+    value = float(values[~torch.isfinite(values)].flatten()[0])
+    return ValueError(
+        f"{name} must be finite, got {value} in row {row}; find out where it comes from, or leave the row out yourself"
+    )
+
+
+def off_simplex(name: str, row: int, values: Tensor) -> ValueError:
+    """The error for a row that holds no probabilities."""
+    if not bool(torch.isfinite(values).all()):
+        return not_finite(name, row, values)
+    lowest = float(values.min())
+    if lowest < 0:
+        found = f"{lowest:g}"
+    else:
+        total = values.sum(0, dtype=torch.float64).flatten()
+        found = f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
+    return ValueError(
+        f"{name} must be probabilities: >= 0 and summing to 1 within {SUM_TOLERANCE[values.dtype]:g} over the classes, "
+        f"got {found} in row {row}; pass softmax(logits), or name the argument logits where that is allowed"
+    )
