@@ -1,6 +1,7 @@
 """The native module: optional, built without torch, one binary for every Python >= 3.11."""
 
 import sys
+from glob import glob
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -56,8 +57,8 @@ setup(
     ext_modules=[
         Extension(
             "focalcal._native._kernel",
-            sources=["src/focalcal/_native/fused_loss.c"],
-            depends=["src/focalcal/_native/vector.h", "src/focalcal/_native/layout.h"],
+            sources=sorted(glob("src/focalcal/_native/*.c")),
+            depends=sorted(glob("src/focalcal/_native/*.h")),
             py_limited_api=True,
             optional=True,
         )

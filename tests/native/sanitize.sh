@@ -11,7 +11,7 @@ cp -r "$root/src" "$work/src"
 rm -f "$work"/src/focalcal/_native/*.so
 include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 "$gcc" -std=gnu11 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-    -fopenmp -fPIC -shared -I"$include" "$root/src/focalcal/_native/fused_loss.c" \
+    -fopenmp -fPIC -shared -I"$include" "$root"/src/focalcal/_native/*.c \
     -o "$work/src/focalcal/_native/_kernel.abi3.so"
 
 cd "$root"

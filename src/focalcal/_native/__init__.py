@@ -56,6 +56,13 @@ def _look() -> Any:
         return None
 
 
+def kernel() -> Any:
+    """The compiled module."""
+    if not available():
+        raise RuntimeError("the native kernel is not here; focalcal works without it")
+    return _built
+
+
 def instruction_sets() -> tuple[str, ...]:
     """The instruction sets that the kernel can use on this processor, best last."""
     if not available():
@@ -64,7 +71,7 @@ def instruction_sets() -> tuple[str, ...]:
     return names
 
 
-def _evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
+def evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
     """An (N, K, d1, ...) array whose positions d1, ... have one stride, and its strides (batch, class, position).
 
     The array itself where it can be: contiguous, channels-last and most slices.
@@ -117,7 +124,7 @@ def fused_loss(
         strides = (row, column, 1)
     else:
         inner = math.prod(shape[2:])
-        logits, strides = _evenly_spaced(logits)
+        logits, strides = evenly_spaced(logits)
     labels = labels.contiguous()
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
         raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
@@ -145,7 +152,7 @@ def fused_loss(
         grad = torch.empty_like(logits)
         grad_at = grad.data_ptr()
         if not logits.is_contiguous():  # else it has the strides of the logits
-            grad, grad_strides = _evenly_spaced(grad)
+            grad, grad_strides = evenly_spaced(grad)
             grad_at = grad.data_ptr()
     bad = _built.fused_loss(
         logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),

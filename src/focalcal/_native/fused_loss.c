@@ -5,32 +5,13 @@
  * has checked. The same source (vector.h, layout.h) is compiled for three instruction sets and the best
  * one the processor has is chosen at run time, so that one build serves every machine. */
 
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
+#include "native.h"
 
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-#ifndef _WIN32
-#include <pthread.h>
-#endif
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { FLOAT32, FLOAT64, BFLOAT16 };
 enum { NONE, SUM, MEAN };
 /* What is summed besides e: e^2; the same but for the top class, whose share of the Brier score alone cancels
  * (docs/math/fused_gradient.md); the logits; the best class below the label. */
 enum { PLAIN, BRIER, SMOOTH, DUAL };
-enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, ELEMENTS_A_THREAD = 32768, WIDEST_FROM = 131072, SPLIT_FROM = 256, MOST_THREADS = 256 };
+enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, SPLIT_FROM = 256 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
  * inner index r % inner. */
@@ -198,101 +179,10 @@ INLINE double deliver(const Problem *p, const Block *b, int64_t first, int64_t c
 
 typedef double (*Examples)(const Problem *, int64_t, int64_t, void *);
 
-#define ISA(name) name##_baseline
-#define VECTOR_BYTES 16
-#if defined(__SSE2__)
-#define MAX_PS(a, b) ((vf)_mm_max_ps((__m128)(a), (__m128)(b)))
-#define MAX_PD(a, b) ((vd)_mm_max_pd((__m128d)(a), (__m128d)(b)))
-#else
-#define MAX_PS(a, b) ((vf)((((vi)(a)) & (vi)((a) > (b))) | ((vi)(b) & ~(vi)((a) > (b)))))
-#define MAX_PD(a, b) ((vd)((((vl)(a)) & (vl)((a) > (b))) | ((vl)(b) & ~(vl)((a) > (b)))))
-#endif
-#include "vector.h"
-
-#if defined(__x86_64__)
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-#define ISA(name) name##_avx2
-#define VECTOR_BYTES 32
-#define MAX_PS(a, b) ((vf)_mm256_max_ps((__m256)(a), (__m256)(b)))
-#define MAX_PD(a, b) ((vd)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
-#include "vector.h"
-#ifdef __clang__
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
-#endif
-#define ISA(name) name##_avx512
-#define VECTOR_BYTES 64
-#define MAX_PS(a, b) ((vf)_mm512_max_ps((__m512)(a), (__m512)(b)))
-#define MAX_PD(a, b) ((vd)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
-#include "vector.h"
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#endif
-
-/* The instruction sets of this processor, best last. */
-static int instruction_sets(Examples *run, const char **names)
-{
-    int count = 0;
-    run[count] = examples_baseline, names[count++] = "baseline";
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        run[count] = examples_avx2, names[count++] = "avx2";
-    if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        run[count] = examples_avx512, names[count++] = "avx512";
-#endif
-    return count;
-}
-
-/* The best set for so many elements: 512-bit units take some 20 us to power up, more than a small problem. */
-static int best_set(const char **names, int sets, int64_t elements)
-{
-    const int widest = sets - 1;
-    return widest > 0 && !strcmp(names[widest], "avx512") && elements < WIDEST_FROM ? widest - 1 : widest;
-}
+#define KERNEL "vector.h"
+#include "each_instruction_set.h"
 
 /* ---- running a problem ---- */
-
-/* Denormal numbers cost a hundred cycles each and mean nothing here: p < 1e-38. */
-INLINE uint64_t flush_denormals(void)
-{
-#if defined(__SSE2__)
-    const uint64_t saved = _mm_getcsr();
-    _mm_setcsr((unsigned)saved | 0x8040);
-    return saved;
-#elif defined(__aarch64__)
-    uint64_t saved;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    __asm__ volatile("msr fpcr, %0" : : "r"(saved | (1ULL << 24)));
-    return saved;
-#else
-    return 0;
-#endif
-}
-
-INLINE void restore_denormals(uint64_t saved)
-{
-#if defined(__SSE2__)
-    _mm_setcsr((unsigned)saved);
-#elif defined(__aarch64__)
-    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
-#else
-    (void)saved;
-#endif
-}
 
 /* Part of the problem; 0, or -1 when there is no memory. */
 static int run_part(const Problem *p, Examples run, int64_t begin, int64_t end, double *sum)
@@ -338,19 +228,6 @@ static int run_all(const Problem *p, Examples run, int threads, double *sum)
     return status;
 }
 
-/* libgomp's threads do not survive a fork, and a parallel region would wait for them for ever. */
-static int forked = 0;
-static void note_fork(void) { forked = 1; }
-
-static int threads_for(const Problem *p, int64_t wanted)
-{
-    const int64_t useful = p->outer * p->inner * p->classes / ELEMENTS_A_THREAD;
-    if (forked || wanted < 1 || useful < 1)
-        return 1;
-    const int64_t threads = wanted < useful ? wanted : useful;
-    return (int)(threads < MOST_THREADS ? threads : MOST_THREADS);
-}
-
 /* The first label that is neither a class nor ignore_index, or -1; sums the weights of the others. */
 static int64_t first_bad_label(const Problem *p, double *total_weight)
 {
@@ -371,7 +248,7 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
 
 enum { LOSS_ARGUMENTS = 27, FIRST_REAL = 20, REALS = 4 };
 
-static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
+PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)self;
     if (count != LOSS_ARGUMENTS)
@@ -419,10 +296,8 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         p.logit_strides[2] = p.logit_strides[0];
         p.gradient_strides[2] = p.gradient_strides[0];
     }
-    Examples run[3];
-    const char *names[3];
-    const int sets = instruction_sets(run, names);
-    const int set = isa >= 0 && isa < sets ? (int)isa : best_set(names, sets, p.outer * p.inner * p.classes);
+    const Examples run[] = FUNCTIONS(examples);
+    const int set = chosen_set(isa, p.outer * p.inner * p.classes);
 
     double total_weight = 0, sum = 0;
     const int64_t bad = first_bad_label(&p, &total_weight);
@@ -432,7 +307,7 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
         p.gradient_scale = 1 / total_weight;
     int status;
     Py_BEGIN_ALLOW_THREADS
-    status = run_all(&p, run[set], threads_for(&p, threads), &sum);
+    status = run_all(&p, run[set], threads_for(p.outer * p.inner * p.classes, threads), &sum);
     Py_END_ALLOW_THREADS
     if (status < 0)
         return PyErr_NoMemory();
@@ -443,34 +318,4 @@ static PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t co
     else if (p.reduction != NONE)
         *(float *)p.loss = (float)sum;
     return PyLong_FromLong(-1);
-}
-
-static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
-{
-    (void)self, (void)ignored;
-    Examples run[3];
-    const char *names[3];
-    const int count = instruction_sets(run, names);
-    PyObject *tuple = PyTuple_New(count);
-    for (int n = 0; tuple && n < count; n++)
-        PyTuple_SetItem(tuple, n, PyUnicode_FromString(names[n]));
-    return tuple;
-}
-
-static PyMethodDef methods[] = {
-    {"fused_loss", (PyCFunction)(void (*)(void))fused_loss, METH_FASTCALL,
-     "Loss and gradient from addresses; the index of the first bad label, or -1."},
-    {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
-    {NULL, NULL, 0, NULL},
-};
-
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "focalcal._native._kernel", NULL, -1, methods,
-                                    NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__kernel(void)
-{
-#ifndef _WIN32
-    pthread_atfork(NULL, NULL, note_fork);
-#endif
-    return PyModule_Create(&module);
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,13 +26,18 @@ def equal_mass_edges(confidence: Float[Tensor, " n"], bins: int) -> Float[Tensor
 
     The rule of AdaECE in Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
     """
-    ordered = confidence.double().sort().values
+    ordered = _sorted(confidence)
     rank = (torch.arange(bins + 1, dtype=torch.float64, device=ordered.device) * len(ordered) / bins).clamp(
         max=len(ordered) - 1
     )
     below = rank.floor().long()
     above = (below + 1).clamp(max=len(ordered) - 1)
-    return ordered[below].lerp(ordered[above], rank - below)
+    return ordered[below].double().lerp(ordered[above].double(), rank - below)
+
+
+def _sorted(values: Tensor) -> Tensor:
+    """Ascending; NumPy's sort uses vector instructions where torch's, on a CPU, does not."""
+    return torch.from_numpy(np.sort(values.numpy())) if values.is_cpu else values.sort().values
 
 
 def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:
@@ -42,7 +48,10 @@ def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) 
 
 @dataclass(frozen=True)
 class BinSums:
-    """Per bin: how many, the sum of their confidences, how many right. `+` merges; each is float64."""
+    """Per bin (the last dimension): how many, the sum of their confidences, how many right, each float64.
+
+    `+` merges: the sums over a whole are the sums over its parts.
+    """
 
     count: Float[Tensor, " bins"]
     confidence: Float[Tensor, " bins"]
@@ -51,6 +60,11 @@ class BinSums:
     def __add__(self, other: BinSums) -> BinSums:
         """The sums over both sets of examples."""
         return BinSums(self.count + other.count, self.confidence + other.confidence, self.correct + other.correct)
+
+    @property
+    def weight(self) -> Float[Tensor, " bins"]:
+        """The share of the examples in each bin."""
+        return self.count / self.count.sum(-1, keepdim=True).clamp(min=1.0)
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:

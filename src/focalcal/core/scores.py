@@ -50,7 +50,8 @@ class _Writable:
 def scores_and_labels(name: str, scores: Any, labels: Any, *, ignore_index: int | None = None) -> tuple[Tensor, Tensor]:
     """Scores (N, K) or (N, K, d1, ...) and int64 labels (N, d1, ...) in 0 .. K - 1, on one device.
 
-    Their shapes, types and the labels' range are checked; the scores' values are not (`finite`, `on_simplex`).
+    Their shapes, types and the labels' range are checked (the range unless `in_range` is False, for who looks at
+    every label anyway); the scores' values are not (`finite`, `on_simplex`).
     """
     scores = as_tensor(name, scores)
     if not scores.is_floating_point():
@@ -64,7 +65,7 @@ def scores_and_labels(name: str, scores: Any, labels: Any, *, ignore_index: int 
         )
     if scores.shape[1] < 2:
         raise ValueError(f"{name} must have at least two classes (dimension 1), got shape {tuple(scores.shape)}")
-    labels = class_labels(labels, scores.shape[1], ignore_index=ignore_index)
+    labels = class_indices(labels)
     expected = scores.shape[:1] + scores.shape[2:]
     if labels.shape != expected:
         raise ValueError(
@@ -75,28 +76,40 @@ def scores_and_labels(name: str, scores: Any, labels: Any, *, ignore_index: int 
         raise ValueError(f"labels are on {labels.device} and {name} on {scores.device}; move one to the other")
     if labels.numel() == 0:
         raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
+    if in_range:
+        labels_below(labels, scores.shape[1], ignore_index=ignore_index)
     return scores, labels
 
 
 def class_labels(labels: Any, classes: int, *, ignore_index: int | None = None) -> Tensor:
     """Labels as int64, each a class in 0 .. classes - 1 or `ignore_index`."""
+    index = class_indices(labels)
+    labels_below(index, classes, ignore_index=ignore_index)
+    return index
+
+
+def class_indices(labels: Any) -> Tensor:
+    """Labels as int64, of any shape and in any range."""
     given = as_tensor("labels", labels)
     if given.is_floating_point() or given.dtype is torch.bool:
         raise TypeError(
             f"labels must be integers, the index of each row's class, got {given.dtype}; use labels.astype(int)"
         )
-    index = given.long()
-    wrong = (index < 0) | (index >= classes)
+    return given.long()
+
+
+def labels_below(labels: Tensor, classes: int, *, ignore_index: int | None = None) -> None:
+    """Refuse a label that is neither in 0 .. classes - 1 nor `ignore_index`."""
+    wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
-        wrong &= index != ignore_index
+        wrong &= labels != ignore_index
     if bool(wrong.any()):
         at = int(wrong.flatten().nonzero()[0])
         exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
         raise ValueError(
-            f"labels must be from 0 to {classes - 1}{exempt}, got {int(index.flatten()[at])} at flat position {at}; "
+            f"labels must be from 0 to {classes - 1}{exempt}, got {int(labels.flatten()[at])} at flat position {at}; "
             "check the labels, or the number of columns of the scores"
         )
-    return index
 
 
 def finite(name: str, scores: Tensor) -> None:

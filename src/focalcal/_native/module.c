@@ -1,0 +1,43 @@
+/* The Python module: the functions of fused_loss.c and score_pass.c, and the instruction sets they can use. */
+#include "native.h"
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
+int forked = 0;
+#ifndef _WIN32
+static void note_fork(void) { forked = 1; }
+#endif
+
+static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
+{
+    (void)self, (void)ignored;
+    const char *names[3];
+    const int count = instruction_sets(names);
+    PyObject *tuple = PyTuple_New(count);
+    for (int n = 0; tuple && n < count; n++)
+        PyTuple_SetItem(tuple, n, PyUnicode_FromString(names[n]));
+    return tuple;
+}
+
+static PyMethodDef methods[] = {
+    {"fused_loss", (PyCFunction)(void (*)(void))fused_loss, METH_FASTCALL,
+     "Loss and gradient from addresses; the index of the first bad label, or -1."},
+    {"score_pass", (PyCFunction)(void (*)(void))score_pass, METH_FASTCALL,
+     "What metrics are made of, from the address of an array of probabilities; the first bad row, or -1."},
+    {"bin_moments", (PyCFunction)(void (*)(void))bin_moments, METH_FASTCALL,
+     "Per bin: count, sums of confidence, correctness, confidence squared, confidence times correctness."},
+    {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "focalcal._native._kernel", NULL, -1, methods,
+                                    NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernel(void)
+{
+#ifndef _WIN32
+    pthread_atfork(NULL, NULL, note_fork);
+#endif
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,96 @@
+/* What the files of the native module share. No torch header is among it: callers hand over addresses and
+ * strides that they have checked. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { FLOAT32, FLOAT64, BFLOAT16 };
+enum { ELEMENTS_A_THREAD = 32768, MOST_THREADS = 256 };
+
+/* The functions that Python sees, one a file. */
+PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *bin_moments(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
+/* libgomp's threads do not survive a fork, and a parallel region would wait for them for ever. */
+extern int forked;
+
+INLINE int threads_for(int64_t elements, int64_t wanted)
+{
+    const int64_t useful = elements / ELEMENTS_A_THREAD;
+    if (forked || wanted < 1 || useful < 1)
+        return 1;
+    const int64_t threads = wanted < useful ? wanted : useful;
+    return (int)(threads < MOST_THREADS ? threads : MOST_THREADS);
+}
+
+/* Denormal numbers cost a hundred cycles each; where p < 1e-38 means nothing they count as 0. */
+INLINE uint64_t flush_denormals(void)
+{
+#if defined(__SSE2__)
+    const uint64_t saved = _mm_getcsr();
+    _mm_setcsr((unsigned)saved | 0x8040);
+    return saved;
+#elif defined(__aarch64__)
+    uint64_t saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved | (1ULL << 24)));
+    return saved;
+#else
+    return 0;
+#endif
+}
+
+INLINE void restore_denormals(uint64_t saved)
+{
+#if defined(__SSE2__)
+    _mm_setcsr((unsigned)saved);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+#else
+    (void)saved;
+#endif
+}
+
+/* The names of this processor's instruction sets, best last; how many. */
+INLINE int instruction_sets(const char **names)
+{
+    int count = 0;
+    names[count++] = "baseline";
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        names[count++] = "avx2";
+    if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        names[count++] = "avx512";
+#endif
+    return count;
+}
+
+/* The number of the set to use for so many elements, if none is wanted in particular: 512-bit units take some
+ * 20 us to power up, more than a small problem. */
+enum { WIDEST_FROM = 131072 };
+
+INLINE int chosen_set(int64_t wanted, int64_t elements)
+{
+    const char *names[3];
+    const int sets = instruction_sets(names), widest = sets - 1;
+    if (wanted >= 0 && wanted < sets)
+        return (int)wanted;
+    return widest == 2 && elements < WIDEST_FROM ? widest - 1 : widest;
+}

@@ -1,0 +1,142 @@
+/* The pass over the rows, compiled once for each instruction set by each_instruction_set.h. Two ways:
+ *     rows    classes contiguous: the lanes of a vector are classes of one row
+ *     lanes   few classes or other strides: the lanes are rows
+ * Both fill blocks of rows, which finish() turns into sums. */
+#include "vector_math.h"
+
+#define WIDTH ((int64_t)(VECTOR_BYTES / 8))
+#define narrow ISA(narrow_float)
+#define vu ISA(unaligned_double)
+typedef float narrow __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
+typedef double vu __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+
+/* WIDTH scores from the address, as doubles. */
+#define WIDE(address) \
+    (sizeof(REAL) == 8 ? (vd) * (const vu *)(address) : __builtin_convertvector(*(const narrow *)(address), vd))
+
+INLINE double ISA(sum_of)(vd v)
+{
+    double sum = 0;
+    for (int64_t l = 0; l < WIDTH; l++)
+        sum += v[l];
+    return sum;
+}
+
+INLINE double ISA(largest_of)(vd v)
+{
+    double top = v[0];
+    for (int64_t l = 1; l < WIDTH; l++)
+        top = v[l] > top ? v[l] : top;
+    return top;
+}
+
+/* Blocks to sums: checks, bins, loss. Returns 0 after the first bad row. */
+static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Sums *s)
+{
+    const double tolerance = p->tolerance;
+    int bad = 0;
+    for (int64_t i = 0; i < count; i++) /* a NaN is neither >= 0 nor near one */
+        bad |= b->label[i] != -1 && !(b->lowest[i] >= 0 && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0);
+    if (bad) {
+        int64_t i = 0;
+        while (b->label[i] == -1 || (b->lowest[i] >= 0 && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0))
+            i++;
+        s->bad = begin + i;
+        return 0;
+    }
+    if (p->want & WANT_NLL) {
+        for (int64_t i = 0; i < count; i += WIDTH) {
+            const vd own = *(vd *)(b->own + i);
+            *(vd *)(b->loss + i) = -ISA(log)(own, own - 1.0);
+        }
+        for (int64_t i = 0; i < count; i++)
+            if (b->own[i] < 2.2250738585072014e-308) /* the vector's log wants normal numbers */
+                b->loss[i] = -log(b->own[i]);
+    }
+    double rows = 0, wrong = 0, brier = 0, nll = 0;
+    for (int64_t i = 0; i < BLOCK; i++) /* an ignored row may hold anything */
+        b->top[i] = b->label[i] < 0 ? 0 : b->top[i];
+    bins_of(b->top, p->edges, p->bins, b->bin);
+    for (int64_t i = 0; i < count; i++) {
+        const int counted = b->label[i] >= 0;
+        const int64_t cell = 2 * b->bin[i] + (i & 1);
+        const double right = b->correct[i] & counted;
+        s->count[cell] += counted;
+        s->right[cell] += right;
+        s->confidence[cell] += b->top[i];
+        rows += counted;
+        wrong += counted - right;
+    }
+    if (p->want & (WANT_BRIER | WANT_NLL))
+        for (int64_t i = 0; i < count; i++) {
+            const double rest = 1 - b->own[i], squares = b->squares[i] - b->own[i] * b->own[i];
+            b->squares[i] = rest * rest + (squares > 0 ? squares : 0);
+            brier += b->label[i] < 0 ? 0 : b->squares[i];
+            nll += b->label[i] < 0 ? 0 : b->loss[i];
+        }
+    s->totals[ROWS] += rows, s->totals[WRONG] += wrong;
+    if (p->want & WANT_BRIER)
+        s->totals[BRIER_SUM] += brier;
+    if (p->want & WANT_NLL)
+        s->totals[NLL_SUM] += nll;
+    if (p->want & WANT_CLASSES)
+        for (int64_t i = 0; i < count; i++)
+            if (b->label[i] >= 0)
+                s->class_correct[b->label[i] * p->bins + bin_of(b->own[i], p->edges, p->bins)] += 1;
+    if (p->confidence && p->dtype == FLOAT64)
+        memcpy((double *)p->confidence + begin, b->top, (size_t)count * 8);
+    else if (p->confidence)
+        for (int64_t i = 0; i < count; i++)
+            ((float *)p->confidence)[begin + i] = (float)b->top[i];
+    if (p->correct)
+        memcpy(p->correct + begin, b->correct, (size_t)count);
+    if (p->nll)
+        memcpy(p->nll + begin, b->loss, (size_t)count * 8);
+    if (p->brier)
+        memcpy(p->brier + begin, b->squares, (size_t)count * 8);
+    return 1;
+}
+
+/* REAL = float and double. */
+#define REAL float
+#define TYPED(name) ISA(name##_float)
+#include "score_rows.h"
+#define REAL double
+#define TYPED(name) ISA(name##_double)
+#include "score_rows.h"
+
+/* Rows begin .. end, added to the sums. scratch holds lanes_at_once + 8 doubles a class. */
+static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double *scratch)
+{
+    Block b;
+    memset(&b, 0, sizeof b);
+    const int contiguous = p->strides[1] == 1 && p->classes >= ROWS_FROM;
+    double *lane_first = scratch + p->classes * lanes_at_once(p, 8);
+    memset(lane_first, 0, (size_t)p->classes * 8 * sizeof(double));
+    for (int64_t start = begin; start < end; start += BLOCK) {
+        const int64_t count = end - start < BLOCK ? end - start : BLOCK;
+        read_labels(p, start, count, b.label);
+        const uint64_t saved = flush_denormals();
+        if (p->dtype == FLOAT64)
+            (contiguous ? ISA(rows_double) : ISA(lanes_double))(p, start, count, &b, s, scratch, lane_first);
+        else
+            (contiguous ? ISA(rows_float) : ISA(lanes_float))(p, start, count, &b, s, scratch, lane_first);
+        restore_denormals(saved);
+        read_own(p, start, b.label, b.own); /* only now: a denormal p_y is no zero to the logarithm */
+        judge(p, start, &b);
+        if (!ISA(finish)(p, &b, start, count, s))
+            break;
+    }
+    for (int64_t k = 0; k < (p->want & WANT_CLASSES ? p->classes : 0); k++)
+        for (int64_t l = 0; l < 8; l++)
+            s->first[k] += lane_first[k * 8 + l];
+}
+
+#undef WIDTH
+#undef narrow
+#undef vu
+#undef WIDE
+#undef vf
+#undef vd
+#undef vi
+#undef vl

@@ -1,0 +1,117 @@
+/* Up to BLOCK rows into a block; compiled for REAL = float and double. */
+
+/* Contiguous classes: the lanes are classes. The last, partial vector is the one that ends at K. */
+INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *s, int want)
+{
+    const vd zero = {0};
+    const int64_t K = p->classes, full = K - K % WIDTH;
+    vl lane;
+    for (int64_t l = 0; l < WIDTH; l++)
+        lane[l] = l;
+    const vd end = WIDE(x + K - WIDTH);
+    const vd tail = (vd)((vl)end & (lane + (K - WIDTH) >= full)); /* lanes met before count as 0 */
+    vd top = end, lowest = -end, total = tail, squares = tail * tail, total2 = zero, squares2 = zero;
+    int64_t k = 0;
+    for (; k + 2 * WIDTH <= full; k += 2 * WIDTH) {
+        __builtin_prefetch((const char *)(x + k) + AHEAD);
+        const vd u = WIDE(x + k), v = WIDE(x + k + WIDTH);
+        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest);
+        top = MAX_PD(v, top), lowest = MAX_PD(-v, lowest);
+        total += u, total2 += v;
+        if (want & WANT_BRIER)
+            squares += u * u, squares2 += v * v;
+    }
+    if (k < full) {
+        const vd u = WIDE(x + k);
+        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest), total += u, squares += u * u;
+    }
+    b->top[i] = b->second[i] = ISA(largest_of)(top);
+    b->lowest[i] = -ISA(largest_of)(lowest);
+    b->total[i] = ISA(sum_of)(total + total2);
+    b->squares[i] = ISA(sum_of)(squares + squares2);
+    if ((want & WANT_CLASSES) && b->label[i] >= 0) {
+        const double edge = first_edge(p);
+        for (int64_t j = 0; j < K; j += WIDTH) {
+            const int64_t from = j < full ? j : K - WIDTH;
+            const vd u = j < full ? WIDE(x + j) : tail;
+            const vl above = u > edge;
+            *(vu *)(s->first + from) += (vd)((vl)u & ~above);
+            for (unsigned bits = BITS_PD(above); bits; bits &= bits - 1) {
+                const int64_t l = __builtin_ctz(bits);
+                add_to_class(p, s, from + l, u[l]);
+            }
+        }
+    }
+}
+
+static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, int64_t count, Block *b, Sums *s,
+                                                  double *scratch, double *lane_first)
+{
+    (void)scratch, (void)lane_first;
+    for (int64_t i = 0; i < count; i++) {
+        const REAL *x = (const REAL *)p->scores + offset_of(p, start + i);
+        if (p->want & WANT_CLASSES)
+            TYPED(row)(p, x, i, b, s, WANT_BRIER | WANT_CLASSES);
+        else if (p->want & WANT_BRIER)
+            TYPED(row)(p, x, i, b, s, WANT_BRIER);
+        else
+            TYPED(row)(p, x, i, b, s, 0);
+    }
+}
+
+/* Any strides: the lanes are rows, read in place where neighbours are contiguous, else through scratch. */
+INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int64_t i, Block *b, Sums *s,
+                              double *lane_first, int want)
+{
+    const vd zero = {0};
+    const double edge = first_edge(p);
+    const vl keep = *(vl *)(b->label + i) >= 0;
+    vd top = zero - INFINITY, second = top, lowest = top, total = zero, squares = zero;
+    for (int64_t k = 0; k < p->classes; k++) {
+        const vd u = WIDE(x + k * stride);
+        second = MAX_PD(-MAX_PD(-u, -top), second);
+        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest), total += u;
+        if (want & WANT_BRIER)
+            squares += u * u;
+        if (want & WANT_CLASSES) {
+            const vl above = u > edge;
+            *(vd *)(lane_first + k * 8) += (vd)((vl)u & ~above & keep);
+            for (unsigned bits = BITS_PD(above & keep); bits; bits &= bits - 1) {
+                const int64_t l = __builtin_ctz(bits);
+                add_to_class(p, s, k, u[l]);
+            }
+        }
+    }
+    *(vd *)(b->top + i) = top;
+    *(vd *)(b->second + i) = second;
+    *(vd *)(b->lowest + i) = -lowest;
+    *(vd *)(b->total + i) = total;
+    *(vd *)(b->squares + i) = squares;
+}
+
+static __attribute__((noinline)) void TYPED(lanes)(const Pass *p, int64_t start, int64_t count, Block *b, Sums *s,
+                                                   double *scratch, double *lane_first)
+{
+    const int64_t position = p->outer == 1 ? start : start % p->inner;
+    const int in_place = p->strides[2] == 1 && count == BLOCK && position + BLOCK <= p->inner;
+    const int64_t lanes = lanes_at_once(p, WIDTH);
+    for (int64_t i = 0; i < count; i += WIDTH) {
+        const REAL *x = (const REAL *)p->scores + offset_of(p, start + i);
+        int64_t stride = p->strides[1];
+        if (!in_place) {
+            /* Long before it is read: a vector cannot be loaded while its parts are still being stored. */
+            if (i % lanes == 0)
+                gather(p, start + i, count - i < lanes ? count - i : lanes, scratch, lanes);
+            x = (const REAL *)scratch + i % lanes, stride = lanes;
+        }
+        if (p->want & WANT_CLASSES)
+            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, WANT_BRIER | WANT_CLASSES);
+        else if (p->want & WANT_BRIER)
+            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, WANT_BRIER);
+        else
+            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, 0);
+    }
+}
+
+#undef REAL
+#undef TYPED
