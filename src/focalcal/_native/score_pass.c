@@ -35,8 +35,8 @@ typedef double Pair __attribute__((vector_size(16), aligned(16), may_alias));
 typedef struct {
     double totals[TOTALS];
     double *count, *confidence, *right; /* 2 * bins: rows alternate, so that equal bins do not wait for one another */
-    double *first;         /* for each class the sum over its first bin */
-    Pair *classes;         /* classes * bins: count and sum, the first bin left out */
+    Pair *classes;         /* classes * bins: count and sum */
+    double *first;         /* for each class what else its first bin sums to; its count is what is left */
     double *class_correct; /* classes * bins */
     int64_t bad;           /* the first row that holds no probabilities or a wrong label, or -1 */
     void *memory;
@@ -117,6 +117,13 @@ INLINE int64_t lanes_at_once(const Pass *p, int64_t width)
     return p->classes <= 64 ? BLOCK : width;
 }
 
+/* Working memory of one thread: gathered rows; for each class 8 lanes of its first bin; a list of 16 probabilities
+ * above it and, as half-words, of their classes, each with room for a vector beyond the end. */
+INLINE size_t scratch_doubles(const Pass *p)
+{
+    return (size_t)(p->classes * (lanes_at_once(p, 8) + 8 + 16 + 8) + 16);
+}
+
 /* The bins of a block of values: truncation is exact unless a value is within rounding of an edge. */
 INLINE void bins_of(const double *values, const double *edges, int64_t bins, int32_t *at)
 {
@@ -139,10 +146,14 @@ INLINE double first_edge(const Pass *p)
     return p->bins > 1 ? p->edges[1] : INFINITY;
 }
 
-/* One class's probability above the first edge. */
-INLINE void add_to_class(const Pass *p, Sums *s, int64_t k, double value)
+/* One class's probability above the first edge; without a branch, since what comes next cannot be foreseen. */
+INLINE void add_to_class(const double *edges, int64_t bins, Pair *cells, double value)
 {
-    s->classes[k * p->bins + bin_of(value, p->edges, p->bins)] += (Pair){1, value};
+    const double near = value * (double)bins, last = (double)(bins - 1);
+    int64_t b = (int64_t)(near > last ? last : near);
+    b -= value <= edges[b];
+    b += (value > edges[b + 1]) & (b < bins - 1);
+    cells[b] += (Pair){1, value};
 }
 
 /* The classes of count rows to a scratch block with one row of lanes for each class; the lanes left over repeat
@@ -230,9 +241,9 @@ static int allocate(const Pass *p, Sums *s)
 /* One thread's rows. */
 static int scan_part(const Pass *p, Scan scan, int64_t begin, int64_t end, Sums *s)
 {
-    double small[1024] __attribute__((aligned(64)));
-    const size_t lanes = (size_t)(p->classes * (lanes_at_once(p, 8) + 8));
-    double *scratch = lanes <= 1024 ? small : aligned_alloc(64, lanes * sizeof(double));
+    double small[2048] __attribute__((aligned(64)));
+    const size_t lanes = scratch_doubles(p);
+    double *scratch = lanes <= 2048 ? small : aligned_alloc(64, (lanes + 7) / 8 * 64);
     if (allocate(p, s) < 0 || !scratch) {
         if (scratch != small)
             free(scratch);
@@ -262,7 +273,7 @@ static void deliver(const Pass *p, const Sums *s, double *totals, double *bins, 
         for (int64_t b = 1; b < p->bins; b++)
             in_first -= s->classes[k * p->bins + b][0];
         classes[k * p->bins] += in_first;
-        classes[cells + k * p->bins] += s->first[k];
+        classes[cells + k * p->bins] += s->first[k] + s->classes[k * p->bins][1];
         classes[2 * cells + k * p->bins] += s->class_correct[k * p->bins];
         for (int64_t b = 1; b < p->bins; b++) {
             classes[k * p->bins + b] += s->classes[k * p->bins + b][0];

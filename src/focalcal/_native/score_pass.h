@@ -7,7 +7,9 @@
 #define WIDTH ((int64_t)(VECTOR_BYTES / 8))
 #define narrow ISA(narrow_float)
 #define vu ISA(unaligned_double)
+#define ni ISA(narrow_int)
 typedef float narrow __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
+typedef int32_t ni __attribute__((vector_size(VECTOR_BYTES / 2), aligned(4), may_alias));
 typedef double vu __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 /* WIDTH scores from the address, as doubles. */
@@ -28,6 +30,23 @@ INLINE double ISA(largest_of)(vd v)
     for (int64_t l = 1; l < WIDTH; l++)
         top = v[l] > top ? v[l] : top;
     return top;
+}
+
+/* The lanes of the mask, one after another, to an address with room for all lanes; how many. */
+INLINE int64_t ISA(compress)(vd v, vl mask, double *to)
+{
+#if defined(__x86_64__) && VECTOR_BYTES == 64
+    const __mmask8 bits = (__mmask8)BITS_PD(mask);
+    _mm512_storeu_pd(to, _mm512_maskz_compress_pd(bits, (__m512d)v));
+    return __builtin_popcount(bits);
+#else
+    int64_t n = 0;
+    for (int64_t l = 0; l < WIDTH; l++) { /* without a branch, which would be mispredicted */
+        to[n] = v[l];
+        n -= mask[l];
+    }
+    return n;
+#endif
 }
 
 /* Blocks to sums: checks, bins, loss. Returns 0 after the first bad row. */
@@ -79,10 +98,12 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
         s->totals[BRIER_SUM] += brier;
     if (p->want & WANT_NLL)
         s->totals[NLL_SUM] += nll;
-    if (p->want & WANT_CLASSES)
+    if (p->want & WANT_CLASSES) {
+        bins_of(b->own, p->edges, p->bins, b->bin);
         for (int64_t i = 0; i < count; i++)
             if (b->label[i] >= 0)
-                s->class_correct[b->label[i] * p->bins + bin_of(b->own[i], p->edges, p->bins)] += 1;
+                s->class_correct[b->label[i] * p->bins + b->bin[i]] += 1;
+    }
     if (p->confidence && p->dtype == FLOAT64)
         memcpy((double *)p->confidence + begin, b->top, (size_t)count * 8);
     else if (p->confidence)
@@ -105,7 +126,7 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
 #define TYPED(name) ISA(name##_double)
 #include "score_rows.h"
 
-/* Rows begin .. end, added to the sums. scratch holds lanes_at_once + 8 doubles a class. */
+/* Rows begin .. end, added to the sums. scratch holds scratch_doubles(p). */
 static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double *scratch)
 {
     Block b;
@@ -118,9 +139,9 @@ static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double
         read_labels(p, start, count, b.label);
         const uint64_t saved = flush_denormals();
         if (p->dtype == FLOAT64)
-            (contiguous ? ISA(rows_double) : ISA(lanes_double))(p, start, count, &b, s, scratch, lane_first);
+            (contiguous ? ISA(rows_double) : ISA(lanes_double))(p, start, count, &b, s, scratch);
         else
-            (contiguous ? ISA(rows_float) : ISA(lanes_float))(p, start, count, &b, s, scratch, lane_first);
+            (contiguous ? ISA(rows_float) : ISA(lanes_float))(p, start, count, &b, s, scratch);
         restore_denormals(saved);
         read_own(p, start, b.label, b.own); /* only now: a denormal p_y is no zero to the logarithm */
         judge(p, start, &b);
@@ -135,6 +156,7 @@ static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double
 #undef WIDTH
 #undef narrow
 #undef vu
+#undef ni
 #undef WIDE
 #undef vf
 #undef vd

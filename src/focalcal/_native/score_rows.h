@@ -38,16 +38,16 @@ INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *
             *(vu *)(s->first + from) += (vd)((vl)u & ~above);
             for (unsigned bits = BITS_PD(above); bits; bits &= bits - 1) {
                 const int64_t l = __builtin_ctz(bits);
-                add_to_class(p, s, from + l, u[l]);
+                add_to_class(p->edges, p->bins, s->classes + (from + l) * p->bins, u[l]);
             }
         }
     }
 }
 
 static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, int64_t count, Block *b, Sums *s,
-                                                  double *scratch, double *lane_first)
+                                                  double *scratch)
 {
-    (void)scratch, (void)lane_first;
+    (void)scratch;
     for (int64_t i = 0; i < count; i++) {
         const REAL *x = (const REAL *)p->scores + offset_of(p, start + i);
         if (p->want & WANT_CLASSES)
@@ -60,12 +60,9 @@ static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, 
 }
 
 /* Any strides: the lanes are rows, read in place where neighbours are contiguous, else through scratch. */
-INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int64_t i, Block *b, Sums *s,
-                              double *lane_first, int want)
+INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int64_t i, Block *b, int want)
 {
     const vd zero = {0};
-    const double edge = first_edge(p);
-    const vl keep = *(vl *)(b->label + i) >= 0;
     vd top = zero - INFINITY, second = top, lowest = top, total = zero, squares = zero;
     for (int64_t k = 0; k < p->classes; k++) {
         const vd u = WIDE(x + k * stride);
@@ -73,14 +70,6 @@ INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int6
         top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest), total += u;
         if (want & WANT_BRIER)
             squares += u * u;
-        if (want & WANT_CLASSES) {
-            const vl above = u > edge;
-            *(vd *)(lane_first + k * 8) += (vd)((vl)u & ~above & keep);
-            for (unsigned bits = BITS_PD(above & keep); bits; bits &= bits - 1) {
-                const int64_t l = __builtin_ctz(bits);
-                add_to_class(p, s, k, u[l]);
-            }
-        }
     }
     *(vd *)(b->top + i) = top;
     *(vd *)(b->second + i) = second;
@@ -89,12 +78,32 @@ INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int6
     *(vd *)(b->squares + i) = squares;
 }
 
+/* The classes' bins: vectors add to the first one, and list what lies above it. Returns the list's new length. */
+INLINE int64_t TYPED(lane_classes)(const Pass *p, const REAL *x, int64_t stride, int64_t i, const Block *b,
+                                   double *lane_first, double *above, int32_t *above_class, int64_t n)
+{
+    const double edge = first_edge(p);
+    const vl keep = *(const vl *)(b->label + i) >= 0;
+    const int64_t K = p->classes;
+    for (int64_t k = 0; k < K; k++) {
+        const vd u = WIDE(x + k * stride);
+        const vl over = u > edge;
+        *(vd *)(lane_first + k * 8) += (vd)((vl)u & ~over & keep);
+        *(ni *)(above_class + n) = (ni){0} + (int32_t)k;
+        n += ISA(compress)(u, over & keep, above + n);
+    }
+    return n;
+}
+
 static __attribute__((noinline)) void TYPED(lanes)(const Pass *p, int64_t start, int64_t count, Block *b, Sums *s,
-                                                   double *scratch, double *lane_first)
+                                                   double *scratch)
 {
     const int64_t position = p->outer == 1 ? start : start % p->inner;
     const int in_place = p->strides[2] == 1 && count == BLOCK && position + BLOCK <= p->inner;
     const int64_t lanes = lanes_at_once(p, WIDTH);
+    double *lane_first = scratch + p->classes * lanes_at_once(p, 8), *above = lane_first + p->classes * 8;
+    int32_t *above_class = (int32_t *)(above + p->classes * 16 + 8);
+    int64_t n = 0;
     for (int64_t i = 0; i < count; i += WIDTH) {
         const REAL *x = (const REAL *)p->scores + offset_of(p, start + i);
         int64_t stride = p->strides[1];
@@ -104,12 +113,21 @@ static __attribute__((noinline)) void TYPED(lanes)(const Pass *p, int64_t start,
                 gather(p, start + i, count - i < lanes ? count - i : lanes, scratch, lanes);
             x = (const REAL *)scratch + i % lanes, stride = lanes;
         }
-        if (p->want & WANT_CLASSES)
-            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, WANT_BRIER | WANT_CLASSES);
-        else if (p->want & WANT_BRIER)
-            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, WANT_BRIER);
+        if (p->want & WANT_BRIER)
+            TYPED(lane_block)(p, x, stride, i, b, WANT_BRIER);
         else
-            TYPED(lane_block)(p, x, stride, i, b, s, lane_first, 0);
+            TYPED(lane_block)(p, x, stride, i, b, 0);
+        if (!(p->want & WANT_CLASSES))
+            continue;
+        n = TYPED(lane_classes)(p, x, stride, i, b, lane_first, above, above_class, n);
+        if (n > p->classes * 8 || i + WIDTH >= count) {
+            const double *edges = p->edges;
+            const int64_t bins = p->bins;
+            Pair *classes = s->classes;
+            for (int64_t j = 0; j < n; j++)
+                add_to_class(edges, bins, classes + above_class[j] * bins, above[j]);
+            n = 0;
+        }
     }
 }
 

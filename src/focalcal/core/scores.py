@@ -47,7 +47,9 @@ class _Writable:
         self.__array_interface__ = dict(array.__array_interface__, data=(array.__array_interface__["data"][0], False))
 
 
-def scores_and_labels(name: str, scores: Any, labels: Any, *, ignore_index: int | None = None) -> tuple[Tensor, Tensor]:
+def scores_and_labels(
+    name: str, scores: Any, labels: Any, *, ignore_index: int | None = None, in_range: bool = True
+) -> tuple[Tensor, Tensor]:
     """Scores (N, K) or (N, K, d1, ...) and int64 labels (N, d1, ...) in 0 .. K - 1, on one device.
 
     Their shapes, types and the labels' range are checked (the range unless `in_range` is False, for who looks at
