@@ -46,6 +46,17 @@ def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) 
     return torch.bucketize(confidence.to(edges.dtype), inner, right=False)
 
 
+def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
+    """`bin_index` for `equal_width_edges(bins)`, without a search: value * bins is exact but near an edge."""
+    near = values.double() * bins
+    index = near.clamp(0, bins - 1).long()
+    doubtful = ((near - near.round()).abs() <= 1e-14 * bins) & (near < bins - 0.5)
+    if bool(doubtful.any()):
+        edges = equal_width_edges(bins).to(values.device)
+        index[doubtful] = bin_index(values[doubtful], edges)
+    return index
+
+
 @dataclass(frozen=True)
 class BinSums:
     """Per bin (the last dimension): how many, the sum of their confidences, how many right, each float64.
@@ -74,8 +85,11 @@ class BinSums:
 
 def bin_sums(confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tensor, " bins+1"]) -> BinSums:
     """Count, confidence and correctness, summed in float64 over each bin."""
-    index = bin_index(confidence, edges)
-    bins = len(edges) - 1
+    return sums_at(bin_index(confidence, edges), confidence, correct, len(edges) - 1)
+
+
+def sums_at(index: Int[Tensor, " n"], confidence: Float[Tensor, " n"], correct: Tensor, bins: int) -> BinSums:
+    """The same for bins whose numbers are known."""
 
     def total(values: Tensor) -> Tensor:
         zeros = torch.zeros(bins, dtype=torch.float64, device=confidence.device)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 # How far a row of probabilities may sum from one: what rounding K entries to the dtype costs, with room.
 SUM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
-_ROWS_AT_ONCE = 1 << 17  # elements: temporaries of a check stay in the second-level cache
+_AT_ONCE = 1 << 18  # elements: what is computed from a piece stays in the cache, and its overhead small
 
 
 def as_tensor(name: str, values: Any) -> Tensor:
@@ -123,8 +123,11 @@ def finite(name: str, scores: Tensor) -> None:
             raise not_finite(name, start + at, rows[at])
 
 
-def on_simplex(name: str, probs: Tensor) -> None:
-    """Refuse rows that are not probabilities: non-finite, negative, or not summing to one (dimension 1)."""
+def on_simplex(name: str, probs: Tensor, first_row: int = 0) -> None:
+    """Refuse rows that are not probabilities: non-finite, negative, or not summing to one (dimension 1).
+
+    `first_row` is the number of the first of them in the caller's array.
+    """
     tolerance = SUM_TOLERANCE[probs.dtype]
     for start, rows in row_chunks(probs):
         total = rows.sum(1, dtype=torch.float64)
@@ -132,12 +135,12 @@ def on_simplex(name: str, probs: Tensor) -> None:
             continue
         wrong = ~((rows >= 0).all(1) & ((total - 1).abs() <= tolerance))
         at = int(wrong.flatten(1).any(1).nonzero()[0] if wrong.dim() > 1 else wrong.nonzero()[0])
-        raise off_simplex(name, start + at, rows[at])
+        raise off_simplex(name, first_row + start + at, rows[at])
 
 
 def row_chunks(scores: Tensor) -> Any:
     """(first row, rows) in pieces small enough that what is computed from them stays in the cache."""
-    step = max(1, _ROWS_AT_ONCE // max(1, scores[:1].numel()))
+    step = max(1, _AT_ONCE // max(1, scores[:1].numel()))
     return ((start, scores[start : start + step]) for start in range(0, len(scores), step))
 
 

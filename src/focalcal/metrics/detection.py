@@ -1,0 +1,81 @@
+"""Does the score rank what it should rank? Ties count as what they are: no order at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from focalcal.core.scores import as_tensor
+from focalcal.metrics.scan import scan
+
+
+def auroc(scores: Any, positives: Any) -> float:
+    """The chance that a random positive scores above a random negative, ties counting a half (midranks).
+
+    `scores` (n,) of any scale, higher for positives; `positives` (n,) bool or 0/1. For shift detection: the maximum
+    softmax probability as score, in-distribution rows as positives.
+    """
+    values, outcome = ranked_input(scores, positives)
+    order = np.argsort(values, kind="stable")
+    start = _starts(values[order])
+    size = np.diff(np.append(start, len(values)))
+    wins = np.add.reduceat(outcome[order], start)
+    below = start - np.append(0, np.cumsum(wins)[:-1])  # negatives with a smaller score
+    positive = outcome.sum()
+    return float((wins * (below + (size - wins) / 2)).sum() / (positive * (len(values) - positive)))
+
+
+def ranked_input(scores: Any, positives: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Scores and outcomes as float64, checked: finite, of one length, both outcomes present."""
+    values, outcome = as_tensor("scores", scores), as_tensor("positives", positives)
+    if values.dim() != 1 or outcome.shape != values.shape:
+        raise ValueError(
+            f"scores and positives must be (n,), one of each, got {tuple(values.shape)} and {tuple(outcome.shape)}"
+        )
+    if len(values) == 0:
+        raise ValueError("scores must hold at least one positive and one negative, got none")
+    wrong = ~torch.isfinite(values)
+    if bool(wrong.any()):
+        at = int(wrong.nonzero()[0])
+        raise ValueError(f"scores must be finite, got {float(values[at])} in row {at}; leave the row out yourself")
+    truth = outcome.double()
+    if not bool(((truth == 0) | (truth == 1)).all()):
+        at = int(((truth != 0) & (truth != 1)).nonzero()[0])
+        raise ValueError(f"positives must be 0 or 1, got {float(truth[at]):g} in row {at}")
+    if bool((truth == truth[0]).all()):
+        raise ValueError(f"positives must hold both outcomes, got only {int(truth[0])}; AUROC compares the two")
+    return values.double().cpu().numpy(), truth.cpu().numpy()
+
+
+def _starts(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where each run of equal values begins."""
+    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+
+
+def aurc(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
+    """Area under the risk-coverage curve: the mean over i of the error among the i most confident rows.
+
+    Rows of equal confidence are taken in the mean over their orders. Geifman, Uziel & El-Yaniv (2019).
+    """
+    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, rows=True)
+    assert found.confidence is not None
+    assert found.correct is not None
+    return binary_aurc(found.confidence.numpy(), ~found.correct.numpy())
+
+
+def binary_aurc(confidence: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> float:
+    """`aurc` of confidences (n,) and errors (n,).
+
+    In a run of m equal confidences with e errors, after s rows with E errors, the i-th risk is on average
+    (E + e i / m) / (s + i); summed over the run that is e + (E - e s / m) (H_{s+m} - H_s), H the harmonic numbers.
+    """
+    order = np.argsort(-confidence, kind="stable")
+    start = _starts(confidence[order])
+    size = np.diff(np.append(start, len(order)))
+    errors = np.add.reduceat(wrong[order].astype(float), start)
+    before = np.cumsum(errors) - errors
+    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(order) + 1)))
+    rise = harmonic[start + size] - harmonic[start]
+    return float((errors + (before - errors * start / size) * rise).sum() / len(order))

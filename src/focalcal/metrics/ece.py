@@ -1,0 +1,148 @@
+"""Calibration errors over bins of confidence.
+
+Every function takes probabilities (N, K) or (N, K, d1, ...) and integer labels (N, d1, ...), NumPy or torch, and
+returns a float. Bins are (lo, hi] with edges k / n_bins in float64, the first closed at 0, so that every confidence
+has a bin: 0 is in the first, 1 in the last, k / n_bins in the bin it closes. The predicted class is the first of
+equally probable ones. Rows whose label is `ignore_index` are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from focalcal._native import scores as native
+from focalcal.core.arrays import one_of
+from focalcal.core.binning import BinSums, bin_sums, equal_mass_edges
+from focalcal.metrics.scan import check_bins, scan
+
+
+def ece(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index: int | None = None) -> float:
+    """Expected calibration error, sum_b n_b / N |accuracy_b - confidence_b|; an empty bin counts nothing.
+
+    Naeini et al. (2015), "Obtaining well calibrated probabilities using Bayesian binning"; Guo et al. (2017).
+    """
+    return float(ece_of(scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index).bins))
+
+
+def mce(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index: int | None = None) -> float:
+    """Maximum calibration error, max_b |accuracy_b - confidence_b|, however few rows a bin has."""
+    return float(mce_of(scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index).bins))
+
+
+def rms_ce(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index: int | None = None) -> float:
+    """Root-mean-square calibration error, sqrt(sum_b n_b / N (accuracy_b - confidence_b)^2)."""
+    return float(rms_ce_of(scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index).bins))
+
+
+def confidence_gap(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
+    """Mean confidence minus accuracy: positive is overconfident, negative underconfident. No bins take part."""
+    return float(confidence_gap_of(scan(probs, labels, n_bins=1, ignore_index=ignore_index).bins))
+
+
+def debiased_ece(
+    probs: Any, labels: Any, *, n_bins: int = 15, norm: str = "l1", ignore_index: int | None = None
+) -> float:
+    """The calibration error less what chance alone adds to it, not below 0. A plain ECE is never 0 on finite data.
+
+    "l1": 2 ECE - sum_b n_b / N E|g_b|, where g_b is normal with the observed gap as mean and variance
+    acc_b (1 - acc_b) / n_b; the expectation is in closed form (the limit of the resampling in Kumar et al. 2019).
+    "l2": sqrt(sum_b n_b / N (gap_b^2 - acc_b (1 - acc_b) / (n_b - 1))), bins of one row left out of the correction:
+    the debiased estimator of Kumar, Liang & Ma (2019), "Verified uncertainty calibration".
+    """
+    one_of("norm", norm, ("l1", "l2"))
+    bins = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index).bins
+    return float(debiased_ece_of(bins, norm))
+
+
+def classwise_ece(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index: int | None = None) -> float:
+    """The mean over all K classes of the ECE of p_k against 1[label = k] over all rows.
+
+    K is the number of columns, so that a class without a label counts. Kull et al. (2019); Nixon et al. (2019).
+    """
+    classes = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, classes=True).classes
+    assert classes is not None
+    return float(ece_of(classes).mean())
+
+
+def adaptive_ece(
+    probs: Any, labels: Any, *, n_bins: int = 15, convention: str = "closed", ignore_index: int | None = None
+) -> float:
+    """ECE over bins of equal mass: edges at the sorted confidences, interpolated at ranks 0, N/n_bins, ..., N.
+
+    Equal confidences always share a bin, so with many ties bins differ in mass. "closed" puts the smallest
+    confidence into the first bin; "fc" leaves it out of every bin, as the code of Mukhoti et al. (2020) does.
+    """
+    check_bins(n_bins)
+    one_of("convention", convention, ("closed", "fc"))
+    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, rows=True)
+    assert found.confidence is not None
+    assert found.correct is not None
+    return binary_adaptive_ece(found.confidence, found.correct, n_bins=n_bins, convention=convention)
+
+
+def binary_adaptive_ece(confidence: Tensor, correct: Tensor, *, n_bins: int, convention: str = "closed") -> float:
+    """`adaptive_ece` of confidences (n,) against outcomes (n,) bool."""
+    edges = equal_mass_edges(confidence, n_bins)
+    if convention == "fc":
+        above = confidence > edges[0]
+        total = len(confidence)
+        confidence, correct = confidence[above], correct[above]
+        if len(confidence) == 0:
+            return 0.0
+        return float(ece_of(binned(confidence, correct, edges))) * len(confidence) / total
+    return float(ece_of(binned(confidence, correct, edges)))
+
+
+def binned(confidence: Tensor, correct: Tensor, edges: Tensor) -> BinSums:
+    """Sums over bins with any edges."""
+    if native.usable(confidence):
+        return BinSums(*native.bin_moments(confidence, correct, edges, even=False)[:3])
+    return bin_sums(confidence, correct, edges)
+
+
+# ---- from sums; the last dimension is that of the bins ----
+
+
+def ece_of(bins: BinSums) -> Tensor:
+    """sum_b |confidence sum - correct sum| / N."""
+    return (bins.confidence - bins.correct).abs().sum(-1) / bins.count.sum(-1)
+
+
+def mce_of(bins: BinSums) -> Tensor:
+    """The largest gap of a bin."""
+    return bins.gap.abs().amax(-1)
+
+
+def rms_ce_of(bins: BinSums) -> Tensor:
+    """The root of the mean squared gap."""
+    return (bins.weight * bins.gap.square()).sum(-1).sqrt()
+
+
+def confidence_gap_of(bins: BinSums) -> Tensor:
+    """Mean confidence minus accuracy."""
+    return (bins.confidence.sum(-1) - bins.correct.sum(-1)) / bins.count.sum(-1)
+
+
+def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Tensor:
+    """The debiased error; see `debiased_ece`."""
+    count = bins.count.clamp(min=1)
+    accuracy = bins.correct / count
+    variance = accuracy * (1 - accuracy)
+    if norm == "l2":
+        chance = torch.where(bins.count > 1, variance / (count - 1).clamp(min=1), 0.0)
+        return (bins.weight * (bins.gap.square() - chance)).sum(-1).clamp(min=0).sqrt()
+    deviation = (variance / count).sqrt()
+    expected = folded_normal_mean(bins.gap, deviation)
+    return (2 * ece_of(bins) - (bins.weight * expected).sum(-1)).clamp(min=0)
+
+
+def folded_normal_mean(mean: Tensor, deviation: Tensor) -> Tensor:
+    """E|X| for X normal: s sqrt(2 / pi) exp(-m^2 / 2 s^2) + m erf(m / (s sqrt 2)), |m| where s = 0."""
+    safe = torch.where(deviation > 0, deviation, 1.0)
+    ratio = mean / safe
+    value = safe * math.sqrt(2 / math.pi) * (-ratio.square() / 2).exp() + mean * torch.erf(ratio / math.sqrt(2))
+    return torch.where(deviation > 0, value, mean.abs())

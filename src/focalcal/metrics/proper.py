@@ -1,0 +1,111 @@
+"""Proper scores, and the error they are read beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from focalcal.core.arrays import one_of
+from focalcal.core.binning import BinSums
+from focalcal.core.scores import on_simplex, row_chunks, scores_and_labels
+from focalcal.metrics.scan import scan
+
+
+def nll(probs: Any = None, labels: Any = None, *, logits: Any = None, ignore_index: int | None = None) -> float:
+    """Mean negative log-likelihood in nats, -log p_y. From probabilities, p_y = 0 gives inf, never a clipped number;
+    from `logits` it is finite wherever they are.
+    """
+    found = scan(probs, labels, logits=logits, n_bins=1, ignore_index=ignore_index, nll=True)
+    assert found.nll is not None
+    return found.nll / found.rows
+
+
+def brier(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
+    """Mean over rows of sum_k (p_k - 1[k = y])^2, between 0 and 2. Brier (1950); the sum is over all classes."""
+    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, brier=True)
+    assert found.brier is not None
+    return found.brier / found.rows
+
+
+def error(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
+    """The share of rows, between 0 and 1, whose most probable class (the first of equal ones) is not the label."""
+    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index)
+    return found.wrong / found.rows
+
+
+def top_k_accuracy(probs: Any, labels: Any, *, k: int = 5, ignore_index: int | None = None) -> float:
+    """The share of rows whose label is among the k most probable classes; of equal ones the first come first."""
+    scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
+    classes = scores.shape[1]
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= classes:
+        raise ValueError(f"k must be a whole number from 1 to the number of classes {classes}, got {k!r}")
+    hits = rows = 0
+    for start, piece in row_chunks(scores):
+        y = index[start : start + len(piece)]
+        keep = torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
+        on_simplex("probs", piece.movedim(1, -1)[keep], start)
+        label = torch.where(keep, y, 0).unsqueeze(1)
+        own = piece.gather(1, label)
+        column = torch.arange(classes, device=piece.device).view(-1, *[1] * (piece.dim() - 2))
+        ahead = ((piece > own) | ((piece == own) & (column < label))).sum(1)
+        hits += int(((ahead < k) & keep).sum())
+        rows += int(keep.sum())
+    if rows == 0:
+        raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
+    return hits / rows
+
+
+@dataclass(frozen=True)
+class Murphy:
+    """brier = calibration + refinement + within_bins, and refinement = uncertainty - resolution.
+
+    calibration is what a map of the score alone could gain; refinement is what it could not. within_bins is what
+    binning hides: the spread of the scores inside a bin, less twice its covariance with the outcomes. It vanishes
+    when all scores in a bin are equal.
+    """
+
+    brier: float
+    calibration: float
+    refinement: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+
+
+def murphy(
+    probs: Any, labels: Any, *, n_bins: int = 15, of: str = "confidence", ignore_index: int | None = None
+) -> Murphy:
+    """The Murphy decomposition of the Brier score over bins.
+
+    of = "confidence": the score is the confidence and the outcome whether the prediction is right, the score whose
+    calibration the paper bounds. of = "classes": every class's probability against whether it is the label, summed
+    over the classes, so that `brier` is the multiclass Brier score.
+
+    Murphy (1973); the within-bin terms from Stephenson, Coelho & Jolliffe (2008).
+    """
+    one_of("of", of, ("confidence", "classes"))
+    classwise = of == "classes"
+    found = scan(
+        probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=classwise, classes=classwise, rows=not classwise
+    )
+    if classwise:
+        assert found.brier is not None
+        assert found.classes is not None
+        return murphy_of(found.classes, found.brier / found.rows)
+    assert found.confidence is not None
+    assert found.correct is not None
+    return murphy_of(found.bins, float((found.confidence.double() - found.correct.double()).square().mean()))
+
+
+def murphy_of(bins: BinSums, brier: float) -> Murphy:
+    """From the sums over (..., bins), added up over the leading dimensions, and the score itself."""
+    count = bins.count.clamp(min=1)
+    accuracy = bins.correct / count
+    base = bins.correct.sum(-1, keepdim=True) / bins.count.sum(-1, keepdim=True)
+    calibration = float((bins.weight * bins.gap.square()).sum())
+    resolution = float((bins.weight * (accuracy - base).square()).sum())
+    uncertainty = float((base * (1 - base)).sum())
+    refinement = float((bins.weight * accuracy * (1 - accuracy)).sum())
+    return Murphy(brier, calibration, refinement, resolution, uncertainty, brier - calibration - refinement)

@@ -1,0 +1,125 @@
+"""What a reliability diagram shows, as numbers: per bin how sure, how often right, and how well that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from torch import Tensor
+
+from focalcal.core.arrays import one_of
+from focalcal.core.binning import BinSums, equal_mass_edges, equal_width_edges
+from focalcal.core.scores import scores_and_labels
+from focalcal.metrics.ece import binned
+from focalcal.metrics.scan import check_bins, scan
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """One entry for each bin (lower, upper]: (bins,) float64 arrays; NaN where a bin is empty.
+
+    `low` and `high` are the Wilson interval of the accuracy at `level`; an empty bin's is [0, 1].
+    """
+
+    lower: Array
+    upper: Array
+    count: Array
+    confidence: Array
+    accuracy: Array
+    low: Array
+    high: Array
+    level: float
+
+    @property
+    def gap(self) -> Array:
+        """Mean confidence minus accuracy: positive is overconfident."""
+        gap: Array = self.confidence - self.accuracy
+        return gap
+
+    @property
+    def surprising(self) -> Array:
+        """True where the mean confidence lies outside the interval of the accuracy."""
+        surprising: Array = (self.count > 0) & ((self.confidence < self.low) | (self.confidence > self.high))
+        return surprising
+
+    def __str__(self) -> str:
+        """A table, one line a bin that is not empty."""
+        lines = [f"{'bin':>15} {'rows':>9} {'confidence':>11} {'accuracy':>9}   {self.level:.0%} interval"]
+        for b in np.flatnonzero(self.count):
+            mark = " *" if self.surprising[b] else ""
+            lines.append(
+                f"({self.lower[b]:.3f}, {self.upper[b]:.3f}] {self.count[b]:9.0f} {self.confidence[b]:11.4f} "
+                f"{self.accuracy[b]:9.4f}   {self.low[b]:.4f} - {self.high[b]:.4f}{mark}"
+            )
+        return "\n".join(lines)
+
+
+def reliability(
+    probs: Any,
+    labels: Any,
+    *,
+    n_bins: int = 15,
+    binning: str = "equal_width",
+    class_index: int | None = None,
+    level: float = 0.95,
+    ignore_index: int | None = None,
+) -> Reliability:
+    """Confidence against accuracy, bin by bin; with `class_index`, p_k of that class against how often it is right.
+
+    `binning` is "equal_width" (edges k / n_bins) or "equal_mass" (the edges of `adaptive_ece`).
+    """
+    check_bins(n_bins)
+    check_level(level)
+    one_of("binning", binning, ("equal_width", "equal_mass"))
+    found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=True)
+    confidence, correct = found.confidence, found.correct
+    if class_index is not None:
+        confidence, correct = _one_class(probs, labels, class_index, ignore_index)
+    assert confidence is not None
+    assert correct is not None
+    edges = equal_mass_edges(confidence, n_bins) if binning == "equal_mass" else equal_width_edges(n_bins)
+    return reliability_of(binned(confidence, correct, edges), edges, level)
+
+
+def _one_class(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
+    if not 0 <= class_index < scores.shape[1]:
+        raise ValueError(f"class_index must be from 0 to {scores.shape[1] - 1}, got {class_index}")
+    own, flat = scores[:, class_index].flatten().cpu(), index.flatten().cpu()
+    if ignore_index is not None:
+        own, flat = own[flat != ignore_index], flat[flat != ignore_index]
+    return own, flat == class_index
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level outside (0, 1)."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.95 is the usual choice")
+
+
+def reliability_of(bins: BinSums, edges: Tensor, level: float = 0.95) -> Reliability:
+    """From the sums over bins and their edges."""
+    count, confidence, correct = bins.count.numpy(), bins.confidence.numpy(), bins.correct.numpy()
+    with np.errstate(invalid="ignore"):
+        mean, accuracy = confidence / count, correct / count
+    low, high = wilson(correct, count, level)
+    lower, upper = edges[:-1].double().numpy(), edges[1:].double().numpy()
+    return Reliability(lower, upper, count, mean, accuracy, low, high, level)
+
+
+def wilson(successes: Array, trials: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """The score interval of a proportion, [0, 1] without trials. Wilson (1927)."""
+    z = float(ndtri(0.5 + level / 2))
+    trials = np.asarray(trials, dtype=float)
+    n = np.maximum(trials, 1)
+    share = np.asarray(successes, dtype=float) / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # At 0 and n successes the ends are exactly 0 and 1, which rounding must not miss.
+    low = np.where(successes > 0, np.maximum(centre - half, 0.0), 0.0)
+    high = np.where(successes < trials, np.minimum(centre + half, 1.0), 1.0)
+    return np.where(trials > 0, low, 0.0), np.where(trials > 0, high, 1.0)

@@ -1,0 +1,171 @@
+"""Smooth calibration error: a kernel in place of bins, its width chosen by the data.
+
+Blasiok & Nakkiran (2023), "Smooth ECE: principled reliability diagrams via kernel smoothing", with the numerical
+choices of their code (relplot): residuals and counts are put on a grid of nodes in [0, 1], reflected at both ends,
+smoothed with a Gaussian and compared on a mesh. On the grid the reflected signal is periodic, so one Fourier
+transform serves every width.
+
+One thing is mended. A point's mirror image lies as far outside an end as the point lies inside; at the end itself
+the two fall on the same node, which must hold both. relplot keeps one, so that confidences of exactly 1, common in
+trained networks, count half of what 0.998 counts. convention="relplot" gives its values.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy import fft
+from torch import Tensor
+
+from focalcal._native import scores as native
+from focalcal.core.arrays import finite_at_least, one_of
+from focalcal.core.binning import equal_width_edges, even_bin_index
+from focalcal.metrics.scan import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Bool, Float
+
+Array = np.ndarray[Any, Any]
+STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
+_COARSEST = 1000  # node intervals of all widths from 0.01 on
+
+
+def smooth_ece(probs: Any, labels: Any, *, bandwidth: float | None = None, ignore_index: int | None = None) -> float:
+    """smECE of the confidence against correctness; for probabilities (N, K) or (N, K, d1, ...) and labels (N, d1, ...).
+
+    Without a `bandwidth` the width is the smallest multiple of 1/1024 that is no smaller than the error it gives, so
+    that the value itself says at what resolution it holds. `convention` says how mass at 0 and 1 counts: "whole", or
+    by half, "relplot".
+    """
+    one_of("convention", convention, ("whole", "relplot"))
+    if bandwidth is not None and not 0 < finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
+        raise ValueError(f"bandwidth must be above 0 and at most 1, got {bandwidth!r}; leave it out to have it chosen")
+    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, rows=True)
+    assert found.confidence is not None
+    assert found.correct is not None
+    return binary_smooth_ece(found.confidence, found.correct, bandwidth=bandwidth, convention=convention)
+
+
+def binary_smooth_ece(
+    confidence: Float[Tensor, " n"],
+    correct: Bool[Tensor, " n"],
+    *,
+    bandwidth: float | None = None,
+    convention: str = "whole",
+) -> float:
+    """smECE of probabilities (n,) against outcomes (n,) bool."""
+    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals).numpy()[None], convention)
+    if bandwidth is not None:
+        return float(smoother.error(bandwidth, np.array([0]))[0])
+    return float(smooth_ece_of(smoother, 1)[0][0])
+
+
+def interval_moments(confidence: Tensor, correct: Tensor, intervals: int) -> Float[Tensor, "5 intervals"]:
+    """Sums of 1, f, a, f^2 and f a over `intervals` equal parts of [0, 1], for probabilities f and outcomes a."""
+    if native.usable(confidence):
+        return native.bin_moments(confidence, correct, equal_width_edges(intervals), even=True)
+    index = even_bin_index(confidence, intervals)
+    f, a = confidence.double(), correct.double()
+    sums = torch.zeros(5, intervals, dtype=torch.float64, device=f.device)
+    return sums.index_add_(1, index, torch.stack([torch.ones_like(f), f, a, f * f, f * a])).cpu()
+
+
+def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
+    """smECE and its width, each (sets,).
+
+    The width is the first multiple of 1/1024, not below 0.001, that is no smaller than the error it gives. Wider
+    kernels give smaller errors, so there is one, between any width tried and the error found there, and the search
+    goes where the last error points (then halves what is left). The reference bisects and finds the same.
+    All sets go on together, those at the same width in one transform.
+    """
+    everyone = np.arange(sets)
+    narrow, wide = np.ones(sets, dtype=int), np.full(sets, STEPS)  # 1/1024 < 0.001; no error exceeds 1
+    value = np.ones(sets)
+    trial = np.full(sets, STEPS // 16)
+    for attempt in range(2 * STEPS.bit_length()):
+        searching = everyone[wide - narrow > 1]
+        for step in set(trial[searching].tolist()):
+            chosen = searching[trial[searching] == step]
+            error = smoother.error(step / STEPS, chosen)
+            enough = step / STEPS >= error
+            narrow[chosen[~enough]] = step
+            wide[chosen[enough]], value[chosen[enough]] = step, error[enough]
+            pointed = np.ceil(error * STEPS).astype(int) if attempt < 4 else (narrow + wide)[chosen] // 2
+            trial[chosen] = np.clip(pointed, narrow[chosen] + 1, wide[chosen] - 1)
+    unseen = everyone[wide == STEPS]
+    if len(unseen):
+        value[unseen] = smoother.error(1.0, unseen)
+    return value, wide / STEPS
+
+
+class Smoother:
+    """The smoothed residual at any width, for several sets at once, from `moments(intervals)` -> (sets, 5, intervals)."""
+
+    def __init__(self, moments: Callable[[int], Array], convention: str = "whole") -> None:
+        self._moments = moments
+        self._at_ends = 2.0 if convention == "whole" else 1.0
+        self._spectra: dict[int, Array] = {}
+
+    def error(self, width: float, chosen: Array) -> Array:
+        """smECE at the width: sum |residual| / sum (count + 1e-4) over the mesh, for the chosen sets."""
+        intervals, kernel, left, weight = _kernel(width)
+        if intervals not in self._spectra:
+            nodes = node_sums(self._moments(intervals))
+            nodes[..., [0, -1]] *= self._at_ends
+            self._spectra[intervals] = _spectrum(nodes)
+        spectra = self._spectra[intervals]
+        smooth = fft.irfft((spectra if len(chosen) == len(spectra) else spectra[chosen]) * kernel, 2 * intervals)
+        on_mesh = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
+        error: Array = np.abs(on_mesh[:, 0]).sum(-1) / (on_mesh[:, 1] + 1e-4).sum(-1)
+        return error
+
+
+def node_sums(moments: Array) -> Array:
+    """(..., 5, M) sums over M intervals to (..., 2, M + 1) at their ends: of residuals f - a, and of counts.
+
+    An example at f in [t_j, t_{j+1}] gives the share w = (f - t_j) M to the right end and 1 - w to the left one;
+    (f - a) w is quadratic in f and a, so that the five moments give the sums exactly.
+    """
+    count, f, a, ff, fa = np.moveaxis(moments, -2, 0)
+    intervals = moments.shape[-1]
+    left = np.arange(intervals)
+    nodes = np.zeros((*moments.shape[:-2], 2, intervals + 1))
+    residual, residual_right = f - a, (ff - fa) * intervals - left * (f - a)
+    count_right = f * intervals - left * count
+    nodes[..., 0, :-1], nodes[..., 1, :-1] = residual - residual_right, count - count_right
+    nodes[..., 0, 1:] += residual_right
+    nodes[..., 1, 1:] += count_right
+    return nodes
+
+
+def _spectrum(nodes: Array) -> Array:
+    """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""
+    spectrum: Array = fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
+    return spectrum
+
+
+def intervals_for(width: float) -> int:
+    """How many node intervals a width asks for."""
+    return max(2 * _COARSEST, round(20 / width)) // 2
+
+
+@lru_cache(maxsize=512)
+def _kernel(width: float) -> tuple[int, Array, Array, Array]:
+    """For one width: the number of node intervals, the kernel's transform, and where the mesh lies among the nodes.
+
+    The kernel is the Gaussian density at as many points of [-1/2, 1/2] as there are nodes; with an even number of
+    them it is half a node off centre, as in the reference.
+    """
+    intervals = intervals_for(width)
+    points = np.linspace(-0.5, 0.5, intervals + 1)
+    density = np.exp(-0.5 * (points / width) ** 2) / (width * np.sqrt(2 * np.pi))
+    circle = np.zeros(2 * intervals)
+    circle[(np.arange(intervals + 1) - (intervals + 1) // 2) % (2 * intervals)] = density
+    mesh = np.linspace(0, 1, max(round(10 / width), 200)) * intervals
+    left = np.minimum(mesh.astype(int), intervals - 1)
+    return intervals, fft.rfft(circle), left, mesh - left
