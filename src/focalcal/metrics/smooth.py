@@ -35,7 +35,14 @@ STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
 _COARSEST = 1000  # node intervals of all widths from 0.01 on
 
 
-def smooth_ece(probs: Any, labels: Any, *, bandwidth: float | None = None, ignore_index: int | None = None) -> float:
+def smooth_ece(
+    probs: Any,
+    labels: Any,
+    *,
+    bandwidth: float | None = None,
+    convention: str = "whole",
+    ignore_index: int | None = None,
+) -> float:
     """smECE of the confidence against correctness; for probabilities (N, K) or (N, K, d1, ...) and labels (N, d1, ...).
 
     Without a `bandwidth` the width is the smallest multiple of 1/1024 that is no smaller than the error it gives, so
@@ -104,7 +111,7 @@ def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
 
 
 class Smoother:
-    """The smoothed residual at any width, for several sets at once, from `moments(intervals)` -> (sets, 5, intervals)."""
+    """The smoothed residual of several sets at any width, from `moments(intervals)` -> (sets, 5, intervals)."""
 
     def __init__(self, moments: Callable[[int], Array], convention: str = "whole") -> None:
         self._moments = moments
