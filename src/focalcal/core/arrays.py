@@ -27,7 +27,7 @@ def finite_at_least(name: str, value: float, lowest: float) -> float:
     return number
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
+def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
     """Refuse a choice that is not in the list."""
     choices = tuple(allowed)
     if value not in choices:

@@ -19,7 +19,7 @@ def auroc(scores: Any, positives: Any) -> float:
     """
     values, outcome = ranked_input(scores, positives)
     order = np.argsort(values, kind="stable")
-    start = _starts(values[order])
+    start = runs(values[order])
     size = np.diff(np.append(start, len(values)))
     wins = np.add.reduceat(outcome[order], start)
     below = start - np.append(0, np.cumsum(wins)[:-1])  # negatives with a smaller score
@@ -49,7 +49,7 @@ def ranked_input(scores: Any, positives: Any) -> tuple[np.ndarray[Any, Any], np.
     return values.double().cpu().numpy(), truth.cpu().numpy()
 
 
-def _starts(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def runs(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Where each run of equal values begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
@@ -72,7 +72,7 @@ def binary_aurc(confidence: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -
     (E + e i / m) / (s + i); summed over the run that is e + (E - e s / m) (H_{s+m} - H_s), H the harmonic numbers.
     """
     order = np.argsort(-confidence, kind="stable")
-    start = _starts(confidence[order])
+    start = runs(confidence[order])
     size = np.diff(np.append(start, len(order)))
     errors = np.add.reduceat(wrong[order].astype(float), start)
     before = np.cumsum(errors) - errors
