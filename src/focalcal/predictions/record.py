@@ -154,7 +154,7 @@ class Predictions:
                 f"rows must be a slice, a mask or an array of indices, got {rows!r}; use batches(rows) or [i : i + 1]"
             )
         rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows if isinstance(rows, slice) else np.asarray(rows)
-        index = np.arange(self.n)[rows]
+        index = np.ascontiguousarray(np.arange(self.n)[rows])
         if index.ndim != 1:
             raise IndexError(f"rows must have one dimension, got shape {np.shape(rows)}")
         return self._rows(torch.from_numpy(index).to(self.scores.device), index)
