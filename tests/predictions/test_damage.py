@@ -270,12 +270,12 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
     good = sample(n=12)
     scores = good.scores.clone()
     scores[7, 2] = float("inf")
-    good.with_known(scores=scores).save(tmp_path / f"a{suffix}")
+    good._with_known(scores=scores).save(tmp_path / f"a{suffix}")
     refused(tmp_path / f"a{suffix}", "logits must be finite, got inf in row")
-    good.with_known(labels=good.labels + 4).save(tmp_path / f"a{suffix}")
+    good._with_known(labels=good.labels + 4).save(tmp_path / f"a{suffix}")
     refused(tmp_path / f"a{suffix}", "labels must be from 0 to 3")
     ids = np.full(12, "ab")
     ids.view(np.uint32)[5] = 0x110000
     if suffix == ".npz":
-        good.with_known(ids=ids).save(tmp_path / "a.npz")
+        good._with_known(ids=ids).save(tmp_path / "a.npz")
         refused(tmp_path / "a.npz", "ids must be text")

@@ -254,3 +254,34 @@ def test_published_probabilities(data_folder):
         with np.load(path) as archive:
             np.testing.assert_array_equal(loaded.probs, archive[f"{which}_probs"])
             np.testing.assert_array_equal(loaded.labels, archive[f"{which}_labels"])
+
+
+def test_a_binary_task_in_one_column(tmp_path):
+    path = tmp_path / "a.csv"
+    content = "y,p\n1,0.75\n0,0.5\n"
+    loaded = text(path, content, probs=["p"], labels="y", multilabel=True)
+    assert (loaded.probs.tolist(), loaded.labels.tolist()) == ([[0.75], [0.5]], [[True], [False]])
+    assert text(path, content, probs=["p"], labels=["y"]).equals(loaded)
+    with pytest.raises(PredictionsFileError, match="probs must name columns"):
+        text(path, content, probs=[], labels="y")
+
+
+def test_a_streams_error_says_where_it_counts_from(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,logit_0,logit_1\n0,1,2\n0,1,2\n0,1,2\n0,1,nan\n")
+    chunks = Predictions.stream(path, rows=2)
+    assert next(chunks).n == 2
+    with pytest.raises(PredictionsFileError, match=r"in row 1;.*\(rows counted from row 2 of the file\)"):
+        next(chunks)
+
+
+def test_a_stream_outlives_the_name_of_its_file(tmp_path):
+    path = tmp_path / "a.npz"
+    sample().save(path)
+    chunks = Predictions.stream(path, rows=10**15)
+    sample(seed=1).save(path)
+    assert next(chunks).equals(sample(seed=1))
+    chunks = Predictions.stream(path, rows=20)
+    first = next(chunks)
+    sample(seed=2).save(path)
+    assert Predictions.concatenate([first, *chunks]).equals(sample(seed=1))

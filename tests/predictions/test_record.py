@@ -215,9 +215,9 @@ def test_equals_sees_every_field():
     whole = full()
     assert whole.equals(full())
     others = [sample(), full(split="val"), full(seed=1), full(dtype="float64"), full(kind="probs"), full(39)]
-    others += [whole.with_known(ids=whole.ids[::-1]), whole.with_known(groups=None)]
+    others += [whole._with_known(ids=whole.ids[::-1]), whole._with_known(groups=None)]
     assert not any(whole.equals(other) for other in others)
-    assert not whole.with_known(ids=np.arange(40)).equals(whole.with_known(ids=np.arange(40).astype(str)))
+    assert not whole._with_known(ids=np.arange(40)).equals(whole._with_known(ids=np.arange(40).astype(str)))
 
 
 def test_pickles_and_copies_for_other_processes():

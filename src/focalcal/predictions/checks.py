@@ -22,9 +22,11 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
     """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
     scores = as_tensor(name, scores)
     if scores.dim() != 2:
+        remedy = "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
+        if scores.dim() == 1:
+            remedy = "for the probability p of a positive class stack (1 - p, p), or use p[:, None] and multilabel=True"
         raise ValueError(
-            f"{name} must be (N, K), a row an example and a column a class, got shape {tuple(scores.shape)}; "
-            "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
+            f"{name} must be (N, K), a row an example and a column a class, got shape {tuple(scores.shape)}; {remedy}"
         )
     if scores.is_floating_point() and scores.dtype not in SUM_TOLERANCE:
         raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")

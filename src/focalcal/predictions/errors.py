@@ -39,27 +39,32 @@ def believable(path: Path, claimed: int, size: int) -> None:
         )
 
 
+def readable(path: Path) -> None:
+    """Refuse a path that names no file with something in it."""
+    if not path.exists():
+        raise problem(path, "the file must exist", "nothing of that name", "check the path")
+    if not path.is_file():
+        raise problem(path, "the path must name a file", "a folder or a device", "name a file")
+    if not path.stat().st_size:
+        raise problem(path, "the file must hold predictions", "an empty file", "make it again")
+
+
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one error that names the file.
+def reading(path: Path, start: int = 0) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read, from row `start` on, into one error that names the file.
 
     Broad on purpose: a damaged file makes zip, NumPy, Arrow and JSON readers raise nearly anything.
     """
     try:
-        if not path.exists():
-            raise problem(path, "the file must exist", "nothing of that name", "check the path")
-        if not path.is_file():
-            raise problem(path, "the path must name a file", "a folder or a device", "name a file")
-        if not path.stat().st_size:
-            raise problem(path, "the file must hold predictions", "an empty file", "make it again")
         yield
     except (PredictionsFileError, ModuleNotFoundError):
         raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-        raise problem(
-            path, f"must be a whole {path.suffix} file of predictions", reason, _remedy(path, error)
-        ) from error
+        if start:
+            reason += f" (rows counted from row {start} of the file)"
+        rule = f"must be a whole {path.suffix} file of predictions"
+        raise problem(path, rule, reason, _remedy(path, error)) from error
 
 
 def _remedy(path: Path, error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from focalcal.predictions.errors import problem, reading
+from focalcal.predictions.errors import problem, readable, reading
 from focalcal.predictions.header import Header, Names
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, 
             "use stream(path), or load without mmap",
         )
     with reading(path):
+        readable(path)
         fields = form.mapped(path, names) if mmap else _whole(list(form.chunks(path, names, None)))
         return _predictions(cls, fields, names)
 
@@ -76,15 +77,17 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
     path = Path(path)
     form = format_of(path)
     with reading(path):
-        chunks = form.chunks(path, names, rows)
+        readable(path)
 
     def each() -> Iterator[Predictions]:
+        chunks, start = form.chunks(path, names, rows), 0
         while True:
-            with reading(path):
+            with reading(path, start):
                 fields = next(chunks, None)
                 if fields is None:
                     return
                 part = _predictions(cls, fields, names)
+            start += part.n
             yield part
 
     return each()

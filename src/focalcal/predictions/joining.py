@@ -33,7 +33,7 @@ def concatenated(parts: list[Predictions], split: str | None, provenance: Mappin
         joined["split"] = split
     if provenance is not None:
         joined["_provenance"] = provenance_text(provenance)
-    return first.with_known(**joined)
+    return first._with_known(**joined)
 
 
 def same(one: Any, other: Any) -> bool:

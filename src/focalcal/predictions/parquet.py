@@ -64,7 +64,7 @@ def chunks(path: Path, names: Names, rows: int | None) -> Iterator[dict[str, Any
             )
         believable(path, 4 * count * len(found.columns), path.stat().st_size)
         read = 0
-        for batch in file.iter_batches(rows or _BATCH, columns=found.columns):
+        for batch in file.iter_batches(min(rows or _BATCH, count), columns=found.columns):
             read += len(batch)
             labels = _matrix(path, batch, found.labels)
             fields = {

@@ -88,7 +88,7 @@ class Predictions:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    def with_known(self, **changed: Any) -> Predictions:
+    def _with_known(self, **changed: Any) -> Predictions:
         """The same with other fields, which are known to be right."""
         other = object.__new__(Predictions)
         other._fill(**{name: getattr(self, name) for name in self.__dataclass_fields__} | changed)
@@ -166,7 +166,7 @@ class Predictions:
                 changed[name] = value[tensors if isinstance(value, Tensor) else arrays]
         if not len(changed["scores"]):
             raise ValueError(f"rows must select at least one of {self.n} rows, got none")
-        return self.with_known(**changed)
+        return self._with_known(**changed)
 
     def batches(self, rows: int = ROWS) -> Iterator[Predictions]:
         """Consecutive rows, at most `rows` at a time, as views."""

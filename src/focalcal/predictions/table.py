@@ -83,7 +83,11 @@ def layout(path: Path, names: Names, header: Header | None, columns: Sequence[st
             else:
                 found[name] = _one(path, given or COLUMN[name], columns)
     several = names.labels is not None and not isinstance(names.labels, str)
-    multilabel = header.multilabel if header else several or len(labels) > 1 or labels == [f"{PREFIX['labels']}_0"]
+    multilabel = several or len(labels) > 1 or labels == [f"{PREFIX['labels']}_0"]
+    if names.multilabel is not None:
+        multilabel = names.multilabel
+    elif header:
+        multilabel = header.multilabel
     return Layout(kind, _wide(path, kind, getattr(names, kind), columns), labels, multilabel, **found)
 
 
@@ -104,6 +108,8 @@ def _one(path: Path, column: Any, columns: Sequence[str]) -> str:
 def _wide(path: Path, name: str, given: Any, columns: Sequence[str]) -> list[str]:
     """The columns of a field with one for each class: listed, counted from 0 after a prefix, or one of lists."""
     if given is not None and not isinstance(given, str):
+        if not isinstance(given, Sequence) or not given:
+            raise problem(path, f"{name} must name columns", repr(given), "list them in the order of the classes")
         return [_one(path, column, columns) for column in given]
     if (given or name) in columns:
         return [given or name]
