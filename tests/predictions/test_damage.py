@@ -190,7 +190,7 @@ def test_claims_that_a_file_cannot_hold(tmp_path):
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
-    path, rows = tmp_path / "a.npz", 40_000_000
+    path, rows = tmp_path / "a.npz", 30_000_000  # two members, each below the limit
     bomb = npy(header={"descr": "<f8", "fortran_order": False, "shape": (rows, 1)})
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         with out.open("logits.npy", "w", force_zip64=True) as member:
@@ -199,7 +199,18 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
                 member.write(bytes(min(1 << 20, rows * 8 - start)))
         out.writestr("labels.npy", npy(np.zeros(rows, np.uint8)))
     monkeypatch.setattr(np, "empty", lambda *_: pytest.fail("memory was asked for"))
-    refused(path, "must unpack to at most 268435456, got 3600002")
+    refused(path, "must unpack to at most 268435456, got 2700002")
+
+
+def test_an_array_header_can_be_a_bomb_too(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        with out.open("logits.npy", "w", force_zip64=True) as member:
+            member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", 300 << 20))
+            for _ in range(300):
+                member.write(bytes(1 << 20))
+        out.writestr("labels.npy", npy(np.zeros(2, int)))
+    refused(path, "must unpack to at most 268435456, got 314572812")
 
 
 def test_two_members_of_one_name(tmp_path):
@@ -240,6 +251,7 @@ def stated(**changed) -> str:
         ("{}", "must state schema as documented, got nothing"),
         ("[]", "must hold a JSON object"),
         ("{", "JSONDecodeError"),
+        (" " * (1 << 23) + stated(), "must have at most 8388608 characters"),
         ("[" * 100_000, "RecursionError"),
     ],
 )

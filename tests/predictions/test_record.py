@@ -82,6 +82,9 @@ def wrong(**changed):
     return {name: value for name, value in fields.items() if value is not None}
 
 
+DEEP: list = []
+for _ in range(5000):
+    DEEP = [DEEP]
 NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 
 
@@ -126,6 +129,9 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(provenance=[1]), "provenance must be a mapping, got list"),
         (wrong(provenance={1: 2}), "provenance must be what JSON can say.*key 1 is not a string"),
         (wrong(provenance={"a": [{2: 3}]}), "key 2 is not a string"),
+        (wrong(provenance={"a": "x" * (1 << 22)}), "at most 4194304 characters"),
+        (wrong(provenance={"a": DEEP}), "provenance must be what JSON can say"),
+        (wrong(logits=torch.zeros(3, 2).to_sparse()), "logits must be dense"),
         (wrong(provenance={"a": float("nan")}), "provenance must be what JSON can say"),
         (wrong(provenance={"a": np.float32(1)}), r"float32 is not JSON serializable.*\.tolist\(\)"),
     ],
@@ -133,6 +139,27 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 def test_what_is_wrong_is_said(fields, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Predictions(**fields)
+
+
+def test_names_of_rows_from_anywhere():
+    pandas = pytest.importorskip("pandas")
+    words = ["a", "bc", ""]
+    ways = [words, tuple(words), np.array(words), np.array(words, object), pandas.Series(words), pandas.Index(words)]
+    ways += [pandas.Series(words, dtype="category"), np.array(words, ">U9")[::1]]
+    if hasattr(np.dtypes, "StringDType"):
+        ways.append(np.array(words, np.dtypes.StringDType()))
+    for ids in ways:
+        assert Predictions(**wrong(ids=ids)).ids.tolist() == words
+    numbers = [3, -1, 2]
+    for ids in (
+        numbers,
+        np.array(numbers, np.int8),
+        torch.tensor(numbers),
+        pandas.Series(numbers),
+        np.array(numbers, object),
+    ):
+        made = Predictions(**wrong(ids=ids)).ids
+        assert (made.tolist(), made.dtype) == (numbers, np.int64)
 
 
 def test_provenance_cannot_change():
@@ -209,6 +236,10 @@ def test_a_whole_of_different_parts_is_named_by_the_caller():
     assert (both.n, both.split, both.provenance) == (80, "shifts", {"of": ["a", "b"]})
     with pytest.raises(ValueError, match="at least one"):
         Predictions.concatenate([])
+    with pytest.raises(TypeError, match="parts must be Predictions, got int"):
+        Predictions.concatenate([sample(), 3])
+    with pytest.raises(TypeError, match="split must be the name"):
+        Predictions.concatenate([sample()], split="")
 
 
 def test_equals_sees_every_field():

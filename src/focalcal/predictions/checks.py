@@ -13,9 +13,11 @@ from torch import Tensor
 
 from focalcal.core.scores import SUM_TOLERANCE, as_tensor, finite, not_finite, on_simplex, row_chunks, scores_and_labels
 
+LONGEST_PROVENANCE = 1 << 22  # characters of JSON
 LONGEST_NAME = 1024  # characters of an id or group: NumPy gives every string of an array the room of the longest
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_CHARACTER = 0x10FFFF
+_STRINGS_AT_ONCE = 65536
 
 
 def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Tensor, Tensor]:
@@ -28,6 +30,8 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
         raise ValueError(
             f"{name} must be (N, K), a row an example and a column a class, got shape {tuple(scores.shape)}; {remedy}"
         )
+    if scores.layout is not torch.strided:
+        raise TypeError(f"{name} must be dense, got {scores.layout}; use {name}.to_dense()")
     if scores.is_floating_point() and scores.dtype not in SUM_TOLERANCE:
         raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")
     given = as_tensor("labels", labels)
@@ -42,6 +46,13 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
         scores, labels = scores_and_labels(name, scores, given)
     checked_values(name, scores, multilabel=multilabel)
     return scores, labels
+
+
+def checked_split(split: Any) -> str:
+    """The name of a set."""
+    if not isinstance(split, str) or not split:
+        raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
+    return split
 
 
 def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
@@ -134,7 +145,7 @@ def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
             found = f"{value!r} of type {type(value).__name__} in row {row}"
             raise TypeError(f"{name} must be all integers or all strings, got {found}; convert them")
     try:
-        return array.astype(np.str_ if kind is str else np.int64)
+        return array.astype(object).astype(np.str_ if kind is str else np.int64)
     except OverflowError:
         raise ValueError(f"{name} must fit in 64 bits with sign; make them strings") from None
 
@@ -146,18 +157,25 @@ def _checked_strings(name: str, array: NDArray[Any], *, given: Any) -> NDArray[A
         array = array.astype(f"=U{max(1, width)}")
     if width > LONGEST_NAME:
         raise ValueError(f"{name} must have at most {LONGEST_NAME} characters each, got room for {width}; shorten them")
+    for start in range(0, len(array), _STRINGS_AT_ONCE):
+        rows = _unstorable(array[start : start + _STRINGS_AT_ONCE])
+        if not isinstance(given, np.ndarray) or given.dtype.kind != "U":  # NumPy drops NULs at the end
+            texts = np.asarray(given, dtype=object)[start : start + _STRINGS_AT_ONCE]
+            rows |= np.fromiter(("\0" in text for text in texts), bool, len(rows))
+        if rows.any():
+            raise ValueError(
+                f"{name} must be text without NUL characters and lone surrogates, got others in row "
+                f"{start + int(rows.argmax())}; replace them"
+            )
+    return array
+
+
+def _unstorable(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which strings are not Unicode text, or have a NUL inside."""
     codes = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), -1)
     bad = (codes > _LAST_CHARACTER) | ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1]))
     bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
-    rows = bad.any(1)
-    if not isinstance(given, np.ndarray) or given.dtype.kind != "U":  # NumPy drops NULs at the end
-        rows |= np.fromiter(("\0" in value for value in np.asarray(given, dtype=object)), bool, len(array))
-    if rows.any():
-        raise ValueError(
-            f"{name} must be text without NUL characters and lone surrogates, got others in row {int(rows.argmax())}; "
-            "replace them"
-        )
-    return array
+    return np.asarray(bad.any(1))
 
 
 def provenance_text(provenance: Any) -> str:
@@ -170,12 +188,17 @@ def provenance_text(provenance: Any) -> str:
         )
     try:
         _string_keys(provenance)
-        return json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
+        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
-        raise type(error)(
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"provenance must be what JSON can say, with str keys and finite numbers: {error}; "
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
+    if len(text) > LONGEST_PROVENANCE:
+        raise ValueError(
+            f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {len(text)}; shorten it"
+        )
+    return text
 
 
 def _string_keys(value: Any) -> None:

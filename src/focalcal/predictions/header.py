@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
 SCHEMA = 1
+LONGEST = 1 << 23  # characters
 KEY = "focalcal"  # of the header, in every format
 _WIDTHS = ("float64", "float32", "float16", "bfloat16")
 
@@ -81,6 +82,8 @@ class Header:
     @staticmethod
     def parse(text: str, path: Path) -> Header:
         """The header that a file holds, if it is one."""
+        if len(text) > LONGEST:
+            raise problem(path, f"{KEY!r} must have at most {LONGEST} characters", len(text), "do not trust it")
         stated = json.loads(text)
         if not isinstance(stated, dict):
             raise problem(path, f"{KEY!r} must hold a JSON object", type(stated).__name__, "make the file again")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.predictions.checks import provenance_text
+from focalcal.predictions.checks import checked_split, provenance_text
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
@@ -19,8 +19,13 @@ PER_ROW = ("scores", "labels", "ids", "groups", "posterior")
 
 def concatenated(parts: list[Predictions], split: str | None, provenance: Mapping[str, Any] | None) -> Predictions:
     """The rows of all parts in order, under one split and provenance."""
+    for part in parts:
+        if not hasattr(part, "_provenance"):
+            raise TypeError(f"parts must be Predictions, got {type(part).__name__}; make them such first")
     if not parts:
         raise ValueError("parts must hold at least one Predictions, got none")
+    if split is not None:
+        checked_split(split)
     first = parts[0]
     told = {"split": split is not None, "provenance": provenance is not None}
     for at, part in enumerate(parts):

@@ -65,10 +65,11 @@ def _write_member(archive: zipfile.ZipFile, handle: IO[bytes], name: str, pieces
 class _Member:
     """One array of an archive. Its header is read and checked, its data not yet."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    def __init__(self, path: Path, size: int, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self.path, self.info, self.name = path, info, info.filename.removesuffix(".npy")
         if info.flag_bits & 1:
             raise problem(path, f"{self.name!r} must not be encrypted", "a password", "unpack it yourself")
+        believable(path, info.file_size, size)  # even its .npy header can be a bomb
         self.stream = archive.open(info)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old and damaged headers
@@ -169,8 +170,7 @@ class _Archive:
             if self.zip.comment == MARK:
                 raise problem(self.path, f"the archive must hold {KEY!r}", listed(list(self.infos)), "make it again")
             return None
-        member = _Member(self.path, self.zip, self.infos[KEY])
-        believable(self.path, member.info.file_size, self.size)
+        member = _Member(self.path, self.size, self.zip, self.infos[KEY])
         if member.dtype.kind != "U" or member.shape != ():
             raise problem(self.path, f"{KEY!r} must be one string", f"{member.dtype} {member.shape}", "make it again")
         text = str(member.take(None))
@@ -181,7 +181,7 @@ class _Archive:
         if not isinstance(key, str) or key not in self.infos:
             remedy = "name the key of each field, e.g. load(path, logits='...', labels='...')"
             raise problem(self.path, f"the archive must hold {key!r}", listed(self.keys), remedy)
-        return _Member(self.path, self.zip, self.infos[key])
+        return _Member(self.path, self.size, self.zip, self.infos[key])
 
     def _rows(self) -> int:
         shapes = {name: member.shape for name, member in self.members.items()}

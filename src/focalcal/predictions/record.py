@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from focalcal.predictions import files
-from focalcal.predictions.checks import checked_names, checked_posterior, checked_scores, provenance_text
+from focalcal.predictions.checks import checked_names, checked_posterior, checked_scores, checked_split, provenance_text
 from focalcal.predictions.header import Names
 from focalcal.predictions.joining import PER_ROW, concatenated, same
 
@@ -65,8 +65,6 @@ class Predictions:
         if (logits is None) == (probs is None):
             got = "neither" if logits is None else "both"
             raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
-        if not isinstance(split, str) or not split:
-            raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
         if not isinstance(multilabel, bool):
             raise TypeError(f"multilabel must be True or False, got {multilabel!r}")
         kind = "probs" if logits is None else "logits"
@@ -76,7 +74,7 @@ class Predictions:
             scores=scores,
             kind=kind,
             labels=truth,
-            split=split,
+            split=checked_split(split),
             multilabel=multilabel,
             ids=None if ids is None else checked_names("ids", ids, n),
             groups=None if groups is None else checked_names("groups", groups, n),
