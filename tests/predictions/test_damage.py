@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prediction_samples import SUFFIXES, full, sample
@@ -242,6 +243,7 @@ def stated(**changed) -> str:
         (stated(split=None), "must state split"),
         (stated(split=""), "split must be the name"),
         (stated(dtype="object"), "must state dtype"),
+        (stated(dtype="float32"), "must be stored as float32, as the header states float32, got float64"),
         (stated(ids="str"), "id"),
         (stated(posterior="float64"), "posterior"),
         (stated(multilabel=1), "must state multilabel"),
@@ -267,7 +269,17 @@ def test_headers_that_lie(tmp_path, suffix, header, message):
     else:
         arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         parquet.write_table(arrow.table(columns).replace_schema_metadata({"focalcal": header}), path)
-    refused(path, message)
+    if suffix == ".csv" and "must be stored as" in message:
+        assert Predictions.load(path).scores.dtype is not torch.float64  # text has no width of its own
+    else:
+        refused(path, message)
+
+
+def test_ids_are_of_the_type_that_is_stated(tmp_path):
+    path, fields = tmp_path / "a.npz", {"logits": npy(np.eye(2)), "labels": npy(np.array([0, 1]))}
+    archive(path, **fields, ids=npy(np.array(["1", "2"])), focalcal=npy(np.array(stated(ids="int"))))
+    with pytest.raises(PredictionsFileError, match="ids must be stored as int, as the header states, got str"):
+        Predictions.load(path)
 
 
 @every_suffix

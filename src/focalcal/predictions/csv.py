@@ -110,6 +110,7 @@ def _fields(reader: _Reader, block: list[tuple[int, list[str]]]) -> dict[str, An
         "labels": labels if found.multilabel else labels[:, 0],
         "multilabel": found.multilabel,
         "header": header,
+        "text": True,
     }
     if found.posterior is not None:
         fields["posterior"] = _numbers(reader, block, found.posterior, float, np.float64)

@@ -68,6 +68,8 @@ def reading(path: Path, start: int = 0) -> Iterator[None]:
 
 
 def _remedy(path: Path, error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "if it is right but does not fit, use stream(path), or mmap=True with .npz"
     if "summing to 1" in str(error):
         return "if the digits were rounded, dtype='float32' allows sums within 1e-5; else make the file again"
     try:

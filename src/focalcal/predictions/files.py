@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from focalcal.core.scores import as_tensor
 from focalcal.predictions.errors import problem, readable, reading
-from focalcal.predictions.header import Header, Names
+from focalcal.predictions.header import Header, Names, type_name
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
@@ -105,16 +107,32 @@ def _whole(chunks: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _predictions(cls: type[Predictions], fields: dict[str, Any], names: Names) -> Predictions:
     """Predictions of what a format read, in the width that the caller or the header asks for."""
-    header = fields.pop("header")
+    header, text = fields.pop("header"), fields.pop("text", False)
     kind = "logits" if "logits" in fields else "probs"
     for name, stated in ((kind, "dtype"), ("posterior", "posterior")):
-        width = names.dtype or (getattr(header, stated) if header and not getattr(names, name) else None)
-        if width and fields.get(name) is not None and fields[name].dtype.kind == "f":
-            if width in ("float16", "bfloat16"):
-                fields[name] = torch.from_numpy(fields[name]).to(getattr(torch, width))
-            else:
-                fields[name] = fields[name].astype(width, copy=False)
+        if fields.get(name) is None or fields[name].dtype.kind != "f":
+            continue
+        if header and not getattr(names, name):
+            fields[name] = _narrowed(name, fields[name], getattr(header, stated), text=text)
+        if names.dtype:
+            fields[name] = as_tensor(name, fields[name]).to(getattr(torch, names.dtype))
     fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
-    return cls(provenance=header.provenance if header else None, **fields)
+    made = cls(provenance=header.provenance if header else None, **fields)
+    for name in ("ids", "groups"):
+        if header and getattr(names, name) is None and getattr(made, name) is not None:
+            found, stated = type_name(getattr(made, name)), getattr(header, name)
+            if found != stated:
+                raise ValueError(f"{name} must be stored as {stated}, as the header states, got {found}")
+    return made
+
+
+def _narrowed(name: str, values: NDArray[Any], width: str | None, *, text: bool) -> NDArray[Any] | torch.Tensor:
+    """Stored scores in the width that the header states. Text has no width; arrays must have the right one."""
+    storage = "float64" if width == "float64" else "float32"
+    if text:
+        values = values.astype(storage, copy=False)
+    if values.dtype.name != storage:
+        raise ValueError(f"{name} must be stored as {storage}, as the header states {width}, got {values.dtype}")
+    return torch.from_numpy(values).to(getattr(torch, width)) if width in ("float16", "bfloat16") else values

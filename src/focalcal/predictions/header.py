@@ -64,7 +64,7 @@ class Header:
     def of(predictions: Predictions) -> str:
         """The JSON text for these predictions."""
         types = {
-            name: None if (v := getattr(predictions, name)) is None else _type(v)
+            name: None if (v := getattr(predictions, name)) is None else type_name(v)
             for name in ("ids", "groups", "posterior")
         }
         header = Header(
@@ -73,7 +73,7 @@ class Header:
             multilabel=predictions.multilabel,
             split=predictions.split,
             rows=predictions.n,
-            dtype=_type(predictions.scores),
+            dtype=type_name(predictions.scores),
             provenance=dict(predictions.provenance),
             **types,
         )
@@ -109,7 +109,8 @@ class Header:
         return Header(**{name: stated[name] for name in rules})
 
 
-def _type(values: Tensor | NDArray[Any]) -> str:
+def type_name(values: Tensor | NDArray[Any]) -> str:
+    """What a header calls the type of a field."""
     if isinstance(values, Tensor):
         return str(values.dtype).removeprefix("torch.")
     return "int" if values.dtype.kind == "i" else "str"

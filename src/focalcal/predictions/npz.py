@@ -6,6 +6,7 @@ nothing is ever unpickled.
 
 from __future__ import annotations
 
+import os
 import struct
 import warnings
 import zipfile
@@ -148,7 +149,7 @@ class _Archive:
         self.handle = stack.enter_context(path.open("rb"))
         self.zip = stack.enter_context(zipfile.ZipFile(self.handle))
         self.infos = {info.filename.removesuffix(".npy"): info for info in self.zip.infolist()}
-        self.size = path.stat().st_size
+        self.size = os.fstat(self.handle.fileno()).st_size
         if len(self.infos) < len(self.zip.infolist()):
             raise problem(path, "member names must differ", listed(self.zip.namelist()), "make it again")
         self.header = self._header()
