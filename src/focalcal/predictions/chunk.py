@@ -1,4 +1,4 @@
-"""Rows on their way into a file."""
+"""Rows on their way into a file and out of it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,14 @@ def stored(values: Tensor | NDArray[Any]) -> NDArray[Any]:
 def rows_at_once(classes: int) -> int:
     """Rows of a chunk that is written: 64 MB of scores at most."""
     return max(1, min(65536, (1 << 24) // max(1, classes)))
+
+
+def joined(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The fields of consecutive rows as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    whole = dict(chunks[0])
+    for name, value in whole.items():
+        if isinstance(value, np.ndarray):
+            whole[name] = np.concatenate([chunk[name] for chunk in chunks])
+    return whole

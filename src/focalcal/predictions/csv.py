@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import itemgetter
@@ -17,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.predictions.chunk import rows_at_once
+from focalcal.predictions.chunk import joined, rows_at_once
 from focalcal.predictions.errors import problem
 from focalcal.predictions.header import KEY, Header, Names
 from focalcal.predictions.table import Layout, columns_of, layout, stored_columns
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
 _MARK = f"# {KEY}:"
-_BLOCK = 65536  # rows that are parsed at once
+_BLOCK = 1024  # rows whose cells are Python objects at once: more keep the garbage collector busy
 
 
 def write(handle: IO[bytes], predictions: Predictions, header: str) -> None:
@@ -80,18 +81,26 @@ class _Reader:
 
 
 def chunks(path: Path, names: Names, rows: int | None) -> Iterator[dict[str, Any]]:
-    """The rows in order, at most `rows` at a time; blocks of any size with None."""
+    """The rows in order, at most `rows` at a time; all in one with None."""
     with open(path, encoding="utf-8-sig", newline="") as handle:
         reader = _Reader(path, handle, names)
         if reader.header:
             _ends_with_a_line(path)
         lines, count = reader.rows(), 0
-        while block := list(islice(lines, rows or _BLOCK)):
-            count += len(block)
-            yield _fields(reader, block)
+        while parts := list(_blocks(reader, lines, rows)):
+            count += sum(len(part["labels"]) for part in parts)
+            yield joined(parts)
     stated = reader.header.rows if reader.header else max(1, count)
     if count != stated:
         raise problem(path, f"the file must hold {stated} row(s)", count, "it may be cut off: make it again")
+
+
+def _blocks(reader: _Reader, lines: Iterator[Any], rows: int | None) -> Iterator[dict[str, Any]]:
+    """The next rows, in blocks."""
+    left = sys.maxsize if rows is None else rows
+    while left and (block := list(islice(lines, min(left, _BLOCK)))):
+        yield _fields(reader, block)
+        left -= len(block)
 
 
 def _ends_with_a_line(path: Path) -> None:

@@ -9,11 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from focalcal.core.scores import as_tensor
+from focalcal.predictions.chunk import joined
 from focalcal.predictions.errors import problem, readable, reading
 from focalcal.predictions.header import Header, Names, type_name
 
@@ -70,7 +70,7 @@ def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, 
         )
     with reading(path):
         readable(path)
-        fields = form.mapped(path, names) if mmap else _whole(list(form.chunks(path, names, None)))
+        fields = form.mapped(path, names) if mmap else joined(list(form.chunks(path, names, None)))
         return _predictions(cls, fields, names)
 
 
@@ -93,16 +93,6 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
             yield part
 
     return each()
-
-
-def _whole(chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    if len(chunks) == 1:
-        return chunks[0]
-    whole = dict(chunks[0])
-    for name, value in whole.items():
-        if isinstance(value, np.ndarray):
-            whole[name] = np.concatenate([chunk[name] for chunk in chunks])
-    return whole
 
 
 def _predictions(cls: type[Predictions], fields: dict[str, Any], names: Names) -> Predictions:
