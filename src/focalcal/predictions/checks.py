@@ -1,0 +1,212 @@
+"""Checks of what goes into `Predictions`, on top of those of scores and labels in `core.scores`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from focalcal.core.scores import SUM_TOLERANCE, as_tensor, finite, not_finite, on_simplex, row_chunks, scores_and_labels
+
+LONGEST_PROVENANCE = 1 << 22  # characters of JSON
+LONGEST_NAME = 1024  # characters of an id or group: NumPy gives every string of an array the room of the longest
+_SURROGATES = (0xD800, 0xDFFF)
+_LAST_CHARACTER = 0x10FFFF
+_STRINGS_AT_ONCE = 65536
+
+
+def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Tensor, Tensor]:
+    """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
+    scores = as_tensor(name, scores)
+    if scores.dim() != 2:
+        remedy = "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
+        if scores.dim() == 1:
+            remedy = "for the probability p of a positive class stack (1 - p, p), or use p[:, None] and multilabel=True"
+        raise ValueError(
+            f"{name} must be (N, K), a row an example and a column a class, got shape {tuple(scores.shape)}; {remedy}"
+        )
+    if scores.layout is not torch.strided:
+        raise TypeError(f"{name} must be dense, got {scores.layout}; use {name}.to_dense()")
+    if scores.is_floating_point() and scores.dtype not in SUM_TOLERANCE:
+        raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")
+    given = as_tensor("labels", labels)
+    if multilabel:
+        labels = truths(name, scores, given)
+    else:
+        if given.dim() == 2:
+            raise ValueError(
+                f"labels must be (N,), the index of each row's class, got shape {tuple(given.shape)}; "
+                "say multilabel=True if a row can have several labels, or pass labels.argmax(1) if they are one-hot"
+            )
+        scores, labels = scores_and_labels(name, scores, given)
+    checked_values(name, scores, multilabel=multilabel)
+    return scores, labels
+
+
+def checked_split(split: Any) -> str:
+    """The name of a set."""
+    if not isinstance(split, str) or not split:
+        raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
+    return split
+
+
+def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
+    """Logits are finite, probabilities on the simplex, or each in [0, 1] with `multilabel`."""
+    if name == "logits":
+        finite(name, scores)
+    elif multilabel:
+        unit_interval(name, scores)
+    else:
+        on_simplex(name, scores)
+
+
+def truths(name: str, scores: Tensor, labels: Tensor) -> Tensor:
+    """Labels of 0 and 1 in any type as bool, one for every score."""
+    if not scores.is_floating_point():
+        raise TypeError(f"{name} must be floating point, got {scores.dtype}; convert them")
+    if labels.shape != scores.shape or not labels.numel():
+        raise ValueError(
+            f"labels must have the shape of {name} and at least one row with multilabel=True, "
+            f"got {tuple(labels.shape)} for {tuple(scores.shape)}; give 0 or 1 for every row and label"
+        )
+    if labels.device != scores.device:
+        raise ValueError(f"labels are on {labels.device} and {name} on {scores.device}; move one to the other")
+    numbers = labels.view(torch.uint8) if labels.dtype is torch.bool else labels
+    for start, rows in row_chunks(numbers):
+        wrong = (rows != 0) & (rows != 1)
+        if bool(wrong.any()):
+            at = int(wrong.any(1).nonzero()[0])
+            raise ValueError(
+                f"labels must be 0 or 1 with multilabel=True, got {rows[at][wrong[at]][0].item():g} "
+                f"in row {start + at}; leave out rows or columns that have unknown labels"
+            )
+    return labels.view(torch.bool) if labels.dtype is torch.uint8 else labels.bool()
+
+
+def unit_interval(name: str, probs: Tensor) -> None:
+    """Refuse entries that are not the probability of one event."""
+    for start, rows in row_chunks(probs):
+        if float(rows.min()) >= 0 and float(rows.max()) <= 1:
+            continue
+        at = int((~((rows >= 0) & (rows <= 1))).any(1).nonzero()[0])
+        if not bool(torch.isfinite(rows[at]).all()):
+            raise not_finite(name, start + at, rows[at])
+        value = float(rows[at].min()) if float(rows[at].min()) < 0 else float(rows[at].max())
+        raise ValueError(
+            f"{name} must be from 0 to 1 with multilabel=True, got {value:g} in row {start + at}; "
+            "pass sigmoid(logits), or name the argument logits"
+        )
+
+
+def checked_posterior(posterior: Any, scores: Tensor, *, multilabel: bool) -> Tensor:
+    """The true class probabilities, of the scores' shape and device."""
+    truth = as_tensor("posterior", posterior)
+    if truth.dtype not in SUM_TOLERANCE:
+        raise TypeError(f"posterior must be floating point, got {truth.dtype}; convert it")
+    if truth.shape != scores.shape or truth.device != scores.device:
+        raise ValueError(
+            f"posterior must have the shape and device of the scores, {tuple(scores.shape)} on {scores.device}, "
+            f"got {tuple(truth.shape)} on {truth.device}; give a distribution to every row"
+        )
+    checked_values("posterior", truth, multilabel=multilabel)
+    return truth
+
+
+def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
+    """Ids or groups: one integer (as int64) or string a row."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    elif hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+    if array.dtype.kind in "OT":
+        array = _alike(name, array)
+    if array.ndim != 1 or len(array) != rows:
+        raise ValueError(f"{name} must have shape ({rows},), one for every row, got {array.shape}")
+    if array.dtype.kind in "iu":
+        if array.dtype == np.uint64 and rows and int(array.max()) > np.iinfo(np.int64).max:
+            raise ValueError(f"{name} must fit in 64 bits with sign, got {int(array.max())}; make them strings")
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind != "U":
+        raise TypeError(f"{name} must be integers or strings, got {array.dtype}; use .astype(int) or .astype(str)")
+    return _checked_strings(name, array, given=values)
+
+
+def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Python objects that are all integers or all strings, as NumPy's."""
+    kind = str if array.size and isinstance(array.flat[0], str) else (int, np.integer)
+    for row, value in enumerate(array.flat):
+        if not isinstance(value, kind) or isinstance(value, bool):
+            found = f"{value!r} of type {type(value).__name__} in row {row}"
+            raise TypeError(f"{name} must be all integers or all strings, got {found}; convert them")
+    try:
+        return array.astype(object).astype(np.str_ if kind is str else np.int64)
+    except OverflowError:
+        raise ValueError(f"{name} must fit in 64 bits with sign; make them strings") from None
+
+
+def _checked_strings(name: str, array: NDArray[Any], *, given: Any) -> NDArray[Any]:
+    """Strings that every file format can hold: no NUL, no half of a surrogate pair, not endless."""
+    width = array.dtype.itemsize // 4
+    if not array.dtype.isnative or not width:
+        array = array.astype(f"=U{max(1, width)}")
+    if width > LONGEST_NAME:
+        raise ValueError(f"{name} must have at most {LONGEST_NAME} characters each, got room for {width}; shorten them")
+    for start in range(0, len(array), _STRINGS_AT_ONCE):
+        rows = _unstorable(array[start : start + _STRINGS_AT_ONCE])
+        if not isinstance(given, np.ndarray) or given.dtype.kind != "U":  # NumPy drops NULs at the end
+            texts = np.asarray(given, dtype=object)[start : start + _STRINGS_AT_ONCE]
+            rows |= np.fromiter(("\0" in text for text in texts), bool, len(rows))
+        if rows.any():
+            raise ValueError(
+                f"{name} must be text without NUL characters and lone surrogates, got others in row "
+                f"{start + int(rows.argmax())}; replace them"
+            )
+    return array
+
+
+def _unstorable(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which strings are not Unicode text, or have a NUL inside."""
+    codes = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), -1)
+    bad = (codes > _LAST_CHARACTER) | ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1]))
+    bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
+    return np.asarray(bad.any(1))
+
+
+def provenance_text(provenance: Any) -> str:
+    """Provenance as JSON, which is what is kept: later changes to the mapping do not reach it."""
+    if provenance is None:
+        return "{}"
+    if not isinstance(provenance, Mapping):
+        raise TypeError(
+            f"provenance must be a mapping, got {type(provenance).__name__}; pass e.g. {{'model': 'resnet20'}}"
+        )
+    try:
+        _string_keys(provenance)
+        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
+            f"provenance must be what JSON can say, with str keys and finite numbers: {error}; "
+            "convert arrays and NumPy numbers with .tolist()"
+        ) from None
+    if len(text) > LONGEST_PROVENANCE:
+        raise ValueError(
+            f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {len(text)}; shorten it"
+        )
+    return text
+
+
+def _string_keys(value: Any) -> None:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+            _string_keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _string_keys(inner)

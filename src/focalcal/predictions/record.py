@@ -1,0 +1,234 @@
+"""`Predictions`: scores and their kind, labels, the set they come from, and what else is known of each row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from focalcal.predictions import files
+from focalcal.predictions.checks import checked_names, checked_posterior, checked_scores, checked_split, provenance_text
+from focalcal.predictions.header import Names
+from focalcal.predictions.joining import PER_ROW, concatenated, same
+
+ROWS = 65536  # of a batch and of a chunk, unless told otherwise
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
+class Predictions:
+    """What a model said about the rows of a set, and what was true.
+
+    Exactly one of `logits` and `probs` is given, (N, K), and says what the scores are. `labels` are the indices of the
+    classes, (N,). With `multilabel=True` every column is a yes-or-no question of its own: scores (N, L) are the
+    logits or probabilities of yes, labels (N, L) are 0 or 1 and are kept as bool. `split` names the set: "test", "val",
+    a shift. Optional: `ids` and `groups` (integers or strings, one a row), the true `posterior` of the scores' shape,
+    and `provenance`, anything that JSON can say.
+
+    Tensors and NumPy arrays are taken without a copy and held as tensors on the same memory, so treat them as
+    read-only: a write would reach the caller's array. Everything is checked here, once.
+
+    >>> Predictions(logits=torch.tensor([[2.0, 0.0], [0.0, 1.0]]), labels=[0, 1], split="test", ids=["a", "b"])
+    Predictions(logits float32 (2, 2), split='test', ids)
+    """
+
+    scores: Tensor
+    kind: Literal["logits", "probs"]
+    labels: Tensor
+    split: str
+    multilabel: bool
+    ids: NDArray[Any] | None
+    groups: NDArray[Any] | None
+    posterior: Tensor | None
+    _provenance: str
+
+    def __init__(
+        self,
+        *,
+        logits: Any = None,
+        probs: Any = None,
+        labels: Any,
+        split: str,
+        multilabel: bool = False,
+        ids: Any = None,
+        groups: Any = None,
+        posterior: Any = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        if (logits is None) == (probs is None):
+            got = "neither" if logits is None else "both"
+            raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
+        if not isinstance(multilabel, bool):
+            raise TypeError(f"multilabel must be True or False, got {multilabel!r}")
+        kind = "probs" if logits is None else "logits"
+        scores, truth = checked_scores(kind, probs if logits is None else logits, labels, multilabel=multilabel)
+        n = len(scores)
+        self._fill(
+            scores=scores,
+            kind=kind,
+            labels=truth,
+            split=checked_split(split),
+            multilabel=multilabel,
+            ids=None if ids is None else checked_names("ids", ids, n),
+            groups=None if groups is None else checked_names("groups", groups, n),
+            posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
+            _provenance=provenance_text(provenance),
+        )
+
+    def _fill(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _with_known(self, **changed: Any) -> Predictions:
+        """The same with other fields, which are known to be right."""
+        other = object.__new__(Predictions)
+        other._fill(**{name: getattr(self, name) for name in self.__dataclass_fields__} | changed)
+        return other
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.scores)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes K, or of labels L."""
+        return self.scores.shape[1]
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where the predictions come from, a copy that cannot be assigned to."""
+        return MappingProxyType(json.loads(self._provenance))
+
+    @property
+    def logits(self) -> Tensor:
+        """The stored logits, (N, K)."""
+        if self.kind == "logits":
+            return self.scores
+        raise ValueError(
+            "these predictions hold probabilities, and logits cannot be had from them (log(0), lost digits); "
+            "store the logits, or use log(probs) yourself where every entry is positive"
+        )
+
+    @property
+    def probs(self) -> Tensor:
+        """The stored probabilities, or softmax (sigmoid with `multilabel`) of the logits, (N, K).
+
+        In the logits' dtype, float32 at least. Computed at each access: keep the result if you need it twice.
+        """
+        if self.kind == "probs":
+            return self.scores
+        logits = self.scores.to(torch.promote_types(self.scores.dtype, torch.float32))
+        return logits.sigmoid() if self.multilabel else logits.softmax(1)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return self.n
+
+    def __repr__(self) -> str:
+        """What is held, without the values."""
+        shape = f"{self.kind} {str(self.scores.dtype).removeprefix('torch.')} {tuple(self.scores.shape)}"
+        more = ["multilabel"] * self.multilabel
+        more += [name for name in ("ids", "groups", "posterior") if getattr(self, name) is not None]
+        keys = [key if len(key) <= 20 else key[:17] + "..." for key in self.provenance]
+        if keys:
+            more.append(f"provenance: {' '.join(keys[:6])}{' ...' * (len(keys) > 6)}")
+        split = self.split if len(self.split) <= 40 else self.split[:37] + "..."
+        return f"Predictions({', '.join([shape, f'split={split!r}', *more])})"
+
+    def __getitem__(self, rows: Any) -> Predictions:
+        """Some of the rows: a slice (a view), a mask of N booleans, or an array of indices."""
+        if isinstance(rows, slice) and (rows.step is None or rows.step > 0):
+            return self._rows(rows, rows)
+        if isinstance(rows, (int, np.integer)) or (isinstance(rows, Tensor) and rows.dim() == 0):
+            raise TypeError(
+                f"rows must be a slice, a mask or an array of indices, got {rows!r}; use batches(rows) or [i : i + 1]"
+            )
+        rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows if isinstance(rows, slice) else np.asarray(rows)
+        index = np.ascontiguousarray(np.arange(self.n)[rows])
+        if index.ndim != 1:
+            raise IndexError(f"rows must have one dimension, got shape {np.shape(rows)}")
+        return self._rows(torch.from_numpy(index).to(self.scores.device), index)
+
+    def _rows(self, tensors: Any, arrays: Any) -> Predictions:
+        changed = {name: getattr(self, name) for name in PER_ROW}
+        for name, value in changed.items():
+            if value is not None:
+                changed[name] = value[tensors if isinstance(value, Tensor) else arrays]
+        if not len(changed["scores"]):
+            raise ValueError(f"rows must select at least one of {self.n} rows, got none")
+        return self._with_known(**changed)
+
+    def batches(self, rows: int = ROWS) -> Iterator[Predictions]:
+        """Consecutive rows, at most `rows` at a time, as views."""
+        rows = files.row_count(rows)
+        return (self[start : start + rows] for start in range(0, self.n, rows))
+
+    def equals(self, other: Predictions) -> bool:
+        """Whether everything is the same, to the bit (but 0.0 equals -0.0)."""
+        return (self.kind, self.split, self.multilabel, self._provenance) == (
+            other.kind,
+            other.split,
+            other.multilabel,
+            other._provenance,
+        ) and all(same(getattr(self, name), getattr(other, name)) for name in PER_ROW)
+
+    @staticmethod
+    def concatenate(
+        parts: Iterable[Predictions], *, split: str | None = None, provenance: Mapping[str, Any] | None = None
+    ) -> Predictions:
+        """The rows of all parts in order. Where parts differ in split or provenance, say the whole's."""
+        return concatenated(list(parts), split, provenance)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .npz, .parquet or .csv file, whole or not at all; a file of that name is replaced."""
+        files.save(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        mmap: bool = False,
+        logits: str | Sequence[str] | None = None,
+        probs: str | Sequence[str] | None = None,
+        labels: str | Sequence[str] | None = None,
+        ids: str | Literal[False] | None = None,
+        groups: str | Literal[False] | None = None,
+        posterior: str | Sequence[str] | Literal[False] | None = None,
+        split: str | None = None,
+        multilabel: bool | None = None,
+        dtype: Literal["float32", "float64"] | None = None,
+    ) -> Predictions:
+        """Read a .npz, .parquet or .csv file, also one that another program made.
+
+        What a file of ours states need not be said. Else `logits=` or `probs=`, `labels=` and so on name the array of
+        a .npz, or the columns of a table: a list of them in the order of the classes, or "z" for z_0, z_1, ...
+        `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype` converts scores and posterior.
+        `mmap=True` leaves the arrays of an uncompressed .npz on the disk, copied on write.
+        A file that cannot be trusted raises `PredictionsFileError`; nothing in a file is ever executed.
+        """
+        names = Names(logits, probs, labels, ids, groups, posterior, split, multilabel, dtype)
+        return files.load(cls, path, names, mmap=mmap)
+
+    @classmethod
+    def stream(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        rows: int = ROWS,
+        **names: Any,
+    ) -> Iterator[Predictions]:
+        """The rows of a file in order, at most `rows` at a time and in memory; `names` as in `load`.
+
+        Each chunk is checked. The file's checksum and row count are known only at its end: use what you made of the
+        chunks after the iteration has ended without an error.
+        """
+        return files.stream(cls, path, Names(**names), files.row_count(rows))
