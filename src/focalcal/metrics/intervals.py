@@ -18,18 +18,31 @@ from torch import Tensor
 from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics import detection, ece, proper, smooth
-from focalcal.metrics.detection import ranked_input, runs
+from focalcal.metrics.detection import aurc, auroc, ranked_input, runs
+from focalcal.metrics.ece import (
+    adaptive_ece,
+    classwise_ece,
+    confidence_gap,
+    debiased_ece,
+    debiased_ece_of,
+    ece,
+    ece_of,
+    mce,
+    mce_of,
+    rms_ce,
+    rms_ce_of,
+)
+from focalcal.metrics.proper import brier, error, nll, top_k_accuracy
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.scan import Scan, scan
 from focalcal.metrics.sketch import CELLS, adaptive_ece_of, spread
+from focalcal.metrics.smooth import Smoother, smooth_ece, smooth_ece_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Array = np.ndarray[Any, Any]
 Weights = Array  # (rows, resamples): how often each row was drawn
-Resampled = "Callable[[Weights], Array]"  # the metric of each resample
 _WEIGHTS_AT_ONCE = 1 << 20
 
 
@@ -81,7 +94,7 @@ def bootstrap(
     intervals = {}
     for each, resampled in zip(metrics, values, strict=True):
         estimate = float(plan.estimate(each))
-        intervals[each.__name__] = _interval(estimate, resampled, level, method, signed=each is ece.confidence_gap)
+        intervals[each.__name__] = _interval(estimate, resampled, level, method, signed=each is confidence_gap)
     return intervals[metrics[0].__name__] if callable(metric) else intervals
 
 
@@ -102,8 +115,8 @@ class _Plan:
         self, metrics: list[Callable[..., float]], probs: Any, labels: Any, n_bins: int, ignore_index: int | None
     ) -> None:
         self.probs, self.labels, self.n_bins, self.ignore_index = probs, labels, n_bins, ignore_index
-        if detection.auroc in metrics:
-            if metrics != [detection.auroc]:
+        if auroc in metrics:
+            if metrics != [auroc]:
                 raise ValueError(
                     "auroc takes scores and positives, the other metrics probs and labels; ask for it alone"
                 )
@@ -115,12 +128,12 @@ class _Plan:
         self.resampled = [self._resampled(metric, found) for metric in metrics]
 
     def estimate(self, metric: Callable[..., float]) -> float:
-        if metric is detection.auroc:
+        if metric is auroc:
             return metric(self.probs, self.labels)
         options: dict[str, Any] = {}
         if metric in _KNOWN:
             options["ignore_index"] = self.ignore_index
-        if metric in _BINNED or metric in (ece.classwise_ece, ece.adaptive_ece):
+        if metric in _BINNED or metric in (classwise_ece, adaptive_ece):
             options["n_bins"] = self.n_bins
         return metric(self.probs, self.labels, **options)
 
@@ -142,15 +155,15 @@ class _Plan:
             return _binned(found, self.n_bins, _BINNED[metric])
         if metric in _MEANS:
             return _mean(_MEANS[metric](found))
-        if metric is ece.classwise_ece:
+        if metric is classwise_ece:
             return _classwise(*self._kept(), self.n_bins)
-        if metric is proper.top_k_accuracy:
+        if metric is top_k_accuracy:
             return _mean(_in_top(*self._kept(), 5))
-        if metric is ece.adaptive_ece:
+        if metric is adaptive_ece:
             return _through_cells(found, lambda moments: adaptive_ece_of(moments, self.n_bins))
-        if metric is smooth.smooth_ece:
+        if metric is smooth_ece:
             return _through_cells(found, _smooth)
-        if metric is detection.aurc:
+        if metric is aurc:
             return _aurc(found)
         return _any_metric(metric, *self._kept())
 
@@ -236,7 +249,7 @@ def _through_cells(found: Scan, of: Callable[[Array], Array]) -> Callable[[Weigh
 
 
 def _smooth(moments: Array) -> Array:
-    return smooth.smooth_ece_of(smooth.Smoother(lambda n: spread(moments, n)), len(moments))[0]
+    return smooth_ece_of(Smoother(lambda n: spread(moments, n)), len(moments))[0]
 
 
 def _auroc(scores: Array, positives: Array) -> Callable[[Weights], Array]:
@@ -250,8 +263,9 @@ def _auroc(scores: Array, positives: Array) -> Callable[[Weights], Array]:
         below = losses.cumsum(0) - losses
         pairs = wins.sum(0) * losses.sum(0)
         with np.errstate(invalid="ignore"):  # a resample without one of the outcomes has no AUROC
-            value: Array = (wins * (below + losses / 2)).sum(0) / pairs
-        return value[pairs > 0]
+            value = (wins * (below + losses / 2)).sum(0) / pairs
+        possible: Array = value[pairs > 0]
+        return possible
 
     return resampled
 
@@ -293,17 +307,17 @@ def _rows(values: Tensor | None) -> Array:
 
 
 _BINNED: dict[Any, Callable[[BinSums], Tensor]] = {
-    ece.ece: ece.ece_of,
-    ece.mce: ece.mce_of,
-    ece.rms_ce: ece.rms_ce_of,
-    ece.debiased_ece: ece.debiased_ece_of,
+    ece: ece_of,
+    mce: mce_of,
+    rms_ce: rms_ce_of,
+    debiased_ece: debiased_ece_of,
 }
 _MEANS: dict[Any, Callable[[Scan], Array]] = {
-    proper.nll: lambda found: _rows(found.row_nll),
-    proper.brier: lambda found: _rows(found.row_brier),
-    proper.error: lambda found: 1 - _rows(found.correct),
-    ece.confidence_gap: lambda found: _rows(found.confidence) - _rows(found.correct),
+    nll: lambda found: _rows(found.row_nll),
+    brier: lambda found: _rows(found.row_brier),
+    error: lambda found: 1 - _rows(found.correct),
+    confidence_gap: lambda found: _rows(found.confidence) - _rows(found.correct),
 }
 _KNOWN: set[Any] = {
-    *_BINNED, *_MEANS, ece.classwise_ece, ece.adaptive_ece, smooth.smooth_ece, detection.aurc, proper.top_k_accuracy,
+    *_BINNED, *_MEANS, classwise_ece, adaptive_ece, smooth_ece, aurc, top_k_accuracy,
 }  # fmt: skip
