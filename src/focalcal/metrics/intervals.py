@@ -123,10 +123,12 @@ def _interval(
     metric: Callable[..., float], estimate: float, values: Array, null: Array | None, level: float, method: str
 ) -> Interval:
     tails = [0.5 - level / 2, 0.5 + level / 2]
-    with np.errstate(invalid="ignore"):  # infinite log-likelihoods
+    if np.isfinite(values).all() and np.isfinite(estimate):
         low, high = np.quantile(values, tails)
-        if method == "basic" and np.isfinite(estimate):
+        if method == "basic":
             low, high = 2 * estimate - high, 2 * estimate - low
+    else:  # an infinite log-likelihood: no sums or differences, only the order of the values
+        low, high = np.quantile(values, tails, method="inverted_cdf")
     if metric is not confidence_gap:  # no other metric can be negative
         low, high = max(low, 0.0), max(high, 0.0)
     chance = None
