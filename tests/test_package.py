@@ -71,7 +71,7 @@ def test_examples_run(script):
     assert run(str(script)).strip()
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide/losses.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/guide/losses.md", "docs/guide/posthoc.md"])
 def test_python_blocks_of_the_documents_run(document):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
     assert blocks

@@ -21,11 +21,10 @@ def logits_and_labels(logits: Any, labels: Any) -> tuple[Float[Tensor, "n k"], I
     """Finite logits (N, K), K >= 2, and labels in 0 .. K - 1, of which at least two occur."""
     if labels is None:
         raise ValueError("labels must be given, got None: requires y to be passed, but the target y is None")
-    scores, index = scores_and_labels("logits", class_columns(logits), labels)
-    finite("logits", scores)
+    scores, index = scores_and_labels("logits", finite_logits(logits), labels)
     if bool((index == index[0]).all()):
         raise ValueError(
-            f"labels must hold at least two classes, got only class {int(index[0])} in {len(index)} rows; "
+            f"labels must hold at least two classes, got one class only, {int(index[0])}, in {len(index)} rows; "
             "nothing can be learnt about the others: fit on rows of every class"
         )
     return scores, index
@@ -39,7 +38,11 @@ def finite_logits(logits: Any) -> Float[Tensor, "n k"]:
             f"logits must be floating point, got {scores.dtype}; convert them, e.g. logits.astype('float32')"
         )
     if scores.shape[1] < 2:
-        raise ValueError(f"logits must have at least two classes (columns), got shape {tuple(scores.shape)}")
+        raise ValueError(
+            f"logits must have one column a class, got {scores.shape[1]} feature(s) "
+            f"(shape={tuple(scores.shape)}) while a minimum of 2 is required. "
+            "For one logit z of a positive class stack (0, z)"
+        )
     if len(scores) == 0:
         raise ValueError(f"logits must hold at least one row, got shape {tuple(scores.shape)}")
     finite("logits", scores)

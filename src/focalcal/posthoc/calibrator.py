@@ -85,7 +85,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict`."""
-        scores, index = scores_and_labels("logits", class_columns(logits), labels)
+        scores, index = scores_and_labels("logits", self._checked(logits), labels)
         right = (self.predict(scores) == index).cpu().numpy()
         return float(np.average(right, weights=sample_weight))
 

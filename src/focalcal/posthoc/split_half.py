@@ -39,6 +39,10 @@ def split_half(logits: Any, labels: Any, calibrator: C, *, seed: int, metrics: M
     They are not comparable with values from the whole set. Of an odd number of rows the extra one is evaluated.
     `metrics` maps names to functions (probs, labels) -> float; both come in the kind (tensor or NumPy) that was given.
     """
+    if not isinstance(calibrator, Calibrator):
+        raise TypeError(
+            f"calibrator must be an instance of a calibrator, got {calibrator!r}; e.g. TemperatureScaling()"
+        )
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the split has to be repeatable")
     if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
