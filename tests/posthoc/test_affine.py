@@ -48,7 +48,7 @@ def test_each_family_contains_the_one_before(scale):
 
 
 def test_the_scale_of_the_logits_does_not_matter():
-    logits, labels = single_label()
+    logits, labels = (v[:500] for v in single_label())
     for kind in (VectorScaling(0.1, 0.1), MatrixScaling(0.1, 0.1)):
         plain = kind.fit(logits, labels).predict_proba(logits)
         torch.testing.assert_close(kind.fit(12 * logits, labels).predict_proba(12 * logits), plain, atol=1e-5, rtol=0)
@@ -83,23 +83,23 @@ def test_vector_scaling_held_to_one_weight_is_temperature_scaling():
 
 
 def test_matrix_scaling_held_to_its_diagonal_is_vector_scaling():
-    logits, labels = single_label()
+    logits, labels = (v[:500] for v in single_label())
     vector = VectorScaling().fit(logits, labels)
     matrix = MatrixScaling(off_diagonal_l2=INF).fit(logits, labels)
     np.testing.assert_allclose(matrix.weight_, np.diag(vector.weight_), atol=1e-6)
     np.testing.assert_allclose(matrix.bias_, vector.bias_, atol=1e-6)
     torch.testing.assert_close(matrix.predict_proba(logits), vector.predict_proba(logits), atol=1e-6, rtol=0)
-    strong = MatrixScaling(off_diagonal_l2=1e4).fit(logits, labels)
-    torch.testing.assert_close(strong.predict_proba(logits), vector.predict_proba(logits), atol=1e-3, rtol=0)
+    strong = MatrixScaling(off_diagonal_l2=100.0).fit(logits, labels)
+    torch.testing.assert_close(strong.predict_proba(logits), vector.predict_proba(logits), atol=0.02, rtol=0)
     unbiased = MatrixScaling(off_diagonal_l2=1.0, bias_l2=INF).fit(logits, labels)
     assert not unbiased.bias_.any()
 
 
 def test_penalties_shrink_what_they_name():
-    logits, labels = single_label()
+    logits, labels = (v[:500] for v in single_label())
     sizes = [
         np.abs(m.weight_ - np.diag(np.diag(m.weight_))).max()
-        for m in (MatrixScaling(strength).fit(logits, labels) for strength in (0.01, 1.0, 100.0))
+        for m in (MatrixScaling(strength).fit(logits, labels) for strength in (0.1, 1.0, 10.0))
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0
     loose, tight = (VectorScaling(bias_l2=s).fit(logits, labels) for s in (0.0, 10.0))
@@ -123,3 +123,21 @@ def test_too_few_iterations_say_so():
         fitted = MatrixScaling(max_iter=2).fit(logits, labels)
     assert not fitted.converged_
     assert nll(fitted, logits, labels) < F.cross_entropy(logits, labels)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+def test_perfectly_predicted_labels_say_so(kind):
+    logits, _ = single_label()
+    with pytest.warns(CalibrationWarning, match="the weights have no finite optimum: every label has"):
+        fitted = kind().fit(logits, logits.argmax(1))
+    assert torch.equal(fitted.predict(logits), logits.argmax(1))
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_logits_of_any_size(kind, scale):
+    logits, labels = (v[:500] for v in single_label())
+    plain = kind().fit(logits, labels).predict_proba(logits)
+    fitted = kind().fit(scale * logits, labels)
+    torch.testing.assert_close(fitted.predict_proba(scale * logits), plain, atol=1e-5, rtol=0)
+    assert torch.isfinite(fitted.predict_proba(logits * 1e307)).all()

@@ -68,3 +68,10 @@ def test_recovery_is_for_networks_that_were_trained_so(networks):
     recovery = CALIBRATORS["recovery"](gamma=3.0, lam=1.0)
     result = split_half(networks["resnet32"], networks["labels"], recovery, seed=0, metrics={"nll": nll})
     assert result.after["nll"] > result.before["nll"]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_offset_that_softmax_cannot_see_is_nearly_constant(networks, network):
+    """So that centring the rows, as vector and matrix scaling do, loses next to nothing."""
+    logits = networks[network]
+    assert logits.mean(1).std() < 1e-3 * logits.std()

@@ -157,3 +157,8 @@ def test_nothing_unfitted_is_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         TemperatureScaling().save(tmp_path / "none.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no folder; create it"):
+        TemperatureScaling().fit(LOGITS, LABELS).save(tmp_path / "none" / "calibrator.json")

@@ -80,6 +80,14 @@ def test_exact_for_every_dtype_and_size(dtype, rows, classes):
     assert found == pytest.approx(root_of_slope(logits, labels), rel=1e-9)
 
 
+def test_a_large_offset_costs_no_digits():
+    logits, labels = random_problem(2, rows=3000)
+    moved = logits + 1e9 * (1 + torch.arange(3000, dtype=torch.float64)[:, None] % 7)
+    exact = moved - moved.amax(1, keepdim=True)
+    found = optimal_inverse_temperature(moved, labels).inverse_temperature
+    assert found == pytest.approx(optimal_inverse_temperature(exact, labels).inverse_temperature, rel=1e-12)
+
+
 def test_agrees_with_a_bounded_minimiser():
     logits, labels = random_problem(3)
     nll = lambda t: F.cross_entropy(logits / t, labels).item()  # noqa: E731
@@ -127,7 +135,7 @@ def test_perfectly_predicted_labels():
     assert torch.isfinite(fitted.predict_proba(logits)).all()
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e30])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e30, 1e305])
 def test_worse_than_chance(scale):
     logits, _ = random_problem(0)
     with pytest.warns(CalibrationWarning, match="temperature set to 1000: the logits say less than nothing"):
@@ -135,7 +143,7 @@ def test_worse_than_chance(scale):
     assert fitted.temperature_ == pytest.approx(1e3)
 
 
-@pytest.mark.parametrize(("scale", "bound", "text"), [(1e-6, 1e-3, "lower bound"), (1e6, 1e3, "above the upper bound")])
+@pytest.mark.parametrize(("scale", "bound", "text"), [(1e-6, 1e-3, "lies below"), (1e6, 1e3, "lies above")])
 def test_an_optimum_outside_the_range(scale, bound, text):
     logits, labels = random_problem(0)
     with pytest.warns(CalibrationWarning, match=text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,31 +13,50 @@ from torch import Tensor
 
 from focalcal.core.scores import row_chunks
 from focalcal.posthoc.calibrator import CalibrationWarning
-from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
+from focalcal.posthoc.newton_temperature import Status, optimal_inverse_temperature
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+_HUGE = 1e300  # logits further apart than this are as far apart as can be
+
 
 def centred(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     """float64 logits less their row's mean: what softmax sees of them, and nothing else."""
-    logits = logits.double()
-    return logits - logits.mean(1, keepdim=True)
+    shifted = logits.double()
+    shifted = (shifted - shifted.amax(1, keepdim=True)).clamp(min=-_HUGE)
+    return shifted - shifted.mean(1, keepdim=True)
+
+
+def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    """softmax(W x + c) of the centred logits; a vector `weight` is the diagonal of W."""
+    weight, bias = torch.as_tensor(weight).to(logits), torch.as_tensor(bias).to(logits)
+    inputs = centred(logits)
+    scores = inputs * weight + bias if weight.dim() == 1 else torch.addmm(bias, inputs, weight.T)
+    return scores.clamp(-_HUGE, _HUGE).softmax(1)
 
 
 def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
     """Centred logits divided by their root mean square, and that number (1 if all are equal)."""
     inputs = centred(logits)
-    scale = float(inputs.square().mean().sqrt())
-    if not math.isfinite(scale):
-        raise ValueError(f"logits must be of a size whose square is finite, got up to {float(inputs.abs().max()):g}")
-    scale = scale if scale > 0 else 1.0
+    largest = float(inputs.abs().max()) or 1.0
+    scale = largest * float((inputs / largest).square().mean().sqrt()) or 1.0
     return inputs / scale, scale
 
 
-def best_inverse_temperature(inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
-    """Where the searches start, so that they never end worse than temperature scaling."""
-    return optimal_inverse_temperature(inputs, labels).inverse_temperature
+def starting_weight(inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> tuple[float, bool]:
+    """1/T of temperature scaling, so that no search ends worse than it, and whether there is anything to search.
+
+    Where every label has its row's largest logit, larger weights are always better, and the bound is the answer.
+    """
+    optimum = optimal_inverse_temperature(inputs, labels)
+    if optimum.status is Status.SEPARABLE:
+        warnings.warn(
+            f"the weights have no finite optimum: {optimum.status}; fit on rows that the network was not trained on",
+            CalibrationWarning,
+            stacklevel=4,
+        )
+    return optimum.inverse_temperature, optimum.status is not Status.SEPARABLE
 
 
 def affine_nll(
@@ -61,7 +79,12 @@ def affine_nll(
 def minimum(
     objective: Callable[[Any], tuple[float, Any]], start: Any, *, max_iter: int, tol: float
 ) -> tuple[Any, int, bool]:
-    """L-BFGS from `start`: the best parameters, the number of iterations, whether the gradient fell below `tol`."""
+    """L-BFGS from `start`: the best parameters, the number of iterations, whether the gradient fell below `tol`.
+
+    max_iter = 0 returns the start.
+    """
+    if max_iter == 0:
+        return start, 0, False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     settled = bool(np.abs(found.jac).max(initial=0.0) <= 100 * tol)

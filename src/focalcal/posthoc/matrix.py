@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.posthoc.affine import affine_nll, best_inverse_temperature, centred, minimum, unit_scaled
+from focalcal.posthoc.affine import affine_nll, affine_probs, minimum, starting_weight, unit_scaled
 from focalcal.posthoc.arguments import penalty, positive_count
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.storage import Decoder, matrix, vector
@@ -74,15 +74,15 @@ class MatrixScaling(Calibrator):
                 d_bias += (2 * self.bias_l2 / k) * bias
             return value, torch.cat([d_weight.flatten(), d_bias[:0] if unbiased else d_bias]).numpy()
 
-        b = best_inverse_temperature(inputs, labels)
+        b, searchable = starting_weight(inputs, labels)
         weight = torch.full((k,), b, dtype=torch.float64)
         bias = torch.zeros(0 if unbiased else k, dtype=torch.float64)
         start = torch.cat([weight if diagonal else weight.diag().flatten(), bias]).numpy()
-        theta, self.n_iter_, self.converged_ = minimum(objective, start, max_iter=self.max_iter, tol=self.tol)
+        steps = self.max_iter if searchable else 0
+        theta, self.n_iter_, self.converged_ = minimum(objective, start, max_iter=steps, tol=self.tol)
         weight, bias = unpack(theta)
         self.weight_ = ((weight.diag() if diagonal else weight) / scale).numpy()
         self.bias_ = (bias - bias.mean()).numpy()
 
     def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        weight, bias = torch.as_tensor(self.weight_).to(logits), torch.as_tensor(self.bias_).to(logits)
-        return torch.addmm(bias, centred(logits), weight.T).softmax(1)
+        return affine_probs(self.weight_, self.bias_, logits)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from focalcal.core.scores import row_chunks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,7 +40,8 @@ class Status(StrEnum):
     CONVERGED = "converged"
     SEPARABLE = "every label has its row's largest logit, so the likelihood rises without end as T falls to 0"
     LOWER_BOUND = "the best temperature lies below the lower bound"
-    UPPER_BOUND = "the logits say less than nothing about the labels, so the best temperature is above the upper bound"
+    UPPER_BOUND = "the best temperature lies above the upper bound"
+    WORSE_THAN_CHANCE = "the logits say less than nothing about the labels, so no temperature is high enough"
     FLAT = "all logits of every row are equal, so every temperature is as good as another"
 
 
@@ -88,6 +91,8 @@ def optimal_inverse_temperature(logits: Float[Tensor, "n k"], labels: Int[Tensor
     rough, status, _ = _search(slopes(everything, torch.float32), b, settled=math.inf, most=1)
     b = rough if status is Status.CONVERGED else b
     b, status, passes = _search(slopes(everything, torch.float64), b, settled=_SETTLED, most=200)
+    if status is Status.UPPER_BOUND and _slope_at_zero(logits, labels) >= 0:
+        status = Status.WORSE_THAN_CHANCE
     return Optimum(b, status, passes + 1)
 
 
@@ -106,10 +111,10 @@ def _moment_sums(
     for start in range(0, len(logits), rows):
         chunk, chunk_top = logits[start : start + rows], top[start : start + rows]
         s, e, moments = shifted[: len(chunk)], weight[: len(chunk)], powers[:, : len(chunk)]
-        if chunk.dtype is dtype:
+        if chunk.dtype.itemsize >= dtype.itemsize:
             torch.sub(chunk, chunk_top, out=s)
-        else:
-            s.copy_(chunk).sub_(chunk_top)  # in the wider dtype
+        else:  # subtract in the wider of the two dtypes, here as there
+            s.copy_(chunk).sub_(chunk_top)
         torch.mul(s.clamp_(min=floor), b, out=e).exp_()
         for power in range(4):  # sums over the classes of e, e s, e s^2, e s^3
             torch.mv(e if power == 0 else e.mul_(s), ones, out=moments[power])
@@ -119,6 +124,15 @@ def _moment_sums(
         total += torch.stack([mean.sum(), variance.sum(), cube.sum() - mean.dot(mean * mean + 3 * variance)])
     mean_sum, variance_sum, skew_sum = total.tolist()
     return mean_sum, variance_sum, skew_sum
+
+
+def _slope_at_zero(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
+    """f'(0): the sum over the rows of mean logit minus the label's logit."""
+    own = logits.gather(1, labels.unsqueeze(1)).double().squeeze(1)
+    return sum(
+        float(((rows.double() / rows.shape[1]).sum(1) - own[start : start + len(rows)]).sum())
+        for start, rows in row_chunks(logits)
+    )
 
 
 def _first_guess(slope: Callable[[float], _Derivatives]) -> float:

@@ -61,9 +61,9 @@ class PosteriorRecovery(Calibrator):
     the population optimum, so whether this helps is to be measured. Attributes: `temperature_`, `classes_`, ...
 
     >>> import numpy as np
-    >>> recovery = PosteriorRecovery(gamma=3.0, lam=0.0)
-    >>> recovery.predict_proba(np.log([[0.535, 0.26, 0.205]])).round(3)
-    array([[0.798, 0.12 , 0.083]])
+    >>> recovery = PosteriorRecovery(gamma=2.0, lam=1.0)
+    >>> recovery.predict_proba(np.log([[0.5924, 0.2584, 0.1492]])).round(3)  # what FCL makes of (0.7, 0.2, 0.1)
+    array([[0.7, 0.2, 0.1]])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive}

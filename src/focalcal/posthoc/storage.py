@@ -44,6 +44,8 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         "state": {name: _plain(value) for name, value in stored.state.items()},
     }
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         temporary.write_text(json.dumps(content, default=float), encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.posthoc.affine import affine_nll, best_inverse_temperature, centred, minimum, unit_scaled
+from focalcal.posthoc.affine import affine_nll, affine_probs, minimum, starting_weight, unit_scaled
 from focalcal.posthoc.arguments import penalty, positive_count
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.storage import Decoder, vector
@@ -74,12 +74,12 @@ class VectorScaling(Calibrator):
             return value, torch.cat([first, d_bias[:0] if unbiased else d_bias]).numpy()
 
         start = np.zeros(weights + (0 if unbiased else classes))
-        start[:weights] = best_inverse_temperature(inputs, labels)
-        theta, self.n_iter_, self.converged_ = minimum(objective, start, max_iter=self.max_iter, tol=self.tol)
+        start[:weights], searchable = starting_weight(inputs, labels)
+        steps = self.max_iter if searchable else 0
+        theta, self.n_iter_, self.converged_ = minimum(objective, start, max_iter=steps, tol=self.tol)
         weight, bias = unpack(theta)
         self.weight_ = weight.numpy() / scale
         self.bias_ = (bias - bias.mean()).numpy()
 
     def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        weight, bias = torch.as_tensor(self.weight_).to(logits), torch.as_tensor(self.bias_).to(logits)
-        return (centred(logits) * weight + bias).softmax(1)
+        return affine_probs(self.weight_, self.bias_, logits)
