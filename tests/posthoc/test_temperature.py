@@ -201,6 +201,14 @@ print(peak() - before)
     assert int(done.stdout) < 20 * 1024
 
 
+def test_classes_too_close_for_float32_probabilities_are_told_apart():
+    scaling = TemperatureScaling()
+    scaling.temperature_, scaling.n_features_in_ = 100.0, 2
+    logits = torch.tensor([[1.0, 1.0 + 2**-23]])
+    assert scaling.predict_proba(logits)[0, 0] == scaling.predict_proba(logits)[0, 1]
+    assert scaling.predict(logits).tolist() == [1]
+
+
 def test_the_input_is_left_alone():
     logits, labels = random_problem(0)
     copies = logits.clone(), labels.clone()

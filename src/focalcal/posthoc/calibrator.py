@@ -6,11 +6,12 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor
 
-from focalcal.core.scores import scores_and_labels
+from focalcal.core.scores import row_chunks, scores_and_labels
 from focalcal.posthoc.arrays import class_columns, finite_logits, in_kind_of, logits_and_labels, map_rows
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
@@ -78,10 +79,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def predict(self, logits: Any) -> NDArray[Any]: ...
     def predict(self, logits: Any) -> Any:
-        """The class of largest calibrated probability, (N,); the first of several that tie."""
+        """The class of largest calibrated probability, (N,); the first of several that tie.
+
+        Compared in float64: classes that float32 probabilities cannot tell apart are told apart.
+        """
         self._check_params()
-        probs = map_rows(self._checked(logits), self._probs)
-        return in_kind_of(logits, probs.argmax(1))
+        chunks = row_chunks(self._checked(logits))
+        return in_kind_of(logits, torch.cat([self._probs(rows.double()).argmax(1) for _, rows in chunks]))
 
     def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict`."""
