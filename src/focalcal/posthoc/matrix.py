@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 class MatrixScaling(Calibrator):
     """softmax(W z + c), W of K x K numbers, minimising the mean negative log-likelihood (Guo et al., 2017).
 
-    z are the logits less their row's mean. To the mean loss is added the ODIR penalty of Kull et al. (2019),
-    off_diagonal_l2 * mean_{i != j} U_ij^2 + bias_l2 * mean_k c_k^2, with U the matrix for logits scaled to a root mean
-    square of one: strengths mean the same whatever the logits' scale. K^2 numbers overfit without it. Infinite
-    strengths are allowed: off_diagonal_l2 = inf is vector scaling. Convex; L-BFGS starts at temperature scaling.
+    z are the logits less their row's mean. To the mean loss is added
+    off_diagonal_l2 * sum_{i != j} U_ij^2 + bias_l2 * sum_k c_k^2, with U the matrix for logits scaled to a root mean
+    square of one. It is the ODIR penalty of Kull et al. (2019) with sums in place of means, at unit scale: a strength
+    means the same for every number of classes and every network. K^2 numbers overfit without it. Infinite strengths
+    are allowed: off_diagonal_l2 = inf is vector scaling. Convex; L-BFGS starts at temperature scaling.
 
     Attributes: `weight_` (K, K), `bias_` (K,) summing to zero, `n_iter_`, `converged_`, `classes_`,
     `n_features_in_`.
@@ -37,7 +38,7 @@ class MatrixScaling(Calibrator):
     converged_: bool
 
     def __init__(
-        self, off_diagonal_l2: float = 1.0, bias_l2: float = 0.0, *, max_iter: int = 1000, tol: float = 1e-8
+        self, off_diagonal_l2: float = 0.1, bias_l2: float = 0.0, *, max_iter: int = 1000, tol: float = 1e-8
     ) -> None:
         self.off_diagonal_l2 = off_diagonal_l2
         self.bias_l2 = bias_l2
@@ -67,11 +68,11 @@ class MatrixScaling(Calibrator):
             value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
             if not diagonal:
                 outside = weight * off
-                value += self.off_diagonal_l2 * float(outside.square().sum()) / (k * (k - 1))
-                d_weight += (2 * self.off_diagonal_l2 / (k * (k - 1))) * outside
+                value += self.off_diagonal_l2 * float(outside.square().sum())
+                d_weight += 2 * self.off_diagonal_l2 * outside
             if not unbiased:
-                value += self.bias_l2 * float(bias.square().mean())
-                d_bias += (2 * self.bias_l2 / k) * bias
+                value += self.bias_l2 * float(bias.square().sum())
+                d_bias += 2 * self.bias_l2 * bias
             return value, torch.cat([d_weight.flatten(), d_bias[:0] if unbiased else d_bias]).numpy()
 
         b, searchable = starting_weight(inputs, labels)

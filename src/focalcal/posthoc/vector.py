@@ -22,7 +22,7 @@ class VectorScaling(Calibrator):
     """softmax(w * z + c), w and c of K numbers each, minimising the mean negative log-likelihood (Guo et al., 2017).
 
     z are the logits less their row's mean, so that only what softmax sees of them counts. To the mean loss is added
-    spread_l2 * mean_k (u_k - mean u)^2 + bias_l2 * mean_k c_k^2, with u the weights of logits scaled to a root mean
+    spread_l2 * sum_k (u_k - mean u)^2 + bias_l2 * sum_k c_k^2, with u the weights of logits scaled to a root mean
     square of one: strengths mean the same whatever the logits' scale. Infinite strengths are allowed:
     spread_l2 = bias_l2 = inf is temperature scaling. The objective is convex; L-BFGS starts at temperature scaling.
 
@@ -65,11 +65,11 @@ class VectorScaling(Calibrator):
             value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
             if not tied:
                 off = weight - weight.mean()
-                value += self.spread_l2 * float(off.square().mean())
-                d_weight += (2 * self.spread_l2 / classes) * off
+                value += self.spread_l2 * float(off.square().sum())
+                d_weight += 2 * self.spread_l2 * off
             if not unbiased:
-                value += self.bias_l2 * float(bias.square().mean())
-                d_bias += (2 * self.bias_l2 / classes) * bias
+                value += self.bias_l2 * float(bias.square().sum())
+                d_bias += 2 * self.bias_l2 * bias
             first = d_weight.sum(0, keepdim=True) if tied else d_weight
             return value, torch.cat([first, d_bias[:0] if unbiased else d_bias]).numpy()
 
