@@ -56,12 +56,12 @@ def test_one_version():
     assert re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1).strip("'\"") == version
 
 
-def test_docstring_examples():
+@pytest.mark.parametrize("module", ["losses.focal_calibration", "posthoc.temperature", "posthoc.recovery"])
+def test_docstring_examples(module):
     import doctest
+    from importlib import import_module
 
-    from focalcal.losses import focal_calibration
-
-    results = doctest.testmod(focal_calibration)
+    results = doctest.testmod(import_module(f"focalcal.{module}"))
     assert results.attempted > 0
     assert results.failed == 0
 
@@ -71,7 +71,9 @@ def test_examples_run(script):
     assert run(str(script)).strip()
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide/losses.md", "docs/guide/predictions.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", *sorted(f"docs/guide/{p.name}" for p in (ROOT / "docs/guide").glob("*.md"))]
+)
 def test_python_blocks_of_the_documents_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that they write
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
