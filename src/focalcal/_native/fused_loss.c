@@ -11,7 +11,7 @@ enum { NONE, SUM, MEAN };
 /* What is summed besides e: e^2; the same but for the top class, whose share of the Brier score alone cancels
  * (docs/math/fused_gradient.md); the logits; the best class below the label. */
 enum { PLAIN, BRIER, SMOOTH, DUAL };
-enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, SPLIT_FROM = 256 };
+enum { BLOCK = 64, STACK_BYTES = 16384, ROW_BYTES = 16384, SPLIT_FROM = 256, WIDEST_FROM = 131072 };
 
 /* Strides count elements and are ordered (outer, class, inner); example r is outer index r / inner and
  * inner index r % inner. */
@@ -297,7 +297,7 @@ PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
         p.gradient_strides[2] = p.gradient_strides[0];
     }
     const Examples run[] = FUNCTIONS(examples);
-    const int set = chosen_set(isa, p.outer * p.inner * p.classes);
+    const int set = chosen_set(isa, p.outer * p.inner * p.classes, WIDEST_FROM);
 
     double total_weight = 0, sum = 0;
     const int64_t bad = first_bad_label(&p, &total_weight);

@@ -83,14 +83,12 @@ INLINE int instruction_sets(const char **names)
 }
 
 /* The number of the set to use for so many elements, if none is wanted in particular: 512-bit units take some
- * 20 us to power up, more than a small problem. */
-enum { WIDEST_FROM = 131072 };
-
-INLINE int chosen_set(int64_t wanted, int64_t elements)
+ * 20 us to power up, so that they pay from a number of elements on. */
+INLINE int chosen_set(int64_t wanted, int64_t elements, int64_t widest_from)
 {
     const char *names[3];
     const int sets = instruction_sets(names), widest = sets - 1;
     if (wanted >= 0 && wanted < sets)
         return (int)wanted;
-    return widest == 2 && elements < WIDEST_FROM ? widest - 1 : widest;
+    return widest == 2 && elements < widest_from ? widest - 1 : widest;
 }

@@ -11,6 +11,7 @@
 enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096 };
 enum { WANT_BRIER = 1, WANT_NLL = 2, WANT_CLASSES = 4 };
 enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, TOTALS };
+enum { MOMENTS = 5 };
 
 /* Strides count elements, ordered (outer, class, inner); row r is outer index r / inner, inner index r % inner. */
 typedef struct {
@@ -320,7 +321,7 @@ static int64_t scan_all(const Pass *p, Scan scan, int threads, double *totals, d
     return status < 0 ? -2 : bad;
 }
 
-enum { PASS_ARGUMENTS = 23, TOLERANCE_AT = 10 };
+enum { PASS_ARGUMENTS = 23, TOLERANCE_AT = 10, PASS_WIDEST_FROM = 32768 };
 
 PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -363,47 +364,16 @@ PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
     const int64_t elements = p.outer * p.inner * p.classes;
     int64_t bad;
     Py_BEGIN_ALLOW_THREADS
-    bad = scan_all(&p, scan[chosen_set(i[22], elements)], threads_for(elements, i[21]), totals, bins, classes);
+    bad = scan_all(&p, scan[chosen_set(i[22], elements, PASS_WIDEST_FROM)], threads_for(elements, i[21]), totals, bins, classes);
     Py_END_ALLOW_THREADS
     if (bad == -2)
         return PyErr_NoMemory();
     return PyLong_FromLongLong(bad);
 }
 
-enum { MOMENT_ARGUMENTS = 8, MOMENTS = 5 };
+enum { MOMENT_ARGUMENTS = 8 };
 
-/* Sums over bins of 1, f, a, f^2 and f a, for confidences f and correctness a; out is (MOMENTS, bins). */
-static int add_moments(const void *confidence, int dtype, const uint8_t *correct, int64_t count, const double *edges,
-                       int64_t bins, int even, double *out)
-{
-    double *sums = calloc((size_t)bins * MOMENTS, sizeof(double)); /* a bin's sums side by side */
-    if (!sums)
-        return -1;
-    for (int64_t i = 0; i < count; i++) {
-        const double f = dtype == FLOAT64 ? ((const double *)confidence)[i] : (double)((const float *)confidence)[i];
-        int64_t b = 0;
-        if (even) {
-            b = bin_of(f, edges, bins);
-        } else { /* how many inner edges lie below f */
-            int64_t above = bins - 1;
-            while (b < above) {
-                const int64_t middle = (b + above) / 2;
-                if (f > edges[middle + 1])
-                    b = middle + 1;
-                else
-                    above = middle;
-            }
-        }
-        double *s = sums + b * MOMENTS;
-        const double a = correct[i] ? 1 : 0;
-        s[0] += 1, s[1] += f, s[2] += a, s[3] += f * f, s[4] += f * a;
-    }
-    for (int64_t b = 0; b < bins; b++)
-        for (int64_t m = 0; m < MOMENTS; m++)
-            out[m * bins + b] += sums[b * MOMENTS + m];
-    free(sums);
-    return 0;
-}
+typedef int (*Moments)(const void *, int, const uint8_t *, int64_t, const double *, int64_t, int, double *);
 
 PyObject *bin_moments(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -419,9 +389,10 @@ PyObject *bin_moments(PyObject *self, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_ValueError, "bin_moments: inconsistent description of the arrays");
         return NULL;
     }
+    const Moments moments[] = FUNCTIONS(add_moments);
     int status;
     Py_BEGIN_ALLOW_THREADS
-    status = add_moments((const void *)(intptr_t)i[0], (int)i[1], (const uint8_t *)(intptr_t)i[2], i[3],
+    status = moments[chosen_set(-1, i[3], PASS_WIDEST_FROM)]((const void *)(intptr_t)i[0], (int)i[1], (const uint8_t *)(intptr_t)i[2], i[3],
                          (const double *)(intptr_t)i[4], i[5], (int)i[6], (double *)(intptr_t)i[7]);
     Py_END_ALLOW_THREADS
     if (status < 0)

@@ -153,6 +153,42 @@ static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double
             s->first[k] += lane_first[k * 8 + l];
 }
 
+/* Sums over bins of 1, f, a, f^2 and f a, for confidences f and correctness a; out is (MOMENTS, bins). */
+static int ISA(add_moments)(const void *confidence, int dtype, const uint8_t *correct, int64_t count,
+                            const double *edges, int64_t bins, int even, double *out)
+{
+    double *sums = calloc((size_t)bins * MOMENTS, sizeof(double)); /* a bin's sums side by side */
+    if (!sums)
+        return -1;
+    for (int64_t i = 0; i < count; i++) {
+        const double f = dtype == FLOAT64 ? ((const double *)confidence)[i] : (double)((const float *)confidence)[i];
+        int64_t b = 0;
+        if (even) {
+            b = bin_of(f, edges, bins);
+        } else if (bins <= 64) { /* how many inner edges lie below f, without a branch */
+            for (int64_t j = 1; j < bins; j++)
+                b += f > edges[j];
+        } else {
+            int64_t above = bins - 1;
+            while (b < above) {
+                const int64_t middle = (b + above) / 2;
+                if (f > edges[middle + 1])
+                    b = middle + 1;
+                else
+                    above = middle;
+            }
+        }
+        double *s = sums + b * MOMENTS;
+        const double a = correct[i] ? 1 : 0;
+        s[0] += 1, s[1] += f, s[2] += a, s[3] += f * f, s[4] += f * a;
+    }
+    for (int64_t b = 0; b < bins; b++)
+        for (int64_t m = 0; m < MOMENTS; m++)
+            out[m * bins + b] += sums[b * MOMENTS + m];
+    free(sums);
+    return 0;
+}
+
 #undef WIDTH
 #undef narrow
 #undef vu

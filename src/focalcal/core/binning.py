@@ -6,11 +6,13 @@ Bins are (lo, hi], the first one closed at both ends, so that every confidence i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Array = np.ndarray[Any, Any]
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -26,18 +28,12 @@ def equal_mass_edges(confidence: Float[Tensor, " n"], bins: int) -> Float[Tensor
 
     The rule of AdaECE in Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
     """
-    ordered = _sorted(confidence)
-    rank = (torch.arange(bins + 1, dtype=torch.float64, device=ordered.device) * len(ordered) / bins).clamp(
-        max=len(ordered) - 1
-    )
-    below = rank.floor().long()
-    above = (below + 1).clamp(max=len(ordered) - 1)
-    return ordered[below].double().lerp(ordered[above].double(), rank - below)
-
-
-def _sorted(values: Tensor) -> Tensor:
-    """Ascending; NumPy's sort uses vector instructions where torch's, on a CPU, does not."""
-    return torch.from_numpy(np.sort(values.numpy())) if values.is_cpu else values.sort().values
+    ordered = np.sort(confidence.detach().cpu().numpy())  # with vector instructions, where torch's sort has none
+    last = len(ordered) - 1
+    rank = np.minimum(np.arange(bins + 1) * len(ordered) / bins, last)
+    below = rank.astype(np.int64)
+    low, high = ordered[below].astype(np.float64), ordered[np.minimum(below + 1, last)].astype(np.float64)
+    return torch.from_numpy(low + (rank - below) * (high - low)).to(confidence.device)
 
 
 def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:
@@ -47,10 +43,10 @@ def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) 
 
 
 def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
-    """`bin_index` for `equal_width_edges(bins)`, without a search: value * bins is exact but near an edge."""
+    """`bin_index` for `equal_width_edges(bins)` and values >= 0 without a search: value * bins tells, but at edges."""
     near = values.double() * bins
-    index = near.clamp(0, bins - 1).long()
-    doubtful = ((near - near.round()).abs() <= 1e-14 * bins) & (near < bins - 0.5)
+    index = near.long().clamp_(max=bins - 1)
+    doubtful = near.sub_(near.round()).abs_() <= 1e-14 * bins
     if bool(doubtful.any()):
         edges = equal_width_edges(bins).to(values.device)
         index[doubtful] = bin_index(values[doubtful], edges)
@@ -73,9 +69,9 @@ class BinSums:
         return BinSums(self.count + other.count, self.confidence + other.confidence, self.correct + other.correct)
 
     @property
-    def weight(self) -> Float[Tensor, " bins"]:
-        """The share of the examples in each bin."""
-        return self.count / self.count.sum(-1, keepdim=True).clamp(min=1.0)
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
+        return self.count.numpy(), self.confidence.numpy(), self.correct.numpy()
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:
@@ -91,8 +87,6 @@ def bin_sums(confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tens
 def sums_at(index: Int[Tensor, " n"], confidence: Float[Tensor, " n"], correct: Tensor, bins: int) -> BinSums:
     """The same for bins whose numbers are known."""
 
-    def total(values: Tensor) -> Tensor:
-        zeros = torch.zeros(bins, dtype=torch.float64, device=confidence.device)
-        return zeros.index_add_(0, index, values.double())
-
-    return BinSums(total(torch.ones_like(confidence)), total(confidence), total(correct))
+    counts = torch.bincount(2 * index + correct, minlength=2 * bins).double().view(bins, 2)
+    confidences = torch.bincount(index, confidence.double(), minlength=bins)
+    return BinSums(counts.sum(1), confidences, counts[:, 1])

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
+import numpy as np
+from scipy.special import erf
 from torch import Tensor
 
 from focalcal._native import scores as native
 from focalcal.core.arrays import one_of
-from focalcal.core.binning import BinSums, bin_sums, equal_mass_edges
+from focalcal.core.binning import Array, BinSums, bin_sums, equal_mass_edges
 from focalcal.metrics.scan import check_bins, scan
 
 
@@ -107,42 +108,64 @@ def binned(confidence: Tensor, correct: Tensor, edges: Tensor) -> BinSums:
 # ---- from sums; the last dimension is that of the bins ----
 
 
-def ece_of(bins: BinSums) -> Tensor:
+def ece_of(bins: BinSums) -> Array:
     """sum_b |confidence sum - correct sum| / N."""
-    return (bins.confidence - bins.correct).abs().sum(-1) / bins.count.sum(-1)
+    count, confidence, correct = bins.arrays
+    error: Array = np.abs(confidence - correct).sum(-1) / count.sum(-1)
+    return error
 
 
-def mce_of(bins: BinSums) -> Tensor:
+def gap_of(bins: BinSums) -> Array:
+    """Mean confidence minus accuracy in each bin, 0 in an empty one."""
+    count, confidence, correct = bins.arrays
+    gap: Array = (confidence - correct) / np.maximum(count, 1)
+    return gap
+
+
+def mce_of(bins: BinSums) -> Array:
     """The largest gap of a bin."""
-    return bins.gap.abs().amax(-1)
+    largest: Array = np.abs(gap_of(bins)).max(-1)
+    return largest
 
 
-def rms_ce_of(bins: BinSums) -> Tensor:
+def rms_ce_of(bins: BinSums) -> Array:
     """The root of the mean squared gap."""
-    return (bins.weight * bins.gap.square()).sum(-1).sqrt()
+    root: Array = np.sqrt((_weight(bins) * gap_of(bins) ** 2).sum(-1))
+    return root
 
 
-def confidence_gap_of(bins: BinSums) -> Tensor:
+def confidence_gap_of(bins: BinSums) -> Array:
     """Mean confidence minus accuracy."""
-    return (bins.confidence.sum(-1) - bins.correct.sum(-1)) / bins.count.sum(-1)
+    count, confidence, correct = bins.arrays
+    gap: Array = (confidence - correct).sum(-1) / count.sum(-1)
+    return gap
 
 
-def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Tensor:
+def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
     """The debiased error; see `debiased_ece`."""
-    count = bins.count.clamp(min=1)
-    accuracy = bins.correct / count
+    count, _, correct = bins.arrays
+    accuracy = correct / np.maximum(count, 1)
     variance = accuracy * (1 - accuracy)
     if norm == "l2":
-        chance = torch.where(bins.count > 1, variance / (count - 1).clamp(min=1), 0.0)
-        return (bins.weight * (bins.gap.square() - chance)).sum(-1).clamp(min=0).sqrt()
-    deviation = (variance / count).sqrt()
-    expected = folded_normal_mean(bins.gap, deviation)
-    return (2 * ece_of(bins) - (bins.weight * expected).sum(-1)).clamp(min=0)
+        chance = np.where(count > 1, variance / np.maximum(count - 1, 1), 0.0)
+        square = (_weight(bins) * (gap_of(bins) ** 2 - chance)).sum(-1)
+        root: Array = np.sqrt(np.maximum(square, 0))
+        return root
+    expected = folded_normal_mean(gap_of(bins), np.sqrt(variance / np.maximum(count, 1)))
+    error: Array = np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
+    return error
 
 
-def folded_normal_mean(mean: Tensor, deviation: Tensor) -> Tensor:
+def _weight(bins: BinSums) -> Array:
+    """The share of the rows in each bin."""
+    count = bins.arrays[0]
+    weight: Array = count / count.sum(-1, keepdims=True)
+    return weight
+
+
+def folded_normal_mean(mean: Array, deviation: Array) -> Array:
     """E|X| for X normal: s sqrt(2 / pi) exp(-m^2 / 2 s^2) + m erf(m / (s sqrt 2)), |m| where s = 0."""
-    safe = torch.where(deviation > 0, deviation, 1.0)
+    safe = np.where(deviation > 0, deviation, 1.0)
     ratio = mean / safe
-    value = safe * math.sqrt(2 / math.pi) * (-ratio.square() / 2).exp() + mean * torch.erf(ratio / math.sqrt(2))
-    return torch.where(deviation > 0, value, mean.abs())
+    value = safe * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / math.sqrt(2))
+    return np.where(deviation > 0, value, np.abs(mean))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums
 from focalcal.core.scores import on_simplex, row_chunks, scores_and_labels
+from focalcal.metrics.ece import gap_of
 from focalcal.metrics.scan import scan
 
 
@@ -101,11 +103,12 @@ def murphy(
 
 def murphy_of(bins: BinSums, brier: float) -> Murphy:
     """From the sums over (..., bins), added up over the leading dimensions, and the score itself."""
-    count = bins.count.clamp(min=1)
-    accuracy = bins.correct / count
-    base = bins.correct.sum(-1, keepdim=True) / bins.count.sum(-1, keepdim=True)
-    calibration = float((bins.weight * bins.gap.square()).sum())
-    resolution = float((bins.weight * (accuracy - base).square()).sum())
+    count, _, correct = bins.arrays
+    weight = count / count.sum(-1, keepdims=True)
+    accuracy = correct / np.maximum(count, 1)
+    base = correct.sum(-1, keepdims=True) / count.sum(-1, keepdims=True)
+    calibration = float((weight * gap_of(bins) ** 2).sum())
+    resolution = float((weight * (accuracy - base) ** 2).sum())
     uncertainty = float((base * (1 - base)).sum())
-    refinement = float((bins.weight * accuracy * (1 - accuracy)).sum())
+    refinement = float((weight * accuracy * (1 - accuracy)).sum())
     return Murphy(brier, calibration, refinement, resolution, uncertainty, brier - calibration - refinement)

@@ -51,7 +51,7 @@ def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
 class Binned:
     """A function of the sums over confidence bins."""
 
-    def __init__(self, found: Scan, n_bins: int, of: Callable[[BinSums], Tensor]) -> None:
+    def __init__(self, found: Scan, n_bins: int, of: Callable[[BinSums], Array]) -> None:
         confidence, self._correct = _confidence_and_correct(found)
         cells = even_bin_index(torch.from_numpy(confidence), n_bins).numpy()
         self._count = _sum_matrix(cells, n_bins, np.ones_like(confidence))
@@ -62,8 +62,7 @@ class Binned:
         """One value a resample."""
         right = self._count @ draw.right(self._correct)
         sums = (self._count @ draw.weights, self._confidence @ draw.weights, right)
-        value: Array = self._of(BinSums(*(torch.from_numpy(part.T.copy()) for part in sums))).numpy()
-        return value
+        return self._of(BinSums(*(torch.from_numpy(part.T.copy()) for part in sums)))
 
 
 class Mean:

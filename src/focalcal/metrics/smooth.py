@@ -12,6 +12,7 @@ trained networks, count half of what 0.998 counts. convention="relplot" gives it
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ from torch import Tensor
 
 from focalcal._native import scores as native
 from focalcal.core.arrays import finite_at_least, one_of
-from focalcal.core.binning import equal_width_edges, even_bin_index
-from focalcal.metrics.scan import scan
+from focalcal.core.binning import even_bin_index
+from focalcal.metrics.scan import even_edges, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,16 +67,36 @@ def binary_smooth_ece(
     convention: str = "whole",
 ) -> float:
     """smECE of probabilities (n,) against outcomes (n,) bool."""
-    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals).numpy()[None], convention)
+    smoother, only = (
+        Smoother(lambda n: interval_moments(confidence, correct, n).numpy()[None], convention),
+        np.array([0]),
+    )
     if bandwidth is not None:
-        return float(smoother.error(bandwidth, np.array([0]))[0])
-    return float(smooth_ece_of(smoother, 1)[0][0])
+        return float(smoother.error(bandwidth, only)[0])
+    return _search(lambda width: float(smoother.error(width, only)[0]))
+
+
+def _search(error: Callable[[float], float]) -> float:
+    """The error at its own width; `smooth_ece_of` for one set, without the arrays."""
+    narrow, wide, value = 1, STEPS, None
+    trial = STEPS // 16
+    for attempt in range(2 * STEPS.bit_length()):
+        if wide - narrow <= 1:
+            break
+        found = error(trial / STEPS)
+        if trial / STEPS >= found:
+            wide, value = trial, found
+        else:
+            narrow = trial
+        pointed = math.ceil(found * STEPS) if attempt < 4 else (narrow + wide) // 2
+        trial = min(max(pointed, narrow + 1), wide - 1)
+    return error(1.0) if value is None else value
 
 
 def interval_moments(confidence: Tensor, correct: Tensor, intervals: int) -> Float[Tensor, "5 intervals"]:
     """Sums of 1, f, a, f^2 and f a over `intervals` equal parts of [0, 1], for probabilities f and outcomes a."""
     if native.usable(confidence):
-        return native.bin_moments(confidence, correct, equal_width_edges(intervals), even=True)
+        return native.bin_moments(confidence, correct, even_edges(intervals), even=True)
     index = even_bin_index(confidence, intervals)
     f, a = confidence.double(), correct.double()
     sums = torch.zeros(5, intervals, dtype=torch.float64, device=f.device)
@@ -138,7 +159,7 @@ def node_sums(moments: Array) -> Array:
     An example at f in [t_j, t_{j+1}] gives the share w = (f - t_j) M to the right end and 1 - w to the left one;
     (f - a) w is quadratic in f and a, so that the five moments give the sums exactly.
     """
-    count, f, a, ff, fa = np.moveaxis(moments, -2, 0)
+    count, f, a, ff, fa = (moments[..., at, :] for at in range(5))
     intervals = moments.shape[-1]
     left = np.arange(intervals)
     nodes = np.zeros((*moments.shape[:-2], 2, intervals + 1))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from focalcal.core.binning import equal_width_edges
 from focalcal.metrics.ece import binary_adaptive_ece, confidence_gap_of, ece_of, mce_of
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of
-from focalcal.metrics.scan import scan
+from focalcal.metrics.scan import even_edges, scan
 from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import binary_smooth_ece
 
@@ -82,7 +81,7 @@ def summary(
         mce=float(mce_of(found.bins)),
         smooth_ece=binary_smooth_ece(found.confidence, found.correct),
         confidence_gap=float(confidence_gap_of(found.bins)),
-        reliability=reliability_of(found.bins, equal_width_edges(n_bins), level),
+        reliability=reliability_of(found.bins, even_edges(n_bins), level),
     )
 
 
