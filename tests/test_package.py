@@ -71,7 +71,9 @@ def test_examples_run(script):
     assert run(str(script)).strip()
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide/losses.md", "docs/guide/predictions.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", *sorted(f"docs/guide/{p.name}" for p in (ROOT / "docs/guide").glob("*.md"))]
+)
 def test_python_blocks_of_the_documents_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that they write
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)

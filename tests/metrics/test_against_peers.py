@@ -130,7 +130,7 @@ def test_torchmetrics_differs_by_float32_and_a_phantom_bin(network):
     assert torchmetrics_ce(probs, labels) == pytest.approx(ece(probs, labels), abs=1e-5)
     difference = torchmetrics_ce(probs, labels, "l2") - rms_ce(probs, labels)
     if (confidence == 1).sum() > 100:
-        assert 1e-3 < difference < 5e-3
+        assert 1e-3 < difference < 4e-3
     else:
         assert abs(difference) < 1e-5
     # Without the phantom bin, float64 confidences and edges, the rest agrees.
@@ -199,8 +199,8 @@ def test_adaptive_ece_and_the_equal_mass_of_others(network):
     assert verified.get_ece_em(probs, labels) == pytest.approx(
         ece_between(confidence, correct, halfway, "left"), abs=1e-12
     )
-    for other in (netcal, verified.get_ece_em(probs, labels)):
-        assert abs(ours - other) < 2e-4
+    assert abs(ours - netcal) < 4e-5
+    assert abs(ours - verified.get_ece_em(probs, labels)) < 2e-4
     if name == "cifar100_lenet_5":
         assert [round(100 * v, 4) for v in (ours, netcal, verified.get_ece_em(probs, labels))] == [
             1.6376,
