@@ -56,12 +56,12 @@ def test_one_version():
     assert re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1).strip("'\"") == version
 
 
-def test_docstring_examples():
+@pytest.mark.parametrize("module", ["losses.focal_calibration", "posthoc.temperature", "posthoc.recovery"])
+def test_docstring_examples(module):
     import doctest
+    from importlib import import_module
 
-    from focalcal.losses import focal_calibration
-
-    results = doctest.testmod(focal_calibration)
+    results = doctest.testmod(import_module(f"focalcal.{module}"))
     assert results.attempted > 0
     assert results.failed == 0
 

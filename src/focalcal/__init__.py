@@ -22,6 +22,24 @@ if TYPE_CHECKING:
     from focalcal.losses import MultilabelBrierLoss as MultilabelBrierLoss
     from focalcal.losses import MultilabelFocalCalibrationLoss as MultilabelFocalCalibrationLoss
     from focalcal.losses import MultilabelFocalLoss as MultilabelFocalLoss
+    from focalcal.metrics import METRICS as METRICS
+    from focalcal.metrics import CalibrationSketch as CalibrationSketch
+    from focalcal.metrics import bootstrap as bootstrap
+    from focalcal.metrics.summary import summary as summary
+    from focalcal.posthoc import CALIBRATORS as CALIBRATORS
+    from focalcal.posthoc import BetaCalibration as BetaCalibration
+    from focalcal.posthoc import CalibrationWarning as CalibrationWarning
+    from focalcal.posthoc import HistogramBinning as HistogramBinning
+    from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
+    from focalcal.posthoc import MatrixScaling as MatrixScaling
+    from focalcal.posthoc import PlattScaling as PlattScaling
+    from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
+    from focalcal.posthoc import TemperatureScaling as TemperatureScaling
+    from focalcal.posthoc import VectorScaling as VectorScaling
+    from focalcal.posthoc import load_calibrator as load_calibrator
+    from focalcal.posthoc.split_half import split_half as split_half
+    from focalcal.predictions import Predictions as Predictions
+    from focalcal.predictions import PredictionsFileError as PredictionsFileError
 
 __version__ = "0.1.0"
 
@@ -40,8 +58,26 @@ _HOME = {
     "MultilabelBrierLoss": "focalcal.losses",
     "MultilabelFocalCalibrationLoss": "focalcal.losses",
     "MultilabelFocalLoss": "focalcal.losses",
+    "METRICS": "focalcal.metrics",
+    "CalibrationSketch": "focalcal.metrics",
+    "bootstrap": "focalcal.metrics",
+    "summary": "focalcal.metrics",
+    "CALIBRATORS": "focalcal.posthoc",
+    "BetaCalibration": "focalcal.posthoc",
+    "CalibrationWarning": "focalcal.posthoc",
+    "HistogramBinning": "focalcal.posthoc",
+    "IsotonicCalibration": "focalcal.posthoc",
+    "MatrixScaling": "focalcal.posthoc",
+    "PlattScaling": "focalcal.posthoc",
+    "PosteriorRecovery": "focalcal.posthoc",
+    "TemperatureScaling": "focalcal.posthoc",
+    "VectorScaling": "focalcal.posthoc",
+    "load_calibrator": "focalcal.posthoc",
+    "split_half": "focalcal.posthoc",
+    "Predictions": "focalcal.predictions",
+    "PredictionsFileError": "focalcal.predictions",
 }
-_PACKAGES = ("core", "losses")
+_PACKAGES = ("core", "losses", "metrics", "posthoc", "predictions")
 
 __all__ = ["__version__", *_HOME]
 

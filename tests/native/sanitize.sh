@@ -21,4 +21,4 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktra
 # Without the instrumented kernel the tests below would skip, and prove nothing.
 "$python" -c "import sys; from focalcal import _native as n
 sys.exit(not (n.available() and n._built.__file__.startswith('$work')))"
-"$python" -m pytest -q -p no:cacheprovider --capture=no tests/native/test_fuzz.py
+"$python" -m pytest -q -p no:cacheprovider --capture=no tests/native/test_fuzz.py tests/native/test_score_fuzz.py

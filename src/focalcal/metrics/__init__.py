@@ -1,5 +1,8 @@
 """How far probabilities can be trusted: calibration errors, proper scores, error bars, and sketches that add up."""
 
+from collections.abc import Callable
+from typing import Any
+
 from focalcal.core.binning import BinSums
 from focalcal.metrics.detection import aurc, auroc
 from focalcal.metrics.ece import (
@@ -36,7 +39,7 @@ from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import smooth_ece
 from focalcal.metrics.summary import Summary, summary
 
-METRICS = {
+METRICS: dict[str, Callable[..., float]] = {
     "ece": ece,
     "adaptive_ece": adaptive_ece,
     "classwise_ece": classwise_ece,
@@ -53,7 +56,7 @@ METRICS = {
 }
 """Every metric of (probs, labels) that is one number."""
 
-MULTILABEL_METRICS = {
+MULTILABEL_METRICS: dict[str, Callable[..., Any]] = {
     "ece": multilabel_ece,
     "adaptive_ece": multilabel_adaptive_ece,
     "mce": multilabel_mce,

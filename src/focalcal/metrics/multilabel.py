@@ -183,6 +183,12 @@ def multilabel_error(probs: Any, labels: Any, *, average: str | None = "mean", i
 
 def multilabel_auroc(probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None) -> Any:
     """`auroc` of p for the label; every label must occur both as 0 and as 1."""
+    for at, (_, y) in enumerate(multilabel_columns(probs, labels, ignore_index)):
+        if bool((y == y[0]).all()):
+            raise ValueError(
+                f"labels must hold both outcomes in every column, got only {int(y[0])} in column {at}; "
+                "AUROC compares the two, so leave the column out"
+            )
     return _each(auroc, probs, labels, average, ignore_index)
 
 

@@ -1,0 +1,219 @@
+"""Metrics of many resamples at once, each from what was computed of the rows once and for all.
+
+A resample is a weight for each row, or other labels for the same rows. Nearly every metric is a function of sums over
+rows, so a batch of resamples is a product of a sparse matrix with their weights; AdaECE goes through the cells of a
+sketch, ranks through cumulative weights in the order of the scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from focalcal.core.binning import BinSums, even_bin_index
+from focalcal.metrics.detection import runs
+from focalcal.metrics.sketch import CELLS, adaptive_ece_of
+from focalcal.metrics.smooth import Smoother, smooth_ece_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focalcal.metrics.scan import Scan
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A batch of resamples: how often each row counts, (rows, resamples) or (rows, 1) for all alike; and, where the
+    labels are drawn too, the labels and whether the prediction is right, (rows, resamples).
+    """
+
+    weights: Array
+    labels: Array | None = None
+    correct: Array | None = None
+
+    def right(self, actual: Array) -> Array:
+        """How often each row counts as right, given which rows really are."""
+        return self.weights * actual[:, None] if self.correct is None else self.weights * self.correct
+
+
+def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
+    """(columns, rows): each row's value in its cell, so that the product with weights is the sums over cells."""
+    return sparse.csr_array((values, (cells, np.arange(len(cells)))), shape=(columns, len(cells)))
+
+
+class Binned:
+    """A function of the sums over confidence bins."""
+
+    def __init__(self, found: Scan, n_bins: int, of: Callable[[BinSums], Tensor]) -> None:
+        confidence, self._correct = _confidence_and_correct(found)
+        cells = even_bin_index(torch.from_numpy(confidence), n_bins).numpy()
+        self._count = _sum_matrix(cells, n_bins, np.ones_like(confidence))
+        self._confidence = _sum_matrix(cells, n_bins, confidence)
+        self._of = of
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        right = self._count @ draw.right(self._correct)
+        sums = (self._count @ draw.weights, self._confidence @ draw.weights, right)
+        value: Array = self._of(BinSums(*(torch.from_numpy(part.T.copy()) for part in sums))).numpy()
+        return value
+
+
+class Mean:
+    """The mean of a value of each row."""
+
+    def __init__(self, values: Array) -> None:
+        self._infinite = ~np.isfinite(values)
+        self._finite = np.where(self._infinite, 0.0, values)
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        mean: Array = self._finite @ draw.weights / len(self._finite)
+        if self._infinite.any():  # 0 * inf would be NaN
+            mean[draw.weights[self._infinite].any(0)] = np.inf
+        return mean
+
+
+class Classwise:
+    """`classwise_ece`."""
+
+    def __init__(self, probs: Tensor, labels: Tensor, n_bins: int) -> None:
+        self._rows, self._classes = probs.shape
+        bins = even_bin_index(probs.flatten(), n_bins).view(probs.shape).numpy()
+        self._cells = np.arange(self._classes) * n_bins + bins
+        self._columns = self._classes * n_bins
+        where = (self._cells.ravel(), np.repeat(np.arange(self._rows), self._classes))
+        shape = (self._columns, self._rows)
+        self._sums = sparse.csr_array((probs.double().numpy().ravel(), where), shape=shape)
+        own = np.take_along_axis(self._cells, labels.numpy()[:, None], 1)[:, 0]
+        self._labels = _sum_matrix(own, self._columns, np.ones(self._rows))
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        if draw.labels is None:
+            counts = self._labels @ draw.weights
+        else:
+            drawn = draw.labels.shape[1]
+            own = np.take_along_axis(self._cells, draw.labels, 1) * drawn + np.arange(drawn)
+            counts = np.bincount(own.ravel(), minlength=self._columns * drawn).reshape(self._columns, drawn)
+        value: Array = np.abs(self._sums @ draw.weights - counts).sum(0) / (self._rows * self._classes)
+        return value
+
+
+class Moments:
+    """Sums of 1, f, a, f^2 and f a over equal parts of [0, 1], for confidences f and correctness a."""
+
+    def __init__(self, found: Scan) -> None:
+        self._f, self._correct = _confidence_and_correct(found)
+        self._matrices: dict[int, tuple[Array, list[Any]]] = {}
+
+    def of(self, draw: Draw, intervals: int) -> Array:
+        """(resamples, 5, intervals)."""
+        if intervals not in self._matrices:
+            f = self._f
+            occupied, cells = np.unique(even_bin_index(torch.from_numpy(f), intervals).numpy(), return_inverse=True)
+            powers = [_sum_matrix(cells, len(occupied), values) for values in (np.ones_like(f), f, f * f)]
+            self._matrices[intervals] = occupied, powers
+        occupied, (one, f, ff) = self._matrices[intervals]
+        right = draw.right(self._correct)
+        moments = np.zeros((right.shape[1], 5, intervals))
+        sums = (one @ draw.weights, f @ draw.weights, one @ right, ff @ draw.weights, f @ right)
+        for at, part in enumerate(sums):
+            moments[:, at, occupied] = part.T
+        return moments
+
+
+class Adaptive:
+    """`adaptive_ece`, through the cells of a sketch."""
+
+    def __init__(self, found: Scan, n_bins: int) -> None:
+        self._moments, self._n_bins = Moments(found), n_bins
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        return adaptive_ece_of(self._moments.of(draw, CELLS), self._n_bins)
+
+
+class Smooth:
+    """`smooth_ece`."""
+
+    def __init__(self, found: Scan) -> None:
+        self._moments = Moments(found)
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        resamples = draw.weights.shape[1] if draw.correct is None else draw.correct.shape[1]
+        return smooth_ece_of(Smoother(lambda intervals: self._moments.of(draw, intervals)), resamples)[0]
+
+
+class RankedPairs:
+    """`auroc`."""
+
+    def __init__(self, scores: Array, positives: Array) -> None:
+        self._order = np.argsort(scores, kind="stable")
+        self._start, self._positive = runs(scores[self._order]), positives[self._order, None]
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        weights = draw.weights[self._order]
+        wins = np.add.reduceat(weights * self._positive, self._start, axis=0)
+        losses = np.add.reduceat(weights * (1 - self._positive), self._start, axis=0)
+        pairs = wins.sum(0) * losses.sum(0)
+        won = (wins * (losses.cumsum(0) - losses / 2)).sum(0)
+        possible: Array = won[pairs > 0] / pairs[pairs > 0]  # a resample without one of the outcomes has no AUROC
+        return possible
+
+
+class RiskCoverage:
+    """`aurc`; see `binary_aurc` for the sum over a run of equal confidences."""
+
+    def __init__(self, found: Scan) -> None:
+        confidence, correct = _confidence_and_correct(found)
+        self._order = np.argsort(-confidence, kind="stable")
+        self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
+        self._harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(confidence) + 1)))
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        weights = draw.weights[self._order]
+        size = np.add.reduceat(weights, self._start, axis=0)
+        errors = np.add.reduceat(weights * self._wrong, self._start, axis=0)
+        first = (size.cumsum(0) - size).astype(int)
+        rise = self._harmonic[first + size.astype(int)] - self._harmonic[first]
+        before = errors.cumsum(0) - errors
+        slope = before - np.divide(errors * first, size, out=np.zeros_like(errors), where=size > 0)
+        value: Array = (errors + slope * rise).sum(0) / len(self._order)
+        return value
+
+
+class Rowwise:
+    """Any function of probabilities and labels, called once for each resample."""
+
+    def __init__(self, metric: Callable[..., float], probs: Tensor, labels: Tensor) -> None:
+        self._metric, self._probs, self._labels = metric, probs, labels
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value a resample."""
+        drawn = (torch.from_numpy(np.repeat(np.arange(len(w)), w.astype(int))) for w in draw.weights.T)
+        return np.array([float(self._metric(self._probs[rows], self._labels[rows])) for rows in drawn])
+
+
+def in_top(probs: Tensor, labels: Tensor, k: int) -> Array:
+    """1 for each row whose label is among the k most probable classes, else 0."""
+    own = probs.gather(1, labels.unsqueeze(1))
+    earlier = torch.arange(probs.shape[1]) < labels.unsqueeze(1)
+    hit: Array = (((probs > own) | ((probs == own) & earlier)).sum(1) < k).double().numpy()
+    return hit
+
+
+def _confidence_and_correct(found: Scan) -> tuple[Array, Array]:
+    assert found.confidence is not None
+    assert found.correct is not None
+    return found.confidence.double().numpy(), found.correct.double().numpy()

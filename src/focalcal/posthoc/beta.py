@@ -1,0 +1,64 @@
+"""Beta calibration, one class against the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.posthoc.arrays import as_float64
+from focalcal.posthoc.logistic import logistic_coefficients
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
+from focalcal.posthoc.softmax_logs import log_probs_and_complements
+from focalcal.posthoc.storage import Decoder, vector
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
+class BetaCalibration(OneVsRestCalibrator):
+    """sigmoid(a_k log p_k - b_k log(1 - p_k) + c_k) for each class k, a_k, b_k >= 0, normalised; p = softmax(logits).
+
+    The three-parameter map of Kull, Silva Filho and Flach (2017): a = b = 1, c = 0 is the identity. The log loss is
+    convex, so the best point of a face on which a or b is 0 is the answer when the free optimum has one of them
+    negative. A class that no label names gets the constant 1 / (N + 2), as Platt's targets would give.
+
+    Attributes: `a_`, `b_`, `c_`, each (K,), `classes_`, `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"a_": vector, "b_": vector, "c_": vector}
+    a_: Any
+    b_: Any
+    c_: Any
+
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        log_p, log_not_p = (as_float64(v) for v in log_probs_and_complements(logits.double()))
+        index = labels.cpu().numpy()
+        maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], index == k) for k in range(log_p.shape[1])])
+        self.a_, self.b_, self.c_ = maps.T.copy()
+
+    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        a, b, c = (torch.as_tensor(v).to(logits) for v in (self.a_, self.b_, self.c_))
+        log_p, log_not_p = log_probs_and_complements(logits)
+        return torch.sigmoid(a * log_p - b * log_not_p + c)
+
+
+def _beta_map(log_p: Any, log_not_p: Any, positive: Any) -> tuple[float, float, float]:
+    """a, b >= 0 and c of least log loss: the free optimum if it is feasible, else the best of the faces."""
+    if not positive.any():
+        return 0.0, 0.0, -math.log(len(positive) + 1)
+    features = np.stack([log_p, -log_not_p, np.ones(len(log_p))], 1)
+    targets = positive.astype(np.float64)
+    best, least = (0.0, 0.0, 0.0), math.inf
+    for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
+        found, loss = logistic_coefficients(features[:, free], targets)
+        w = np.zeros(3)
+        w[free] = found
+        if w[:2].min() >= 0 and loss < least:
+            best, least = (float(w[0]), float(w[1]), float(w[2])), loss
+            if len(free) == 3:
+                break
+    return best

@@ -1,0 +1,162 @@
+"""What all calibrators share: the scikit-learn protocol around checked logits, and files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from focalcal.core.scores import row_chunks, scores_and_labels
+from focalcal.posthoc.arrays import class_columns, finite_logits, in_kind_of, logits_and_labels, map_rows
+from focalcal.posthoc.storage import Decoder, Stored, read, write
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from jaxtyping import Float, Int
+    from numpy.typing import NDArray
+
+
+class CalibrationWarning(UserWarning):
+    """A calibrator was fitted, but to data that leave its best parameters at a bound or unreached."""
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A map from logits (N, K) to probabilities (N, K), fitted on held-out logits and labels 0 .. K - 1.
+
+    A subclass gives `_fit`, `_probs` and `_state`, the fitted attributes that a file holds. All of them see logits
+    only through softmax: a constant added to a row changes nothing.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {}
+    classes_: NDArray[np.int64]
+    n_features_in_: int
+
+    @abstractmethod
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        """Set the fitted attributes from checked logits, in any floating dtype, and labels."""
+
+    @abstractmethod
+    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        """Calibrated probabilities of some rows, float64 in and out."""
+
+    def _check_params(self) -> None:
+        """Refuse constructor arguments that make no sense."""
+
+    def _check_state(self) -> None:
+        """Refuse fitted attributes, read from a file, that do not fit each other."""
+
+    def _needs_fit(self) -> bool:
+        return True
+
+    def fit(self, logits: Any, labels: Any) -> Self:
+        """Learn the map from logits (N, K) and labels (N,); NumPy arrays, tensors or nested lists of numbers."""
+        self._check_params()
+        scores, index = logits_and_labels(logits, labels)
+        self._fit(scores, index)
+        self._set_classes(scores.shape[1])
+        return self
+
+    @overload
+    def predict_proba(self, logits: Tensor) -> Tensor: ...
+    @overload
+    def predict_proba(self, logits: Any) -> NDArray[Any]: ...
+    def predict_proba(self, logits: Any) -> Any:
+        """Calibrated probabilities (N, K), rows summing to one; a tensor for a tensor, NumPy for all else.
+
+        float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
+        """
+        self._check_params()
+        return in_kind_of(logits, map_rows(self._checked(logits), self._probs))
+
+    @overload
+    def predict(self, logits: Tensor) -> Tensor: ...
+    @overload
+    def predict(self, logits: Any) -> NDArray[Any]: ...
+    def predict(self, logits: Any) -> Any:
+        """The class of largest calibrated probability, (N,); the first of several that tie.
+
+        Compared in float64: classes that float32 probabilities cannot tell apart are told apart.
+        """
+        self._check_params()
+        chunks = row_chunks(self._checked(logits))
+        return in_kind_of(logits, torch.cat([self._probs(rows.double()).argmax(1) for _, rows in chunks]))
+
+    def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`."""
+        scores, index = scores_and_labels("logits", self._checked(logits), labels)
+        right = (self.predict(scores) == index).cpu().numpy()
+        return float(np.average(right, weights=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
+        if self._needs_fit():
+            self._check_fitted()
+        fitted = hasattr(self, "n_features_in_")
+        state = {name: getattr(self, name) for name in self._state} if fitted else {}
+        classes = self.n_features_in_ if fitted else None
+        write(path, Stored(type(self).__name__, self.get_params(), classes, state))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The calibrator that `save` wrote; any other file raises ValueError."""
+        return cls._restore(read(path), path)
+
+    @classmethod
+    def _restore(cls, stored: Stored, path: str | PathLike[str]) -> Self:
+        if stored.name != cls.__name__:
+            raise ValueError(
+                f"{path} holds a {stored.name}, not a {cls.__name__}; use {stored.name}.load or load_calibrator"
+            )
+        if set(stored.params) != set(cls._get_param_names()):
+            raise ValueError(f"{path} has other arguments than {cls.__name__} takes: {sorted(stored.params)}")
+        try:
+            calibrator = cls(**stored.params)
+            calibrator._check_params()
+            if stored.classes is not None or calibrator._needs_fit():
+                for name, value in stored.decoded(cls._state).items():
+                    setattr(calibrator, name, value)
+                calibrator._set_classes(stored.classes)
+                calibrator._check_state()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
+        return calibrator
+
+    def _set_classes(self, classes: int | None) -> None:
+        assert classes is not None
+        self.n_features_in_ = classes
+        self.classes_ = np.arange(classes)
+
+    def _check_fitted(self) -> None:
+        message = (
+            "This %(name)s is not fitted yet; call fit(logits, labels) on held-out data first, or load a saved one"
+        )
+        check_is_fitted(self, "n_features_in_", msg=message)
+
+    def _checked(self, logits: Any) -> Tensor:
+        if self._needs_fit():
+            self._check_fitted()
+        columns = class_columns(logits).shape[1]
+        if hasattr(self, "n_features_in_") and columns != self.n_features_in_:
+            raise ValueError(
+                f"logits must have as many columns (classes) as at fit: X has {columns} features, but "
+                f"{type(self).__name__} is expecting {self.n_features_in_} features as input; "
+                "fit another calibrator for this network"
+            )
+        return finite_logits(logits)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `predict_proba` can be called."""
+        return not self._needs_fit() or hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Numbers in K columns with labels 0 .. K - 1: scikit-learn's generic data score poorly."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self._needs_fit()
+        tags.classifier_tags.poor_score = True
+        return tags

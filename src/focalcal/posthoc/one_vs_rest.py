@@ -1,0 +1,30 @@
+"""Calibrators that map each class's probability by itself and then divide by the sum."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from focalcal.posthoc.calibrator import Calibrator
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+class OneVsRestCalibrator(Calibrator):
+    """K binary maps, class k against the rest, normalised (Zadrozny and Elkan, 2002).
+
+    A row in which every class is mapped to 0 keeps its softmax: nothing else is known about it.
+    """
+
+    @abstractmethod
+    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        """Each class's own calibrated probability, before normalisation."""
+
+    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        each = self._class_probs(logits)
+        total = each.sum(1, keepdim=True)
+        return torch.where(total > 0, each / total.clamp(min=1e-300), logits.softmax(1))

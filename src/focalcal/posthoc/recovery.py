@@ -1,0 +1,125 @@
+"""The exact inverse of what Focal Calibration Loss does to the posterior."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from focalcal.core.arrays import finite_at_least
+from focalcal.core.scores import row_chunks
+from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from focalcal.posthoc.softmax_logs import log_probs_and_complements
+from focalcal.posthoc.storage import Decoder, positive
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_SAMPLE = 1 << 17  # elements of the sample on which the fitted temperature is first looked for
+
+
+def log_posterior(logits: Float[Tensor, "n k"], *, gamma: float, lam: float) -> Float[Tensor, "n k"]:
+    """log eta, where q = softmax(logits) minimises FCL's conditional risk under the posterior eta.
+
+    With phi(u) = -(1 - u)^gamma log u, stationarity eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu is linear in eta.
+    b_k = 2 lam - phi'(q_k) > 0 gives
+
+        eta_k = (2 lam q_k + m) / b_k,      m = sum_k q_k (-phi'(q_k)) / b_k  /  sum_k 1 / b_k.
+
+    Every term is positive, so nothing cancels, and all of it is done on logarithms:
+    log(-phi'(u)) = gamma log(1 - u) + log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So
+    rows in which softmax underflows or rounds to one have the right limits. lam = 0 is the inverse of focal loss,
+    eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits.
+    """
+    log_q, log_not_q = log_probs_and_complements(logits)
+    if gamma == 0:
+        return log_q
+    tiny = log_not_q < -18.0  # 1 - u below 1.5e-8: log r is (1 - u) / 2 to the last digit
+    log_r = torch.where(tiny, log_not_q.exp() / 2, torch.log(-log_q) - log_not_q)
+    log_slope = gamma * log_not_q + torch.logaddexp(math.log(gamma) + log_r, -log_q)
+    log_2lam = torch.tensor(math.log(2 * lam) if lam > 0 else -math.inf, dtype=logits.dtype, device=logits.device)
+    log_b = torch.logaddexp(log_2lam, log_slope)
+    log_m = torch.logsumexp(log_q + log_slope - log_b, 1, keepdim=True) - torch.logsumexp(-log_b, 1, keepdim=True)
+    return (torch.logaddexp(log_2lam + log_q, log_m) - log_b).log_softmax(1)
+
+
+class PosteriorRecovery(Calibrator):
+    """The posterior that Focal Calibration Loss (gamma, lam) would turn into these probabilities.
+
+    FCL's population optimum q* differs from the posterior eta unless gamma = 0; eta -> q* has a closed-form inverse
+    (`log_posterior`). Here q = softmax(logits / T). Without a fitted temperature T = 1: nothing is learnt, and
+    `predict_proba` works before `fit`. With `fit_temperature=True`, T minimises the negative log-likelihood of the
+    *recovered* probabilities; a T fitted to softmax(logits / T) itself would already undo part of the distortion, and
+    the inverse would undo it twice. gamma and lam are those the network was trained with; lam = 0 is focal loss.
+
+    The order of the classes in a row, hence the predicted class, never changes. A trained network is not exactly at
+    the population optimum, so whether this helps is to be measured. Attributes: `temperature_`, `classes_`, ...
+
+    >>> import numpy as np
+    >>> recovery = PosteriorRecovery(gamma=2.0, lam=1.0)
+    >>> recovery.predict_proba(np.log([[0.5924, 0.2584, 0.1492]])).round(3)  # what FCL makes of (0.7, 0.2, 0.1)
+    array([[0.7, 0.2, 0.1]])
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive}
+    temperature_: float
+
+    def __init__(self, gamma: float = 3.0, lam: float = 1.0, *, fit_temperature: bool = False) -> None:
+        self.gamma = gamma
+        self.lam = lam
+        self.fit_temperature = fit_temperature
+
+    def _check_params(self) -> None:
+        finite_at_least("gamma", self.gamma, 0.0)
+        finite_at_least("lam", self.lam, 0.0)
+        if not isinstance(self.fit_temperature, bool):
+            raise TypeError(f"fit_temperature must be True or False, got {self.fit_temperature!r}")
+
+    def _needs_fit(self) -> bool:
+        return bool(self.fit_temperature)
+
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        self.temperature_ = self._best_temperature(logits, labels) if self.fit_temperature else 1.0
+
+    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        temperature = self.temperature_ if self.fit_temperature else 1.0
+        return self._log_probs(logits, temperature).exp()
+
+    def _log_probs(self, logits: Float[Tensor, "n k"], temperature: float) -> Float[Tensor, "n k"]:
+        shifted = logits - logits.amax(1, keepdim=True)
+        return log_posterior(shifted / temperature, gamma=float(self.gamma), lam=float(self.lam))
+
+    def _nll(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], temperature: float) -> float:
+        total = 0.0
+        for start, rows in row_chunks(logits):
+            own = labels[start : start + len(rows)].unsqueeze(1)
+            total -= float(self._log_probs(rows.double(), temperature).gather(1, own).sum())
+        return total / len(logits)
+
+    def _best_temperature(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
+        """Not convex in general: the best of a grid over the whole range on a sample, then Brent's method around it."""
+        stride = max(1, logits.numel() // _SAMPLE)
+        sample, sample_labels = logits[::stride], labels[::stride]
+        lowest, highest = math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)
+        grid = torch.linspace(lowest, highest, 41, dtype=torch.float64).tolist()
+        start = min(grid, key=lambda t: self._nll(sample, sample_labels, math.exp(t)))
+        spacing = grid[1] - grid[0]
+        found = minimize_scalar(
+            lambda t: self._nll(logits, labels, math.exp(t)),
+            bounds=(max(lowest, start - 1.5 * spacing), min(highest, start + 1.5 * spacing)),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        if min(found.x - lowest, highest - found.x) < 1e-6:
+            warnings.warn(
+                f"temperature set to {math.exp(found.x):g}, a bound of its range: the logits predict the labels "
+                "perfectly, or worse than chance; check the labels, and fit on rows the network was not trained on",
+                CalibrationWarning,
+                stacklevel=4,
+            )
+        return math.exp(found.x)

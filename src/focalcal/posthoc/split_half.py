@@ -1,0 +1,74 @@
+"""The split-half protocol: fit on one half of the rows, compare before and after on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from torch import Tensor
+
+from focalcal.metrics import METRICS
+from focalcal.posthoc.arrays import in_kind_of, logits_and_labels, softmax_in_kind
+from focalcal.posthoc.calibrator import Calibrator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Metric = Callable[[Any, Any], float]
+C = TypeVar("C", bound=Calibrator)
+
+
+@dataclass(frozen=True)
+class SplitHalf(Generic[C]):
+    """Metrics of softmax(logits) and of the calibrated probabilities on the same rows, and what was fitted on which."""
+
+    before: dict[str, float]
+    after: dict[str, float]
+    calibrator: C
+    fit_rows: NDArray[np.int64]
+    evaluation_rows: NDArray[np.int64]
+
+
+REPORTED: Mapping[str, Metric] = {
+    name: METRICS[name] for name in ("error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "smooth_ece")
+}
+
+
+def split_half(
+    logits: Any, labels: Any, calibrator: C, *, seed: int = 0, metrics: Mapping[str, Metric] = REPORTED
+) -> SplitHalf[C]:
+    """Permute the rows by `seed`, fit a clone of `calibrator` on the first half, report metrics on the second.
+
+    Unscaled and scaled values come from identical examples and no example is used for both fitting and reporting.
+    They are not comparable with values from the whole set. Of an odd number of rows the extra one is evaluated.
+    `metrics` maps names to functions (probs, labels) -> float; both come in the kind (tensor or NumPy) that was given.
+    """
+    if not isinstance(calibrator, Calibrator):
+        raise TypeError(
+            f"calibrator must be an instance of a calibrator, got {calibrator!r}; e.g. TemperatureScaling()"
+        )
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the split has to be repeatable")
+    if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
+        raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {metrics!r}")
+    scores, index = logits_and_labels(logits, labels)
+    order = np.random.default_rng(int(seed)).permutation(len(scores))
+    fit_rows, evaluation_rows = order[: len(order) // 2], order[len(order) // 2 :]
+
+    def take(rows: NDArray[np.int64], given: Any, values: Tensor) -> Any:
+        return in_kind_of(given, values[torch.from_numpy(rows).to(values.device)])
+
+    fitted = clone(calibrator).fit(take(fit_rows, logits, scores), take(fit_rows, labels, index))
+    held_logits, held_labels = take(evaluation_rows, logits, scores), take(evaluation_rows, labels, index)
+    before, after = softmax_in_kind(held_logits), fitted.predict_proba(held_logits)
+    return SplitHalf(
+        before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
+        after={name: float(metric(after, held_labels)) for name, metric in metrics.items()},
+        calibrator=fitted,
+        fit_rows=fit_rows,
+        evaluation_rows=evaluation_rows,
+    )

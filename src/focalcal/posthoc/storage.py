@@ -1,0 +1,145 @@
+"""Calibrators as JSON files: readable, exact in float64, and unable to run anything when read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT, VERSION = "focalcal calibrator", 1
+_FIELDS = {"format", "version", "class", "params", "classes", "state"}
+
+Decoder = Callable[[str, Any, int], Any]  # (attribute, value in the file, number of classes) -> attribute's value
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file says: class name, constructor arguments, number of classes, fitted attributes."""
+
+    name: str
+    params: Mapping[str, Any]
+    classes: int | None
+    state: Mapping[str, Any]
+
+    def decoded(self, decoders: Mapping[str, Decoder]) -> dict[str, Any]:
+        """The fitted attributes, each checked by its decoder."""
+        if self.classes is None or set(self.state) != set(decoders):
+            raise ValueError(f"it must hold the fitted {sorted(decoders)}, got {sorted(self.state)}")
+        return {name: decode(name, self.state[name], self.classes) for name, decode in decoders.items()}
+
+
+def write(path: str | os.PathLike[str], stored: Stored) -> None:
+    """Under a temporary name first: what bears the name is whole."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "class": stored.name,
+        "params": {name: _plain(value) for name, value in stored.params.items()},
+        "classes": stored.classes,
+        "state": {name: _plain(value) for name, value in stored.state.items()},
+    }
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        temporary.write_text(json.dumps(content, default=float), encoding="utf-8")
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str]) -> Stored:
+    """The content of a file that `write` made, its outline checked."""
+    try:
+        content = json.loads(Path(path).read_bytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a saved calibrator, or only a part of one: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a saved calibrator; pass a file that a calibrator's save() wrote")
+    if content.get("version") != VERSION or isinstance(content["version"], bool):
+        raise ValueError(
+            f"{path} has version {content.get('version')!r} and this focalcal reads version {VERSION}; "
+            "read it with the focalcal that wrote it, or fit and save again"
+        )
+    classes = content.get("classes")
+    whole = classes is None or (type(classes) is int and classes >= 2)
+    named = isinstance(content.get("class"), str)
+    if set(content) != _FIELDS or not whole or not named or not all(_is_dict(content[f]) for f in ("params", "state")):
+        raise ValueError(f"{path} is damaged: it must hold {sorted(_FIELDS)}, got {sorted(map(str, content))}")
+    return Stored(content["class"], content["params"], classes, content["state"])
+
+
+def number(name: str, value: Any, classes: int) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: Any, classes: int) -> float:
+    """A finite number above zero."""
+    if number(name, value, classes) <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return float(value)
+
+
+def word(name: str, value: Any, classes: int) -> str:
+    """A piece of text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, got {value!r}")
+    return value
+
+
+def vector(name: str, value: Any, classes: int) -> Any:
+    """K finite numbers."""
+    return _array(name, value, (classes,))
+
+
+def matrix(name: str, value: Any, classes: int) -> Any:
+    """K rows of K finite numbers."""
+    return _array(name, value, (classes, classes))
+
+
+def curves(name: str, value: Any, classes: int) -> list[Any]:
+    """For each class any number of values in [0, 1]."""
+    if not isinstance(value, list) or len(value) != classes:
+        raise ValueError(f"{name} must have one list a class, {classes} of them")
+    arrays = [_array(name, row, (len(row) if isinstance(row, list) else 0,)) for row in value]
+    if any(len(a) == 0 or a.min() < 0 or a.max() > 1 for a in arrays):
+        raise ValueError(f"{name} must hold numbers in [0, 1], at least one a class")
+    return arrays
+
+
+def rising_curves(name: str, value: Any, classes: int) -> list[Any]:
+    """For each class values in [0, 1] that never fall."""
+    arrays = curves(name, value, classes)
+    if any((np.diff(a) < 0).any() for a in arrays):
+        raise ValueError(f"{name} must not fall within a class")
+    return arrays
+
+
+def _array(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        array = np.array(value)
+    except ValueError:  # ragged
+        array = np.array(None)
+    if array.dtype.kind not in "fi" or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
+    return array.astype(np.float64)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)

@@ -1,0 +1,157 @@
+"""What every entry of CALIBRATORS promises, whatever its map."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from references.golden import single_label
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from focalcal.posthoc import CALIBRATORS
+
+EVERY = sorted(CALIBRATORS)
+MONOTONE = ["temperature", "recovery"]  # the order of a row's classes never changes
+BY_LIKELIHOOD = ["temperature", "vector", "matrix"]
+LOGITS, LABELS = single_label()
+LOGITS, LABELS = 1.5 * LOGITS[:600, :5], LABELS[:600] % 5
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: CALIBRATORS[name]().fit(LOGITS, LABELS) for name in EVERY}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_probabilities(fitted, name):
+    probs = fitted[name].predict_proba(LOGITS)
+    assert probs.shape == LOGITS.shape
+    assert (probs >= 0).all()
+    torch.testing.assert_close(probs.sum(1), torch.ones(600, dtype=torch.float64), rtol=0, atol=1e-12)
+    assert torch.equal(fitted[name].predict(LOGITS), probs.argmax(1))
+    accuracy = (probs.argmax(1) == LABELS).double().mean()
+    assert fitted[name].score(LOGITS, LABELS) == pytest.approx(accuracy.item())
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_tensor_gives_a_tensor_and_numpy_numpy(fitted, name, dtype):
+    given = LOGITS.to(dtype)
+    probs = fitted[name].predict_proba(given)
+    assert isinstance(probs, torch.Tensor)
+    assert probs.dtype == (dtype if dtype in (torch.float32, torch.float64) else torch.float32)
+    assert torch.equal(probs.double(), fitted[name].predict_proba(given.double()).to(probs.dtype).double())
+    if dtype is torch.bfloat16:
+        return
+    array = fitted[name].predict_proba(given.numpy())
+    assert isinstance(array, np.ndarray)
+    np.testing.assert_array_equal(array, probs.numpy())
+    labels = fitted[name].predict(given.numpy())
+    assert isinstance(labels, np.ndarray)
+    assert labels.dtype == np.int64
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_lists_gradients_and_memory_layouts(fitted, name):
+    expected = fitted[name].predict_proba(LOGITS[:7])
+    np.testing.assert_array_equal(fitted[name].predict_proba(LOGITS[:7].tolist()), expected.numpy())
+    probs = fitted[name].predict_proba(LOGITS[:7].clone().requires_grad_())
+    assert not probs.requires_grad
+    assert torch.equal(fitted[name].predict_proba(LOGITS[:7].T.contiguous().T), expected)
+    flipped = np.ascontiguousarray(LOGITS[:7].numpy()[::-1])[::-1]
+    np.testing.assert_array_equal(fitted[name].predict_proba(flipped), expected.numpy())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_fitted_does_not_depend_on_kind(fitted, name):
+    twin = CALIBRATORS[name]().fit(LOGITS.numpy(), LABELS.numpy().astype(np.uint8))
+    torch.testing.assert_close(twin.predict_proba(LOGITS), fitted[name].predict_proba(LOGITS), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_constant_added_to_a_row_changes_nothing(fitted, name):
+    moved = LOGITS + torch.linspace(-30, 30, 600, dtype=torch.float64)[:, None]
+    expected = fitted[name].predict_proba(LOGITS)
+    torch.testing.assert_close(CALIBRATORS[name]().fit(moved, LABELS).predict_proba(moved), expected, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_classes_have_no_order(fitted, name):
+    order = torch.tensor([3, 0, 4, 1, 2])
+    permuted = CALIBRATORS[name]().fit(LOGITS[:, order], order.argsort()[LABELS])
+    expected = fitted[name].predict_proba(LOGITS)[:, order]
+    torch.testing.assert_close(permuted.predict_proba(LOGITS[:, order]), expected, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rows_have_no_order(fitted, name):
+    order = torch.randperm(600)
+    shuffled = CALIBRATORS[name]().fit(LOGITS[order], LABELS[order])
+    expected = fitted[name].predict_proba(LOGITS)
+    torch.testing.assert_close(shuffled.predict_proba(LOGITS), expected, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_fitting_again_forgets_the_first_fit(fitted, name):
+    twin = CALIBRATORS[name]().fit(LOGITS[:100, :3], LABELS[:100] % 3).fit(LOGITS, LABELS)
+    assert twin.n_features_in_ == 5
+    assert torch.equal(twin.predict_proba(LOGITS), fitted[name].predict_proba(LOGITS))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_scikit_learns_protocol(fitted, name):
+    calibrator = fitted[name]
+    check_is_fitted(calibrator)
+    assert is_classifier(calibrator)
+    assert calibrator.n_features_in_ == 5
+    np.testing.assert_array_equal(calibrator.classes_, np.arange(5))
+    fresh = clone(calibrator)
+    assert not hasattr(fresh, "n_features_in_")
+    assert fresh.get_params() == calibrator.get_params()
+    assert repr(calibrator).startswith(type(calibrator).__name__ + "(")
+    for twin in (copy.deepcopy(calibrator), pickle.loads(pickle.dumps(calibrator))):
+        assert torch.equal(twin.predict_proba(LOGITS), calibrator.predict_proba(LOGITS))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_saved_and_loaded(fitted, name, tmp_path):
+    fitted[name].save(tmp_path / "calibrator.json")
+    twin = CALIBRATORS[name].load(tmp_path / "calibrator.json")
+    assert torch.equal(twin.predict_proba(LOGITS), fitted[name].predict_proba(LOGITS))
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+def test_the_order_of_the_classes_stays(fitted, name):
+    assert torch.equal(fitted[name].predict_proba(LOGITS).argsort(1), LOGITS.argsort(1))
+
+
+@pytest.mark.parametrize("name", BY_LIKELIHOOD)
+@pytest.mark.parametrize("scale", [0.2, 1.0, 8.0])
+def test_the_likelihood_of_the_fitted_rows_never_falls(name, scale):
+    logits = scale * LOGITS
+    probs = CALIBRATORS[name]().fit(logits, LABELS).predict_proba(logits)
+    own = LABELS.unsqueeze(1)
+    assert probs.gather(1, own).log().mean() >= logits.log_softmax(1).gather(1, own).mean() - 1e-12
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("lead", [40.0, 200.0, 800.0])
+def test_saturated_rows_stay_probabilities(fitted, name, lead):
+    logits = torch.eye(5, dtype=torch.float32) * lead
+    probs = fitted[name].predict_proba(logits)
+    assert torch.isfinite(probs).all()
+    torch.testing.assert_close(probs.sum(1), torch.ones(5), rtol=0, atol=1e-6)
+    assert torch.equal(probs.argmax(1), torch.arange(5))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_two_classes_and_many_rows(name):
+    generator = torch.Generator().manual_seed(0)
+    logits = 4 * torch.randn(70_000, 2, generator=generator)  # more than one chunk
+    labels = torch.multinomial((logits / 2).softmax(1), 1, generator=generator).squeeze(1)
+    probs = CALIBRATORS[name]().fit(logits, labels).predict_proba(logits)
+    assert probs.shape == (70_000, 2)
+    if name != "recovery":  # which knows nothing of these labels
+        assert (probs - (logits / 2).softmax(1)).abs().mean() < 0.05

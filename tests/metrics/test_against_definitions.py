@@ -1,0 +1,108 @@
+"""Every metric against its definition written out row by row, on random rows and on those where peers go wrong."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from metric_engines import ENGINES, use
+from references import brute_force
+
+from focalcal import metrics
+
+DEFINED = [
+    "ece", "mce", "rms_ce", "classwise_ece", "adaptive_ece", "brier", "nll", "error", "confidence_gap",
+]  # fmt: skip
+
+
+@st.composite
+def tables(draw):
+    """Probabilities in float64 with many ties, zeros, ones and multiples of 1/15, and their labels."""
+    rows, classes = draw(st.integers(1, 40)), draw(st.sampled_from([2, 3, 7, 8, 10, 17, 33, 40]))
+    generator = np.random.default_rng(draw(st.integers(0, 2**31)))
+    kind = draw(st.sampled_from(["spread", "peaked", "fifteenths", "saturated", "uniform"]))
+    if kind == "fifteenths":  # exact multiples of 1/15, which sum to one
+        probs = generator.multinomial(15, np.ones(classes) / classes, size=rows) / 15
+    elif kind == "saturated":
+        probs = np.eye(classes)[generator.integers(classes, size=rows)]
+    elif kind == "uniform":
+        probs = np.full((rows, classes), 1 / classes)
+    else:
+        probs = generator.dirichlet(np.full(classes, 2.0 if kind == "spread" else 0.1), size=rows)
+    labels = generator.integers(draw(st.sampled_from([1, classes])), size=rows)  # some classes may be absent
+    return probs, labels
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", DEFINED)
+@given(table=tables())
+def test_definition(name, engine, table):
+    probs, labels = table
+    expected = getattr(brute_force, name)(probs.tolist(), labels.tolist())
+    with pytest.MonkeyPatch.context() as patch:
+        use(engine, patch)
+        value = getattr(metrics, name)(probs, labels)
+    assert value == expected if math.isinf(expected) else value == pytest.approx(expected, abs=1e-12)
+
+
+@given(table=tables(), n_bins=st.integers(1, 50))
+def test_any_number_of_bins(table, n_bins):
+    probs, labels = table
+    for name in ("ece", "mce", "classwise_ece", "adaptive_ece"):
+        expected = getattr(brute_force, name)(probs.tolist(), labels.tolist(), n_bins)
+        assert getattr(metrics, name)(probs, labels, n_bins=n_bins) == pytest.approx(expected, abs=1e-12)
+
+
+@given(table=tables(), k=st.integers(1, 2))
+def test_top_k(table, k):
+    probs, labels = table
+    expected = brute_force.top_k_accuracy(probs.tolist(), labels.tolist(), k)
+    assert metrics.top_k_accuracy(probs, labels, k=k) == pytest.approx(expected)
+    assert metrics.top_k_accuracy(probs, labels, k=1) == pytest.approx(1 - metrics.error(probs, labels))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", range(16))
+def test_a_confidence_at_an_edge_is_in_the_bin_it_closes(k, dtype, engine):
+    edge = torch.tensor(k / 15, dtype=torch.float64).to(dtype)
+    if edge <= 0.5:
+        edge = 1 - edge  # the confidence of two classes
+    probs = torch.stack([edge, 1 - edge]).expand(4, 2).contiguous()
+    found = metrics.reliability(probs, torch.tensor([0, 0, 0, 1]))
+    (occupied,) = np.flatnonzero(found.count)
+    assert occupied == brute_force.bin_of(float(edge), 15)
+    assert found.lower[occupied] < float(edge) <= found.upper[occupied]
+    assert metrics.ece(probs, torch.zeros(4, dtype=torch.int64)) == pytest.approx(1 - float(edge), abs=1e-7)
+
+
+def test_a_million_float32_rows_do_not_drift(engine):
+    generator = torch.Generator().manual_seed(0)
+    probs = (torch.randn(1_000_000, 3, generator=generator) * 2).softmax(1)
+    labels = torch.randint(3, (1_000_000,), generator=generator)
+    wide = probs.double() / probs.double().sum(1, keepdim=True)
+    for metric in (metrics.ece, metrics.brier, metrics.nll, metrics.classwise_ece, metrics.confidence_gap):
+        assert metric(probs, labels) == pytest.approx(metric(wide, labels), abs=2e-7)
+
+
+def test_a_class_without_labels_counts(engine):
+    probs = np.array([[0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])
+    # Class 0: |0.4 - 1| ; class 1: 0.3; class 2: 0.3. The mean is over three classes, not over those seen.
+    assert metrics.classwise_ece(probs, [0, 0]) == pytest.approx((0.6 + 0.3 + 0.3) / 3)
+
+
+def test_a_tiny_probability_is_no_zero(engine):
+    tiny = np.float32(1e-42)  # a denormal number
+    probs = np.array([[tiny, 1.0]], dtype=np.float32)
+    assert metrics.nll(probs, [0]) == pytest.approx(-math.log(float(tiny)))
+    assert metrics.nll(np.array([[0.0, 1.0]]), [0]) == math.inf
+    assert metrics.nll(logits=np.array([[-800.0, 0.0]]), labels=[0]) == pytest.approx(800.0)
+
+
+def test_logits_between_zero_and_one_are_not_taken_for_probabilities(engine):
+    logits = np.array([[0.2, 0.9], [0.7, 0.1]])
+    with pytest.raises(ValueError, match="sum of"):
+        metrics.ece(logits, [1, 0])
+    expected = metrics.nll(torch.from_numpy(logits).softmax(1), [1, 0])
+    assert metrics.nll(logits=logits, labels=[1, 0]) == pytest.approx(expected)

@@ -1,0 +1,153 @@
+"""Bootstrap intervals: the vectorised resamples are resamples, and the intervals hold what they promise."""
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal import metrics
+from focalcal.metrics.intervals import CALIBRATION_ERRORS, _Plan
+
+ALL = list(metrics.METRICS.values())
+
+
+def network(rows, classes=5, temperature=1.3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(rows, classes, generator=generator) * 2
+    noise = -torch.log(-torch.log(torch.rand(rows, classes, generator=generator)))
+    return logits.softmax(1), (logits / temperature + noise).argmax(1)
+
+
+def tolerance_of(metric, probs, labels):
+    """AdaECE keeps the members of a sketch's cell together; everything else is exact."""
+    if metric is not metrics.adaptive_ece:
+        return 1e-9
+    return metrics.CalibrationSketch.of(probs, labels).adaptive_ece_bound() + 1e-9
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda m: m.__name__)
+def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
+    probs, labels = network(300, classes=7)
+    plan = _Plan([metric], probs, labels, 15, None)
+    draw = next(plan.resampled_rows(4, seed=3))
+    (values,) = next(plan.values(iter([draw])))
+    for at in range(4):
+        rows = np.repeat(np.arange(300), draw.weights[:, at].astype(int))
+        assert len(rows) == 300
+        tolerance = tolerance_of(metric, probs[rows], labels[rows])
+        assert values[at] == pytest.approx(metric(probs[rows], labels[rows]), abs=tolerance)
+
+
+@pytest.mark.parametrize("metric", sorted(CALIBRATION_ERRORS, key=lambda m: m.__name__), ids=lambda m: m.__name__)
+def test_drawn_labels_give_the_metric_of_those_labels(metric):
+    probs, labels = network(300, classes=7)
+    plan = _Plan([metric], probs, labels, 15, None)
+    draw = next(plan.drawn_labels(4, seed=3))
+    (values,) = next(plan.values(iter([draw])))
+    for at in range(4):
+        drawn = draw.labels[:, at]
+        assert values[at] == pytest.approx(metric(probs, drawn), abs=tolerance_of(metric, probs, drawn))
+
+
+def test_labels_are_drawn_from_the_probabilities():
+    probs = np.tile([0.1, 0.2, 0.7], (50, 1))
+    plan = _Plan([metrics.ece], probs, np.zeros(50, dtype=int), 15, None)
+    drawn = np.concatenate([draw.labels for draw in plan.drawn_labels(400, 0)], axis=1)
+    assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
+
+
+def test_auroc_resamples():
+    generator = np.random.default_rng(0)
+    scores, positive = np.round(generator.random(200), 1), generator.random(200) < 0.4
+    plan = _Plan([metrics.auroc], scores, positive, 15, None)
+    draw = next(plan.resampled_rows(3, seed=1))
+    (values,) = next(plan.values(iter([draw])))
+    for at in range(3):
+        rows = np.repeat(np.arange(200), draw.weights[:, at].astype(int))
+        assert values[at] == pytest.approx(metrics.auroc(scores[rows], positive[rows]))
+    found = metrics.bootstrap(metrics.auroc, scores, positive, resamples=200)
+    assert found.low < found.estimate < found.high
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_does_not():
+    probs, labels = network(400)
+    one, same, other = (metrics.bootstrap(metrics.ece, probs, labels, resamples=50, seed=s) for s in (1, 1, 2))
+    assert one == same
+    assert one != other
+
+
+def test_several_metrics_share_the_resamples():
+    probs, labels = network(400)
+    both = metrics.bootstrap([metrics.ece, metrics.brier], probs, labels, resamples=60)
+    assert list(both) == ["ece", "brier"]
+    assert both["brier"] == metrics.bootstrap(metrics.brier, probs, labels, resamples=60)
+    assert both["ece"].estimate == metrics.ece(probs, labels)
+
+
+def test_another_function_is_called_for_each_resample():
+    probs, labels = network(200)
+
+    def own(p, y):
+        return metrics.brier(p, y)
+
+    theirs = metrics.bootstrap(own, probs, labels, resamples=40)
+    ours = metrics.bootstrap(metrics.brier, probs, labels, resamples=40)
+    assert (theirs.low, theirs.high) == pytest.approx((ours.low, ours.high))
+
+
+def test_ignored_pixels_take_no_part():
+    probs, labels = network(240)
+    images = probs.T.reshape(5, 4, 60).permute(1, 0, 2).contiguous()
+    maps = labels.reshape(4, 60).clone()
+    kept = probs[labels != 2], labels[labels != 2]
+    found = metrics.bootstrap(metrics.ece, images, maps, ignore_index=2, resamples=30)
+    assert found.estimate == pytest.approx(metrics.ece(*kept))
+    assert (found.low, found.high) == pytest.approx(
+        (lambda i: (i.low, i.high))(metrics.bootstrap(metrics.ece, *kept, resamples=30))
+    )
+
+
+@pytest.mark.parametrize(
+    "metric", [metrics.ece, metrics.smooth_ece, metrics.brier, metrics.aurc], ids=lambda m: m.__name__
+)
+@pytest.mark.parametrize("temperature", [1.0, 1.6])
+def test_intervals_cover_the_truth(metric, temperature):
+    """95 % intervals of 60 samples; fewer than 50 hits would happen to a true one in 1 of 2,000 tries."""
+    truth = metric(*network(400_000, temperature=temperature, seed=99))
+    hits = 0
+    for seed in range(60):
+        found = metrics.bootstrap(metric, *network(1000, temperature=temperature, seed=seed), resamples=150)
+        hits += found.low <= truth <= found.high
+    assert hits >= 50
+
+
+def test_calibrated_by_chance_begins_at_zero_and_miscalibrated_does_not():
+    calibrated = metrics.bootstrap(metrics.ece, *network(2000, temperature=1.0))
+    assert calibrated.low == 0
+    assert calibrated.chance == pytest.approx(calibrated.estimate, rel=0.6)
+    off = metrics.bootstrap(metrics.ece, *network(2000, temperature=2.0))
+    assert off.low > off.chance
+    assert "by chance" in str(off)
+
+
+def test_an_infinite_log_likelihood_stays_infinite():
+    probs = np.array([[1.0, 0.0]] * 20)
+    labels = np.array([0] * 19 + [1])
+    found = metrics.bootstrap(metrics.nll, probs, labels, resamples=50)
+    assert found.estimate == found.high == np.inf
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resamples": 1}, "resamples must be a whole number >= 2, got 1"),
+        ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"method": "bca"}, "method must be one of 'basic', 'percentile'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.bootstrap(metrics.ece, *network(20), **options)
+    with pytest.raises(TypeError, match="metric must be a metric function"):
+        metrics.bootstrap("ece", *network(20))
+    with pytest.raises(ValueError, match="ask for it alone"):
+        metrics.bootstrap([metrics.auroc, metrics.ece], *network(20))

@@ -1,0 +1,162 @@
+"""One pass, whatever the layout, the engine, the dtype and the number of threads."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metric_engines import ENGINES, use
+
+from focalcal import _native, metrics
+from focalcal.metrics.scan import scan
+
+
+def values(found):
+    """The sums and rows of a scan as one flat list of tensors."""
+    sums = [found.bins.count, found.bins.confidence, found.bins.correct]
+    sums += [found.classes.count, found.classes.confidence, found.classes.correct]
+    rows = [found.confidence.double(), found.correct.double(), found.row_brier, found.row_nll]
+    return sums, rows, torch.tensor([found.rows, found.wrong, found.brier, found.nll], dtype=torch.float64)
+
+
+@settings(max_examples=60)
+@given(
+    shape=st.sampled_from(
+        [(1, 2), (7, 3), (65, 10), (130, 33), (50, 100), (4, 5, 6), (3, 21, 8, 8), (2, 40, 3, 30), (70, 10, 1)]
+    ),
+    layout=st.sampled_from(["contiguous", "channels last", "reversed", "sliced", "expanded"]),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    ignore=st.sampled_from([None, 1, 255]),
+    seed=st.integers(0, 10**6),
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_layouts(engine, shape, layout, dtype, ignore, seed):
+    generator = torch.Generator().manual_seed(seed)
+    probs = (torch.randn(shape, generator=generator, dtype=dtype) * 3).softmax(1)
+    labels = torch.randint(shape[1], shape[:1] + shape[2:], generator=generator)
+    if ignore == 255:
+        labels[torch.rand(labels.shape, generator=generator) < 0.3] = 255
+    if layout == "channels last":
+        probs = probs.movedim(1, -1).contiguous().movedim(-1, 1)
+    elif layout == "reversed":
+        order = list(range(probs.dim()))[::-1]
+        probs = probs.permute(order).contiguous().permute(order)
+    elif layout == "sliced":
+        wide = torch.full((shape[0], shape[1] + 3, *shape[2:]), torch.nan, dtype=dtype)
+        wide[:, 1:-2] = probs
+        probs = wide[:, 1:-2]
+    elif layout == "expanded":
+        probs = probs[:1].expand(shape)
+    rows = probs.movedim(1, -1).reshape(-1, shape[1])
+    flat = labels.flatten()
+    keep = flat != ignore if ignore is not None else torch.ones_like(flat, dtype=torch.bool)
+    wanted = {"classes": True, "brier": True, "nll": True, "rows": True}
+    with pytest.MonkeyPatch.context() as patch:
+        use(engine, patch)
+        if not bool(keep.any()):
+            with pytest.raises(ValueError, match="must leave a row"):
+                scan(probs, labels, ignore_index=ignore, **wanted)
+            return
+        sums, each, totals = values(scan(probs, labels, ignore_index=ignore, **wanted))
+    with pytest.MonkeyPatch.context() as patch:
+        use("torch", patch)
+        expected, expected_each, expected_totals = values(scan(rows[keep].contiguous(), flat[keep], **wanted))
+    tolerance = 1e-12 if dtype is torch.float64 else 1e-6
+    for mine, other in zip([*sums, *each, totals], [*expected, *expected_each, expected_totals], strict=True):
+        torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance * max(1, len(flat)))
+    assert torch.equal(sums[0], expected[0])
+    assert torch.equal(sums[3], expected[3])
+
+
+@pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
+@pytest.mark.parametrize("classes", [2, 10, 31, 32, 64, 65, 200, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_instruction_set_gives_the_same_sums(classes, dtype):
+    from focalcal._native import scores
+    from focalcal.core.binning import equal_width_edges
+
+    generator = torch.Generator().manual_seed(0)
+    probs = (torch.randn(777, classes, generator=generator, dtype=dtype) * 4).softmax(1)
+    labels = torch.randint(classes, (777,), generator=generator)
+    wanted = {"classes": True, "brier": True, "nll": True, "rows": True}
+    found = [
+        scores.score_pass(probs, labels, equal_width_edges(15), 1e-5, instruction_set=at, **wanted)
+        for at in range(len(_native.instruction_sets()))
+    ]
+    for other in found[1:]:
+        assert torch.equal(other.bins[0], found[0].bins[0])
+        assert torch.equal(other.classes[0], found[0].classes[0])
+        assert torch.equal(other.correct, found[0].correct)
+        for name in ("totals", "bins", "classes", "brier", "nll"):
+            torch.testing.assert_close(getattr(other, name), getattr(found[0], name), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
+def test_threads_and_a_forked_process_change_nothing():
+    generator = torch.Generator().manual_seed(0)
+    probs = (torch.randn(30_000, 12, generator=generator) * 3).softmax(1)
+    labels = torch.randint(12, (30_000,), generator=generator)
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append(metrics.summary(probs, labels).as_dict())
+    finally:
+        torch.set_num_threads(threads)
+    assert found[1] == pytest.approx(found[0], abs=1e-13)
+    assert found[2] == pytest.approx(found[0], abs=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_taken_at_its_own_tolerance(dtype):
+    generator = torch.Generator().manual_seed(0)
+    probs = (torch.randn(400, 10, generator=generator) * 3).softmax(1)
+    labels = torch.randint(10, (400,), generator=generator)
+    assert metrics.brier(probs.to(dtype), labels) == pytest.approx(metrics.brier(probs, labels), abs=5e-3)
+    with pytest.raises(ValueError, match="summing to 1"):
+        metrics.brier((probs * 1.1).to(dtype), labels)
+
+
+def test_arrays_are_read_where_they_are(tmp_path):
+    generator = np.random.default_rng(0)
+    probs = generator.dirichlet(np.ones(4), size=50)
+    labels = generator.integers(4, size=50)
+    expected = metrics.ece(probs, labels)
+    np.save(tmp_path / "probs.npy", probs)
+    mapped = np.load(tmp_path / "probs.npy", mmap_mode="r")
+    locked = probs.copy()
+    locked.flags.writeable = False
+    for same in (mapped, locked, probs[::-1][::-1], probs.astype(">f8"), probs.tolist(), torch.from_numpy(probs)):
+        assert metrics.ece(same, labels) == pytest.approx(expected, abs=1e-15)
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint64):
+        assert metrics.ece(probs, labels.astype(kind)) == pytest.approx(expected, abs=1e-15)
+    tracked = torch.from_numpy(probs).requires_grad_()
+    assert metrics.ece(tracked, labels) == pytest.approx(expected, abs=1e-15)
+
+
+def test_nothing_is_allocated_in_proportion_to_the_array(tmp_path):
+    """Peak memory of a fresh process: an array of 160 MB costs less than 10 MB more than itself."""
+    import subprocess
+    import sys
+
+    code = """
+import sys, torch
+from focalcal import metrics
+torch.set_num_threads(1)
+probs = torch.full((40_000, 1000), 1e-3); labels = torch.arange(40_000) % 1000
+metrics.summary(probs[:2000], labels[:2000])  # everything is loaded and warm
+def peak(): return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+before = peak()
+metrics.summary(probs, labels)
+print((peak() - before) / 1024)
+"""
+    for native in ["1", "0"] if _native.available() else ["0"]:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "", "FOCALCAL_NATIVE": native},
+        )
+        assert float(done.stdout) < 10 if native == "1" else float(done.stdout) < 30

@@ -1,0 +1,115 @@
+"""What smECE promises: whole ends, a width that its value justifies, agreement however it is computed."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metric_engines import ENGINES, use
+
+from focalcal.metrics import smooth_ece
+from focalcal.metrics.smooth import Smoother, binary_smooth_ece, interval_moments, node_sums, smooth_ece_of
+
+
+def table(confidence, correct):
+    """Two-class rows with the given confidences, right or wrong as told."""
+    confidence = np.asarray(confidence, dtype=float)
+    return np.stack([confidence, 1 - confidence], 1), np.where(correct, 0, 1)
+
+
+def reference(f, a, *, ends):
+    """The definition with a dense kernel matrix: nodes, mirror images, Gaussian, mesh; bisection as published."""
+
+    def error(width):
+        nodes = max(2000, round(20 / width)) // 2 + 1
+        place = f * (nodes - 1)
+        left = np.minimum(place.astype(int), nodes - 2)
+        share = place - left
+        residual, count = np.zeros(nodes), np.zeros(nodes)
+        for values, out in ((f - a, residual), (np.ones_like(f), count)):
+            np.add.at(out, left, values * (1 - share))
+            np.add.at(out, left + 1, values * share)
+            out[[0, -1]] *= ends
+        kernel = np.exp(-0.5 * (np.linspace(-0.5, 0.5, nodes) / width) ** 2) / (width * np.sqrt(2 * np.pi))
+        mesh = np.linspace(0, 1, max(round(10 / width), 200))
+
+        def smoothed(v):
+            mirrored = np.concatenate([v[::-1][:-1], v, v[::-1][1:]])
+            whole = np.convolve(mirrored, kernel, mode="valid")[nodes // 2 : nodes // 2 + nodes]
+            return np.interp(mesh, np.linspace(0, 1, nodes), whole)
+
+        return np.abs(smoothed(residual)).sum() / (smoothed(count) + 1e-4).sum()
+
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        if middle < 0.001 or middle < error(middle):
+            low = middle
+        else:
+            high = middle
+    return error(high)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), rows=st.sampled_from([1, 7, 300, 5000]), off=st.sampled_from([0.0, 0.02, 0.3]))
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("convention", ["whole", "relplot"])
+def test_definition(convention, engine, seed, rows, off):
+    generator = np.random.default_rng(seed)
+    f = generator.choice([generator.beta(6, 1.5, rows), np.round(generator.random(rows), 1)])
+    a = generator.random(rows) < f - off
+    with pytest.MonkeyPatch.context() as patch:
+        use(engine, patch)
+        value = binary_smooth_ece(torch.from_numpy(f), torch.from_numpy(a), convention=convention)
+    assert value == pytest.approx(reference(f, a, ends=2.0 if convention == "whole" else 1.0), abs=1e-10)
+
+
+def test_mass_at_the_ends_counts_whole():
+    correct = np.arange(1000) % 10 != 0
+    at_end, nearly = (np.where(np.arange(1000) % 2, 0.7, top) for top in (1.0, 0.998))
+    ours = [smooth_ece(*table(f, correct)) for f in (at_end, nearly)]
+    theirs = [smooth_ece(*table(f, correct), convention="relplot") for f in (at_end, nearly)]
+    assert abs(ours[0] - ours[1]) < 0.002  # moving 500 rows by 0.002
+    assert abs(theirs[0] - theirs[1]) > 0.01
+
+
+def test_all_confidences_at_one():
+    assert smooth_ece(*table(np.ones(1000), np.arange(1000) % 10 != 0)) == pytest.approx(0.1, abs=1e-5)
+    assert smooth_ece(*table(np.ones(10), np.zeros(10, dtype=bool))) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_the_width_is_no_smaller_than_the_error_and_the_next_one_is():
+    generator = np.random.default_rng(0)
+    f = torch.from_numpy(generator.random(4000))
+    a = torch.from_numpy(generator.random(4000) < f.numpy() ** 1.5)
+    smoother = Smoother(lambda n: interval_moments(f, a, n).numpy()[None])
+    (value,), (width,) = smooth_ece_of(smoother, 1)
+    assert value <= width
+    assert smoother.error(width - 1 / 1024, np.array([0]))[0] > width - 1 / 1024
+    assert float(width * 1024).is_integer()
+
+
+def test_many_sets_at_once_are_each_alone():
+    generator = np.random.default_rng(0)
+    sets = [(generator.random(300), generator.random(300)) for _ in range(9)]
+    pairs = [
+        (torch.from_numpy(f), torch.from_numpy(u < f - off))
+        for (f, u), off in zip(sets, np.linspace(-0.4, 0.4, 9), strict=True)
+    ]
+    together, _ = smooth_ece_of(Smoother(lambda n: np.stack([interval_moments(f, a, n).numpy() for f, a in pairs])), 9)
+    assert together == pytest.approx([binary_smooth_ece(f, a) for f, a in pairs], abs=1e-12)
+
+
+@given(f=st.lists(st.floats(0, 1), min_size=1, max_size=30), data=st.data())
+def test_nodes_hold_what_was_put_on_them(f, data):
+    a = data.draw(st.lists(st.booleans(), min_size=len(f), max_size=len(f)))
+    residual, count = node_sums(interval_moments(torch.tensor(f).double(), torch.tensor(a), 100).numpy())
+    assert count.sum() == pytest.approx(len(f))
+    assert residual.sum() == pytest.approx(sum(f) - sum(a), abs=1e-6)
+    assert count @ np.linspace(0, 1, 101) == pytest.approx(sum(f), abs=1e-6)  # linear shares keep the centre of mass
+
+
+@pytest.mark.parametrize("width", [0.0, -0.1, 1.5, float("nan")])
+def test_a_width_outside_its_range_is_refused(width):
+    with pytest.raises(ValueError, match="bandwidth must be"):
+        smooth_ece(*table([0.9], [True]), bandwidth=width)

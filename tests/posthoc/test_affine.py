@@ -1,0 +1,155 @@
+"""Vector and matrix scaling: gradients, limits, optimality."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from references.golden import single_label
+from scipy.optimize import check_grad, minimize
+
+from focalcal.posthoc import CalibrationWarning, MatrixScaling, TemperatureScaling, VectorScaling
+from focalcal.posthoc.affine import affine_nll, centred
+
+INF = float("inf")
+
+
+def nll(calibrator, logits, labels):
+    return F.nll_loss(calibrator.predict_proba(logits).log(), labels).item()
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 4)])
+def test_gradients(shape):
+    generator = np.random.default_rng(0)
+    inputs = torch.from_numpy(generator.normal(size=(30, 4)))
+    labels = torch.from_numpy(generator.integers(0, 4, 30))
+    size = int(np.prod(shape))
+
+    def parts(theta):
+        theta = torch.from_numpy(theta)
+        value, d_weight, d_bias = affine_nll(theta[:size].view(shape), theta[size:], inputs, labels)
+        return value, torch.cat([d_weight.flatten(), d_bias]).numpy()
+
+    theta = generator.normal(size=size + 4)
+    assert check_grad(lambda t: parts(t)[0], lambda t: parts(t)[1], theta) < 1e-6
+    weight, bias = torch.from_numpy(theta[:size]).view(shape), torch.from_numpy(theta[size:])
+    scores = inputs * weight + bias if len(shape) == 1 else inputs @ weight.T + bias
+    assert parts(theta)[0] == pytest.approx(F.cross_entropy(scores, labels).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 12.0])
+def test_each_family_contains_the_one_before(scale):
+    logits, labels = single_label()
+    logits = scale * logits
+    identity = F.cross_entropy(logits, labels).item()
+    temperature = nll(TemperatureScaling().fit(logits, labels), logits, labels)
+    vector = nll(VectorScaling().fit(logits, labels), logits, labels)
+    matrix = nll(MatrixScaling(off_diagonal_l2=0.0).fit(logits, labels), logits, labels)
+    assert matrix < vector < temperature < identity
+
+
+def test_the_scale_of_the_logits_does_not_matter():
+    logits, labels = (v[:500] for v in single_label())
+    for kind in (VectorScaling(0.01, 0.01), MatrixScaling(0.01, 0.01)):
+        plain = kind.fit(logits, labels).predict_proba(logits)
+        torch.testing.assert_close(kind.fit(12 * logits, labels).predict_proba(12 * logits), plain, atol=1e-5, rtol=0)
+
+
+def test_vector_scaling_reaches_the_minimum():
+    logits, labels = single_label()
+    x = centred(logits).numpy()
+    rows = np.arange(len(x))
+
+    def loss(theta):  # numerical gradients, independent of ours
+        scores = x * theta[:10] + theta[10:]
+        return float((np.logaddexp.reduce(scores, 1) - scores[rows, labels.numpy()]).mean())
+
+    peer = minimize(loss, np.r_[np.ones(10), np.zeros(10)], method="BFGS", options={"gtol": 1e-7})
+    fitted = VectorScaling().fit(logits, labels)
+    assert fitted.converged_
+    assert nll(fitted, logits, labels) <= peer.fun + 1e-9
+    np.testing.assert_allclose(fitted.weight_, peer.x[:10], atol=1e-3)
+    np.testing.assert_allclose(fitted.bias_, peer.x[10:] - peer.x[10:].mean(), atol=1e-3)
+    assert abs(fitted.bias_.sum()) < 1e-12
+
+
+def test_vector_scaling_held_to_one_weight_is_temperature_scaling():
+    logits, labels = single_label()
+    fitted = VectorScaling(spread_l2=INF, bias_l2=INF).fit(logits, labels)
+    temperature = TemperatureScaling().fit(logits, labels).temperature_
+    np.testing.assert_allclose(fitted.weight_, 1 / temperature, rtol=1e-7)
+    assert not fitted.bias_.any()
+    strong = VectorScaling(spread_l2=1e5, bias_l2=1e5).fit(logits, labels)
+    np.testing.assert_allclose(strong.weight_, 1 / temperature, atol=1e-5)
+
+
+def test_matrix_scaling_held_to_its_diagonal_is_vector_scaling():
+    logits, labels = (v[:500] for v in single_label())
+    vector = VectorScaling().fit(logits, labels)
+    matrix = MatrixScaling(off_diagonal_l2=INF).fit(logits, labels)
+    np.testing.assert_allclose(matrix.weight_, np.diag(vector.weight_), atol=1e-6)
+    np.testing.assert_allclose(matrix.bias_, vector.bias_, atol=1e-6)
+    torch.testing.assert_close(matrix.predict_proba(logits), vector.predict_proba(logits), atol=1e-6, rtol=0)
+    strong = MatrixScaling(off_diagonal_l2=1.0).fit(logits, labels)
+    torch.testing.assert_close(strong.predict_proba(logits), vector.predict_proba(logits), atol=0.02, rtol=0)
+    unbiased = MatrixScaling(off_diagonal_l2=0.1, bias_l2=INF).fit(logits, labels)
+    assert not unbiased.bias_.any()
+
+
+def test_penalties_shrink_what_they_name():
+    logits, labels = (v[:500] for v in single_label())
+    sizes = [
+        np.abs(m.weight_ - np.diag(np.diag(m.weight_))).max()
+        for m in (MatrixScaling(strength).fit(logits, labels) for strength in (0.001, 0.01, 0.1))
+    ]
+    assert sizes[0] > sizes[1] > sizes[2] > 0
+    loose, tight = (VectorScaling(bias_l2=s).fit(logits, labels) for s in (0.0, 10.0))
+    assert np.abs(tight.bias_).max() < np.abs(loose.bias_).max()
+
+
+def test_a_bias_undoes_a_bias():
+    """Labels drawn from softmax(z), logits shifted by class: the fit takes the shift back."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(40_000, 3, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
+    shift = torch.tensor([1.0, -0.5, -0.5], dtype=torch.float64)
+    fitted = VectorScaling().fit(logits + shift, labels)
+    np.testing.assert_allclose(fitted.weight_, 1.0, atol=0.05)
+    np.testing.assert_allclose(fitted.bias_, -shift, atol=0.08)
+
+
+def test_too_few_iterations_say_so():
+    logits, labels = single_label()
+    with pytest.warns(CalibrationWarning, match="stopped after 2 iterations.*raise max_iter"):
+        fitted = MatrixScaling(max_iter=2).fit(logits, labels)
+    assert not fitted.converged_
+    assert nll(fitted, logits, labels) < F.cross_entropy(logits, labels)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+def test_perfectly_predicted_labels_say_so(kind):
+    logits, _ = single_label()
+    with pytest.warns(CalibrationWarning, match="the weights have no finite optimum: every label has"):
+        fitted = kind().fit(logits, logits.argmax(1))
+    assert torch.equal(fitted.predict(logits), logits.argmax(1))
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_logits_of_any_size(kind, scale):
+    logits, labels = (v[:500] for v in single_label())
+    plain = kind().fit(logits, labels).predict_proba(logits)
+    fitted = kind().fit(scale * logits, labels)
+    torch.testing.assert_close(fitted.predict_proba(scale * logits), plain, atol=1e-5, rtol=0)
+    assert torch.isfinite(fitted.predict_proba(logits * 1e307)).all()
+
+
+def test_the_default_holds_many_classes_back():
+    """100 classes, 3000 rows, nothing to gain beyond a temperature: 10,000 numbers must not cost much."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(6000, 100, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial((logits / 1.7).softmax(1), 1, generator=generator).squeeze(1)
+    fitted = MatrixScaling().fit(logits[:3000], labels[:3000])
+    held, held_labels = logits[3000:], labels[3000:]
+    best = F.cross_entropy(held / 1.7, held_labels).item()
+    assert nll(fitted, held, held_labels) < best + 0.06
+    assert nll(fitted, held, held_labels) < F.cross_entropy(held, held_labels)

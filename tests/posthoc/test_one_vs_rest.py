@@ -1,0 +1,171 @@
+"""Platt, beta, histogram and isotonic maps of one class against the rest, each against an independent one."""
+
+import numpy as np
+import pytest
+import torch
+from references.golden import single_label
+from scipy.optimize import minimize
+from sklearn.calibration import _SigmoidCalibration
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
+from focalcal.posthoc.logistic import logistic_coefficients
+from focalcal.posthoc.softmax_logs import log_probs_and_complements
+
+EVERY = [PlattScaling(), BetaCalibration(), HistogramBinning(), HistogramBinning(strategy="equal_mass")]
+EVERY += [IsotonicCalibration()]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    logits, labels = single_label()
+    log_p, log_not_p = log_probs_and_complements(logits)
+    return logits, labels.numpy(), log_p.numpy(), log_not_p.numpy()
+
+
+@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
+def test_the_class_maps_are_normalised(problem, calibrator):
+    logits, labels, *_ = problem
+    calibrator.fit(logits, labels)
+    each = calibrator._class_probs(logits)
+    assert ((each >= 0) & (each <= 1)).all()
+    torch.testing.assert_close(calibrator.predict_proba(logits), each / each.sum(1, keepdim=True))
+
+
+def test_platt_is_scikit_learns_sigmoid_on_the_log_odds(problem):
+    logits, labels, log_p, log_not_p = problem
+    fitted = PlattScaling().fit(logits, labels)
+    for k in range(10):
+        odds = log_p[:, k] - log_not_p[:, k]
+        peer = _SigmoidCalibration().fit(odds, (labels == k).astype(float))
+        np.testing.assert_allclose([fitted.slope_[k], fitted.intercept_[k]], [-peer.a_, -peer.b_], rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(fitted._class_probs(logits)[:, k].numpy(), peer.predict(odds), atol=1e-5)
+
+
+def test_platt_log_odds_of_two_classes_are_the_difference_of_the_logits():
+    logits = np.array([[900.0, 0.0], [0.0, 1.0], [-3.0, 3.0], [0.3, 0.2]])
+    log_p, log_not_p = log_probs_and_complements(torch.from_numpy(logits))
+    np.testing.assert_allclose((log_p - log_not_p)[:, 0], logits[:, 0] - logits[:, 1], rtol=1e-14)
+
+
+def test_beta_is_the_constrained_optimum(problem):
+    logits, labels, log_p, log_not_p = problem
+    fitted = BetaCalibration().fit(logits, labels)
+    for k in range(10):
+        features = np.stack([log_p[:, k], -log_not_p[:, k], np.ones(len(labels))], 1)
+        target = (labels == k).astype(float)
+
+        def loss(w, features=features, target=target):
+            margin = features @ w
+            return np.mean(np.logaddexp(0, margin) - target * margin)
+
+        bounds = [(0, None), (0, None), (None, None)]
+        peer = minimize(loss, [1.0, 1.0, 0.0], bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10})
+        found = np.array([fitted.a_[k], fitted.b_[k], fitted.c_[k]])
+        assert found[:2].min() >= 0
+        assert loss(found) <= peer.fun + 1e-9
+        np.testing.assert_allclose(found, peer.x, atol=2e-2)
+
+
+def test_beta_without_active_bounds_is_plain_logistic_regression():
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(4000, 2)) * 2
+    p1 = 1 / (1 + np.exp(-(0.7 * (logits[:, 1] - logits[:, 0]) + 0.4)))
+    labels = (generator.uniform(size=4000) < p1).astype(int)
+    fitted = BetaCalibration().fit(logits, labels)
+    log_p, log_not_p = (v[:, 1].numpy() for v in log_probs_and_complements(torch.from_numpy(logits)))
+    peer = LogisticRegression(C=1e10, tol=1e-10).fit(np.stack([log_p, -log_not_p], 1), labels)
+    assert fitted.a_[1] > 0
+    assert fitted.b_[1] > 0
+    np.testing.assert_allclose([fitted.a_[1], fitted.b_[1]], peer.coef_[0], rtol=1e-4)
+    np.testing.assert_allclose(fitted.c_[1], peer.intercept_[0], rtol=1e-4)
+
+
+def test_beta_bounds_become_active_when_the_order_is_wrong():
+    """Where a high probability means the class is absent, no rising map helps: the base rate is best."""
+    generator = np.random.default_rng(1)
+    logits = generator.normal(size=(500, 2))
+    labels = np.where(generator.uniform(size=500) < 0.9, logits.argmin(1), logits.argmax(1))
+    fitted = BetaCalibration().fit(logits, labels)
+    np.testing.assert_allclose([fitted.a_, fitted.b_], 0)
+    np.testing.assert_allclose(fitted.predict_proba(logits)[:, 1], np.mean(labels), rtol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", ["equal_width", "equal_mass"])
+@pytest.mark.parametrize("bins", [1, 7, 15])
+def test_histogram_against_brute_force(problem, strategy, bins):
+    logits, labels, *_ = problem
+    probs = logits.softmax(1).numpy()
+    fitted = HistogramBinning(bins, strategy=strategy).fit(logits, labels)
+    found = fitted._class_probs(logits).numpy()
+    for k in range(10):
+        edges = np.arange(bins + 1) / bins if strategy == "equal_width" else fitted.edges_[k]
+        for lo, hi, first in zip(edges[:-1], edges[1:], [True] + [False] * (bins - 1), strict=True):
+            inside = ((probs[:, k] > lo) | (first & (probs[:, k] >= lo))) & (probs[:, k] <= hi)
+            if inside.any():
+                np.testing.assert_allclose(found[inside, k], np.mean(labels[inside] == k))
+        if strategy == "equal_mass":
+            counts = np.histogram(probs[:, k], edges)[0]
+            assert counts.max() - counts.min() <= 2
+
+
+def test_histogram_bins_without_rows_predict_their_middle():
+    logits = np.log([[0.05, 0.95], [0.95, 0.05], [0.92, 0.08]])
+    fitted = HistogramBinning(10).fit(logits, np.array([1, 0, 0]))
+    np.testing.assert_allclose(fitted.predict_proba(np.log([[0.45, 0.55]])), [[0.45, 0.55]])
+    np.testing.assert_allclose(fitted.values_[0][[0, 9]], [0, 1])
+
+
+def test_isotonic_is_scikit_learns(problem):
+    logits, labels, *_ = problem
+    probs = logits.softmax(1).numpy()
+    fitted = IsotonicCalibration().fit(logits[:1000], labels[:1000])
+    found = fitted._class_probs(logits).numpy()
+    for k in range(10):
+        peer = IsotonicRegression(out_of_bounds="clip").fit(probs[:1000, k], labels[:1000] == k)
+        np.testing.assert_allclose(found[:, k], peer.predict(probs[:, k]), atol=1e-12)
+
+
+def test_a_row_that_every_map_sends_to_zero_keeps_its_softmax():
+    logits = np.log([[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.6, 0.3, 0.1], [0.3, 0.6, 0.1]])
+    fitted = IsotonicCalibration().fit(logits, np.array([0, 1, 0, 1]))
+    outside = np.log([[0.2, 0.2, 0.6]])
+    np.testing.assert_allclose(fitted.predict_proba(outside), [[0.2, 0.2, 0.6]])
+
+
+@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
+def test_a_class_that_no_label_names(calibrator):
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(200, 4))
+    labels = generator.integers(0, 3, 200)
+    probs = calibrator.fit(logits, labels).predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(1), 1)
+    each = calibrator._class_probs(torch.from_numpy(logits)).numpy()[:, 3]
+    if isinstance(calibrator, (PlattScaling, BetaCalibration)):
+        np.testing.assert_allclose(each, 1 / 202, rtol=1e-6)
+    elif isinstance(calibrator, IsotonicCalibration):
+        assert not each.any()
+
+
+@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
+def test_saturated_and_separated_rows_stay_finite(calibrator):
+    logits = np.eye(3)[np.arange(30) % 3] * np.repeat([[5.0], [40.0], [800.0]], 10, 0)
+    labels = np.arange(30) % 3
+    probs = calibrator.fit(logits, labels).predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(1), 1)
+    decided = logits.max(1) > 5 if isinstance(calibrator, PlattScaling) else slice(None)  # leads of 800 flatten Platt's
+    np.testing.assert_array_equal(probs.argmax(1)[decided], labels[decided])
+
+
+def test_newtons_logistic_regression_with_soft_targets():
+    generator = np.random.default_rng(0)
+    features = np.c_[generator.normal(size=(300, 2)) * [1, 100], np.ones(300)]
+    targets = generator.uniform(size=300)
+    found, value = logistic_coefficients(features, targets)
+    margin = features @ found
+    gradient = features.T @ (1 / (1 + np.exp(-margin)) - targets) / 300
+    np.testing.assert_allclose(gradient / [1, 100, 1], 0, atol=1e-9)
+    assert value == pytest.approx(np.mean(np.logaddexp(0, margin) - targets * margin), abs=1e-9)

@@ -1,0 +1,91 @@
+"""The split-half protocol."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from references.golden import single_label
+
+from focalcal.posthoc import HistogramBinning, SplitHalf, TemperatureScaling, split_half
+
+
+def nll(probs, labels):
+    return -np.log(np.asarray(probs)[np.arange(len(labels)), np.asarray(labels)]).mean()
+
+
+def error(probs, labels):
+    return (np.asarray(probs).argmax(1) != np.asarray(labels)).mean()
+
+
+METRICS = {"nll": nll, "error": error}
+
+
+def test_halves_are_disjoint_equal_and_seeded():
+    logits, labels = single_label()
+    result = split_half(logits, labels, TemperatureScaling(), seed=3, metrics=METRICS)
+    assert len(result.fit_rows) == len(result.evaluation_rows) == 1000
+    assert sorted([*result.fit_rows, *result.evaluation_rows]) == list(range(2000))
+    again = split_half(logits, labels, TemperatureScaling(), seed=3, metrics=METRICS)
+    np.testing.assert_array_equal(again.fit_rows, result.fit_rows)
+    assert again.after == result.after
+    other = split_half(logits, labels, TemperatureScaling(), seed=4, metrics=METRICS)
+    assert not np.array_equal(other.fit_rows, result.fit_rows)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "numpy"])
+def test_both_values_are_of_the_evaluation_half_alone(kind):
+    logits, labels = single_label()
+    logits = 3 * logits
+    given = (logits, labels) if kind == "tensor" else (logits.numpy(), labels.numpy())
+    kinds = []
+
+    def seen(probs, held):
+        kinds.append((type(probs), type(held)))
+        return 0.0
+
+    result = split_half(*given, TemperatureScaling(), seed=0, metrics=METRICS | {"seen": seen})
+    fit, held = result.fit_rows, result.evaluation_rows
+    by_hand = TemperatureScaling().fit(logits[fit], labels[fit])
+    assert result.calibrator.temperature_ == pytest.approx(by_hand.temperature_, rel=1e-12)
+    assert result.before["nll"] == pytest.approx(nll(logits[held].softmax(1), labels[held]))
+    assert result.after["nll"] == pytest.approx(nll(by_hand.predict_proba(logits[held]), labels[held]))
+    assert result.after["nll"] < result.before["nll"]
+    assert result.after["error"] == result.before["error"]
+    expected = torch.Tensor if kind == "tensor" else np.ndarray
+    assert set(kinds) == {(expected, expected)}
+
+
+def test_the_calibrator_given_is_not_touched_and_the_result_is_frozen():
+    logits, labels = single_label()
+    calibrator = HistogramBinning(bins=7)
+    result = split_half(logits, labels, calibrator, seed=0, metrics={"error": error})
+    assert not hasattr(calibrator, "edges_")
+    assert result.calibrator.bins == 7
+    assert isinstance(result, SplitHalf)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.before = {}
+
+
+def test_of_an_odd_number_the_extra_row_is_evaluated():
+    logits, labels = single_label()
+    result = split_half(logits[:101], labels[:101], TemperatureScaling(), seed=0, metrics=METRICS)
+    assert (len(result.fit_rows), len(result.evaluation_rows)) == (50, 51)
+
+
+@pytest.mark.parametrize("seed", [None, -1, 1.0, True, "0"])
+def test_a_split_without_a_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number >= 0"):
+        split_half(*single_label(), TemperatureScaling(), seed=seed, metrics=METRICS)
+
+
+@pytest.mark.parametrize("metrics", [{}, None, [nll], {"nll": 3}])
+def test_metrics_must_be_named_functions(metrics):
+    with pytest.raises(TypeError, match="metrics must map names to functions"):
+        split_half(*single_label(), TemperatureScaling(), seed=0, metrics=metrics)
+
+
+@pytest.mark.parametrize("calibrator", [TemperatureScaling, "temperature", None])
+def test_a_calibrator_must_be_one(calibrator):
+    with pytest.raises(TypeError, match="calibrator must be"):
+        split_half(*single_label(), calibrator, seed=0, metrics=METRICS)

@@ -1,0 +1,164 @@
+"""Files of calibrators: exact, and refused unless a calibrator wrote them."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from references.golden import single_label
+
+from focalcal.posthoc import (
+    CALIBRATORS,
+    HistogramBinning,
+    IsotonicCalibration,
+    MatrixScaling,
+    PosteriorRecovery,
+    TemperatureScaling,
+    load_calibrator,
+)
+
+LOGITS, LABELS = single_label()
+LOGITS, LABELS = LOGITS[:300, :4], LABELS[:300] % 4
+
+
+def saved(tmp_path, calibrator):
+    path = tmp_path / "calibrator.json"
+    calibrator.fit(LOGITS, LABELS).save(path)
+    return path
+
+
+def changed(path, **fields):
+    content = json.loads(path.read_text())
+    for key, value in fields.items():
+        if isinstance(value, dict) and key in ("params", "state"):
+            content[key].update(value)
+        else:
+            content[key] = value
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_round_trip(tmp_path, name):
+    path = saved(tmp_path, CALIBRATORS[name]())
+    original = CALIBRATORS[name]().fit(LOGITS, LABELS)
+    for twin in (load_calibrator(path), CALIBRATORS[name].load(str(path))):
+        assert type(twin) is CALIBRATORS[name]
+        assert twin.get_params() == original.get_params()
+        assert torch.equal(twin.predict_proba(LOGITS), original.predict_proba(LOGITS))
+        assert twin.n_features_in_ == 4
+        twin.save(path)  # and can be saved again
+    assert [p.name for p in tmp_path.iterdir()] == ["calibrator.json"]  # no temporary file is left
+
+
+def test_arguments_survive(tmp_path):
+    path = saved(tmp_path, MatrixScaling(off_diagonal_l2=float("inf"), bias_l2=np.float64(0.5), max_iter=50))
+    twin = load_calibrator(path)
+    assert twin.get_params() == {"off_diagonal_l2": float("inf"), "bias_l2": 0.5, "max_iter": 50, "tol": 1e-8}
+
+
+def test_what_needs_no_fit_is_saved_without_one(tmp_path):
+    path = tmp_path / "recovery.json"
+    PosteriorRecovery(2.0, torch.tensor(0.5)).save(path)
+    twin = load_calibrator(path)
+    torch.testing.assert_close(twin.predict_proba(LOGITS), PosteriorRecovery(2.0, 0.5).predict_proba(LOGITS))
+    with pytest.raises(ValueError, match="is no valid PosteriorRecovery: it must hold the fitted"):
+        load_calibrator(changed(path, params={"fit_temperature": True}))
+
+
+def test_another_class_is_named(tmp_path):
+    path = saved(tmp_path, TemperatureScaling())
+    with pytest.raises(
+        ValueError, match=r"holds a TemperatureScaling, not a MatrixScaling; use TemperatureScaling.load"
+    ):
+        MatrixScaling.load(path)
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_calibrator(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b'{"format": 1}'])
+def test_foreign_files(tmp_path, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a saved calibrator"):
+        load_calibrator(path)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was run",))
+
+
+def test_pickles_and_archives_are_not_opened(tmp_path):
+    (tmp_path / "pickle").write_bytes(pickle.dumps(Bomb()))
+    np.savez(tmp_path / "archive.npz", bomb=np.array([Bomb()], dtype=object))
+    torch.save({"bomb": Bomb()}, tmp_path / "torch.pt")
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match="is not a saved calibrator"):
+            load_calibrator(path)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_every_truncation_is_noticed(tmp_path, name):
+    whole = saved(tmp_path, CALIBRATORS[name]()).read_bytes()
+    path = tmp_path / "part"
+    for keep in {0, 1, len(whole) // 3, len(whole) // 2, len(whole) - 2, len(whole) - 1}:
+        path.write_bytes(whole[:keep])
+        with pytest.raises(ValueError, match="is not a saved calibrator"):
+            load_calibrator(path)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
+def test_another_version(tmp_path, version):
+    path = changed(saved(tmp_path, TemperatureScaling()), version=version)
+    with pytest.raises(ValueError, match=f"has version {version!r} and this focalcal reads version 1"):
+        load_calibrator(path)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "fields", "message"),
+    [
+        (TemperatureScaling(), {"class": "os.system"}, "which is none of TemperatureScaling"),
+        (TemperatureScaling(), {"class": "Calibrator"}, "which is none of"),
+        (TemperatureScaling(), {"class": 3}, "is damaged"),
+        (TemperatureScaling(), {"classes": 1}, "is damaged"),
+        (TemperatureScaling(), {"classes": "4"}, "is damaged"),
+        (TemperatureScaling(), {"extra": 1}, "is damaged"),
+        (TemperatureScaling(), {"params": {"gamma": 1}}, "other arguments"),
+        (TemperatureScaling(), {"state": {"temperature_": 0}}, "temperature_ must be positive"),
+        (TemperatureScaling(), {"state": {"temperature_": float("nan")}}, "must be a finite number"),
+        (TemperatureScaling(), {"state": {"temperature_": "1"}}, "must be a finite number"),
+        (TemperatureScaling(), {"state": {"__class__": 1}}, "must hold the fitted"),
+        (TemperatureScaling(), {"classes": None}, "must hold the fitted"),
+        (MatrixScaling(), {"classes": 5}, r"weight_ must be finite numbers of shape \(5, 5\)"),
+        (MatrixScaling(), {"state": {"bias_": [0, 0, 0, None]}}, "bias_ must be finite numbers"),
+        (MatrixScaling(), {"state": {"bias_": [[0], [0, 1], 0, 0]}}, "bias_ must be finite numbers"),
+        (MatrixScaling(), {"params": {"off_diagonal_l2": -1}}, "off_diagonal_l2 must be finite and >= 0"),
+        (HistogramBinning(), {"params": {"bins": 10**9}}, "must have 1000000001 and 1000000000 numbers"),
+        (HistogramBinning(), {"params": {"strategy": "x"}}, "strategy must be one of"),
+        (HistogramBinning(), {"state": {"values_": [[2.0] * 15] * 4}}, r"must hold numbers in \[0, 1\]"),
+        (HistogramBinning(), {"state": {"edges_": [[1.0, 0.0] * 8] * 4}}, "must not fall"),
+        (IsotonicCalibration(), {"state": {"values_": [[0.5]] * 4}}, "as many numbers"),
+        (IsotonicCalibration(), {"state": {"values_": 7}}, "one list a class"),
+        (PosteriorRecovery(), {"params": {"gamma": "3"}}, "gamma must be a number"),
+        (PosteriorRecovery(), {"params": {"fit_temperature": 1}}, "fit_temperature must be True or False"),
+    ],
+)
+def test_damaged_and_malicious_files(tmp_path, calibrator, fields, message):
+    with pytest.raises(ValueError, match=message):
+        load_calibrator(changed(saved(tmp_path, calibrator), **fields))
+
+
+def test_nothing_unfitted_is_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        TemperatureScaling().save(tmp_path / "none.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no folder; create it"):
+        TemperatureScaling().fit(LOGITS, LABELS).save(tmp_path / "none" / "calibrator.json")

@@ -1,0 +1,230 @@
+"""The exact temperature: golden value, scaling, optimality, bounds, memory."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from references.golden import single_label
+from scipy.optimize import brentq, minimize_scalar
+
+from focalcal.posthoc import CalibrationWarning, TemperatureScaling, optimal_inverse_temperature
+from focalcal.posthoc.newton_temperature import Status, _moment_sums
+
+GOLDEN_TEMPERATURE = 1.0234160866  # of a minimiser of the value, which cannot know more than half the digits
+GOLDEN_NLL = 1.2001260116
+
+
+def random_problem(seed, rows=400, classes=5, scale=3.0, sharpness=0.6):
+    """Logits and labels drawn from softmax(sharpness * logits)."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial((sharpness * logits).softmax(1), 1, generator=generator).squeeze(1)
+    return logits, labels
+
+
+def root_of_slope(logits, labels):
+    """T by bracketing the derivative of the loss, in float64."""
+    logits = logits.double()
+    own = logits.gather(1, labels[:, None]).squeeze(1)
+    slope = lambda b: float((((b * logits).softmax(1) * logits).sum(1) - own).mean())  # noqa: E731
+    return 1 / brentq(slope, 1e-3, 1e3, xtol=1e-15, rtol=1e-14)
+
+
+def test_golden_value():
+    logits, labels = single_label()
+    fitted = TemperatureScaling().fit(logits, labels)
+    assert fitted.temperature_ == pytest.approx(GOLDEN_TEMPERATURE, rel=2e-8)
+    assert fitted.temperature_ == pytest.approx(root_of_slope(logits, labels), rel=1e-12)
+    nll = F.nll_loss(fitted.predict_proba(logits).log(), labels).item()
+    assert nll == pytest.approx(GOLDEN_NLL, abs=1e-10)
+    assert fitted.status_ == "converged"
+
+
+@pytest.mark.parametrize(("start", "iterations", "stops_at"), [(1.5, 200, 3.84), (1.0, 50, 1.284)])
+def test_where_common_settings_stop_early(start, iterations, stops_at):
+    """L-BFGS on T without a line search, as published code sets it, is far from the optimum that we find."""
+    logits, labels = single_label()
+    logits = 12 * logits
+    temperature = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([temperature], lr=0.01, max_iter=iterations)
+
+    def closure():
+        optimiser.zero_grad()
+        loss = F.cross_entropy(logits / temperature, labels)
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    assert temperature.item() == pytest.approx(stops_at, abs=0.01)
+    assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(12.28099, abs=1e-5)
+
+
+@given(
+    seed=st.integers(0, 50),
+    exponent=st.floats(-1.5, 1.5),
+    sharpness=st.floats(0.05, 3),
+    classes=st.integers(2, 40),
+    shift=st.floats(-100, 100),
+)
+def test_scales_with_the_logits_and_ignores_shifts(seed, exponent, sharpness, classes, shift):
+    logits, labels = random_problem(seed, classes=classes, sharpness=sharpness)
+    factor = 10.0**exponent
+    plain = optimal_inverse_temperature(logits, labels)
+    if plain.status is not Status.CONVERGED:
+        return
+    scaled = optimal_inverse_temperature(factor * logits + shift * torch.arange(len(logits))[:, None] / 400, labels)
+    assert scaled.inverse_temperature * factor == pytest.approx(plain.inverse_temperature, rel=1e-8)
+    assert 1 / plain.inverse_temperature == pytest.approx(root_of_slope(logits, labels), rel=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "classes"), [(20, 3), (3000, 10), (2000, 300)])
+def test_exact_for_every_dtype_and_size(dtype, rows, classes):
+    """The optimum of the logits as given: float32 arithmetic must not show in the answer."""
+    logits, labels = random_problem(7, rows, classes)
+    logits = logits.to(dtype)
+    found = 1 / optimal_inverse_temperature(logits, labels).inverse_temperature
+    assert found == pytest.approx(root_of_slope(logits, labels), rel=1e-9)
+
+
+def test_a_large_offset_costs_no_digits():
+    logits, labels = random_problem(2, rows=3000)
+    moved = logits + 1e9 * (1 + torch.arange(3000, dtype=torch.float64)[:, None] % 7)
+    exact = moved - moved.amax(1, keepdim=True)
+    found = optimal_inverse_temperature(moved, labels).inverse_temperature
+    assert found == pytest.approx(optimal_inverse_temperature(exact, labels).inverse_temperature, rel=1e-12)
+
+
+def test_agrees_with_a_bounded_minimiser():
+    logits, labels = random_problem(3)
+    nll = lambda t: F.cross_entropy(logits / t, labels).item()  # noqa: E731
+    exact = minimize_scalar(nll, bounds=(0.1, 10), method="bounded", options={"xatol": 1e-12}).x
+    assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(exact, rel=1e-6)
+
+
+def test_rows_in_any_order_and_labels_sorted():
+    logits, labels = random_problem(1, rows=20_000, classes=10)
+    order = labels.argsort()
+    plain = optimal_inverse_temperature(logits, labels).inverse_temperature
+    assert optimal_inverse_temperature(logits[order], labels[order]).inverse_temperature == pytest.approx(
+        plain, rel=1e-9
+    )
+
+
+def test_the_sample_of_rows_only_guides():
+    """Every row the sample sees is separable; the others decide."""
+    logits, labels = random_problem(1, rows=16_384, classes=8, sharpness=0.5)
+    labels[::16] = logits[::16].argmax(1)
+    found = 1 / optimal_inverse_temperature(logits, labels).inverse_temperature
+    assert found == pytest.approx(root_of_slope(logits, labels), rel=1e-9)
+
+
+def test_derivatives_of_the_log_partition():
+    logits, _ = random_problem(5, rows=30, classes=6)
+    b = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
+    shifted = logits - logits.amax(1, keepdim=True)
+    value = torch.logsumexp(b * shifted, 1).sum()
+    expected = []
+    for _ in range(3):
+        (value,) = torch.autograd.grad(value, b, create_graph=True)
+        expected.append(value.item())
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        found = _moment_sums(logits, logits.amax(1, keepdim=True), 0.8, dtype)
+        assert found == pytest.approx(expected, rel=tolerance)
+
+
+def test_perfectly_predicted_labels():
+    logits, _ = random_problem(0)
+    with pytest.warns(CalibrationWarning, match=r"temperature set to 0.001: every label has its row's largest logit"):
+        fitted = TemperatureScaling().fit(logits, logits.argmax(1))
+    assert fitted.temperature_ == pytest.approx(1e-3)
+    assert "rises without end" in fitted.status_
+    assert torch.isfinite(fitted.predict_proba(logits)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e30, 1e305])
+def test_worse_than_chance(scale):
+    logits, _ = random_problem(0)
+    with pytest.warns(CalibrationWarning, match="temperature set to 1000: the logits say less than nothing"):
+        fitted = TemperatureScaling().fit(scale * logits, logits.argmin(1))
+    assert fitted.temperature_ == pytest.approx(1e3)
+
+
+@pytest.mark.parametrize(("scale", "bound", "text"), [(1e-6, 1e-3, "lies below"), (1e6, 1e3, "lies above")])
+def test_an_optimum_outside_the_range(scale, bound, text):
+    logits, labels = random_problem(0)
+    with pytest.warns(CalibrationWarning, match=text):
+        assert TemperatureScaling().fit(scale * logits, labels).temperature_ == pytest.approx(bound)
+
+
+@pytest.mark.parametrize("temperature", [1.2e-3, 900.0])
+def test_just_inside_the_range(temperature):
+    logits, labels = single_label()
+    scale = temperature / GOLDEN_TEMPERATURE
+    assert TemperatureScaling().fit(scale * logits, labels).temperature_ == pytest.approx(temperature, rel=1e-7)
+
+
+def test_logits_that_say_nothing():
+    with pytest.warns(CalibrationWarning, match="temperature set to 1: all logits of every row are equal"):
+        fitted = TemperatureScaling().fit(np.full((6, 3), 5.0), np.arange(6) % 3)
+    assert fitted.temperature_ == 1.0
+    np.testing.assert_allclose(fitted.predict_proba(np.full((1, 3), 5.0)), 1 / 3)
+
+
+def test_one_wrong_row_among_confident_ones_decides():
+    logits = torch.zeros(1000, 2, dtype=torch.float64)
+    labels = torch.arange(1000) % 2
+    logits[torch.arange(1000), labels] = 50.0
+    labels[0] = 1 - labels[0]
+    fitted = TemperatureScaling().fit(logits, labels)  # T such that the confidence is the accuracy, 0.999
+    assert fitted.temperature_ == pytest.approx(50 / math.log(999), rel=1e-9)
+
+
+def test_the_predicted_class_stays_and_the_likelihood_does_not_fall():
+    for seed in range(10):
+        logits, labels = random_problem(seed, sharpness=0.2 + 0.2 * seed)
+        fitted = TemperatureScaling().fit(logits, labels)
+        assert torch.equal(fitted.predict(logits), logits.argmax(1))
+        after = F.nll_loss(fitted.predict_proba(logits).log(), labels)
+        assert after <= F.cross_entropy(logits, labels) + 1e-15
+
+
+def test_memory_stays_small():
+    """The peak of a fresh process grows by less than a quarter of the logits' own 80 MB."""
+    code = """
+import resource, torch
+from focalcal.posthoc import TemperatureScaling
+def problem(rows):
+    logits = torch.empty(rows, 1000).normal_(0, 3)
+    return logits, logits[:, :50].argmax(1)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+TemperatureScaling().fit(*problem(200))
+logits, labels = problem(20_000)
+before = peak()
+TemperatureScaling().fit(logits, labels)
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 20 * 1024
+
+
+def test_classes_too_close_for_float32_probabilities_are_told_apart():
+    scaling = TemperatureScaling()
+    scaling.temperature_, scaling.n_features_in_ = 100.0, 2
+    logits = torch.tensor([[1.0, 1.0 + 2**-23]])
+    assert scaling.predict_proba(logits)[0, 0] == scaling.predict_proba(logits)[0, 1]
+    assert scaling.predict(logits).tolist() == [1]
+
+
+def test_the_input_is_left_alone():
+    logits, labels = random_problem(0)
+    copies = logits.clone(), labels.clone()
+    TemperatureScaling().fit(logits, labels).predict_proba(logits)
+    assert torch.equal(logits, copies[0])
+    assert torch.equal(labels, copies[1])
