@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focalcal.metrics import CalibrationSketch
+from focalcal.metrics import CalibrationSketch, adaptive_ece, smooth_ece
 from focalcal.metrics.ece import binary_adaptive_ece
 from focalcal.metrics.sketch import CELLS, adaptive_ece_bound_of, adaptive_ece_of, smooth_ece_bound_of, spread
 from focalcal.metrics.smooth import (
@@ -141,8 +141,13 @@ def test_a_fixed_width_is_within_the_slack(step):
     assert abs(found - exact) <= slack
 
 
-def test_sketch_of_a_network_is_exact(data_folder):
+@pytest.mark.parametrize("name", ["resnet20", "resnet32", "resnet44", "resnet56"])
+def test_sketches_of_networks(name, data_folder):
     with np.load(data_folder / "logits" / "cifar10_test_logits_akamaster_resnets.npz") as file:
-        sketch = CalibrationSketch.of(logits=file["resnet56"], labels=file["labels"].astype(np.int64))
+        probs = torch.from_numpy(file[name]).double().softmax(1)
+        labels = file["labels"].astype(np.int64)
+    sketch = CalibrationSketch.of(probs, labels)
     assert sketch.smooth_ece_bound() <= 1e-9
-    assert sketch.adaptive_ece_bound() < 2e-2
+    assert sketch.smooth_ece() == pytest.approx(smooth_ece(probs, labels), abs=1e-12)
+    assert sketch.adaptive_ece() == pytest.approx(adaptive_ece(probs, labels), abs=1e-7)
+    assert sketch.adaptive_ece_bound() < 0.012

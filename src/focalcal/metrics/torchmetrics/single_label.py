@@ -136,7 +136,7 @@ class ClasswiseECE(_Binned):
 
 
 class AdaptiveECE(_Binned):
-    """`focalcal.metrics.adaptive_ece` within the bound of the sketch, a few cells of 1/8000."""
+    """`focalcal.metrics.adaptive_ece` within the bound of the sketch."""
 
     _holds = ("moments",)
 
