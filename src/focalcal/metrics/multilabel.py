@@ -38,8 +38,8 @@ Array = np.ndarray[Any, Any]
 Column = tuple[Tensor, Tensor]  # probabilities (n,) and outcomes (n,) bool of one label
 
 
-def multilabel_columns(probs: Any, labels: Any, ignore_index: int | None = None) -> list[Column]:
-    """The checked probabilities and outcomes of each label."""
+def multilabel_elements(probs: Any, labels: Any, ignore_index: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Checked probabilities, outcomes (bool) and which of them count (bool), each (N, L) on the CPU."""
     scores, target = as_tensor("probs", probs), as_tensor("labels", labels)
     if not scores.is_floating_point():
         raise TypeError(f"probs must be floating point, got {scores.dtype}; convert them, e.g. probs.astype('float32')")
@@ -54,9 +54,14 @@ def multilabel_columns(probs: Any, labels: Any, ignore_index: int | None = None)
     _refuse("labels", target, keep & (target != 0) & (target != 1), "0 or 1", "or name another value as ignore_index")
     wrong = keep & ~((scores >= 0) & (scores <= 1))
     _refuse("probs", scores, wrong, "probabilities from 0 to 1", "pass sigmoid(logits)")
-    scores, target, keep = scores.cpu(), target.cpu() == 1, keep.cpu()
     if scores.dtype not in (torch.float32, torch.float64):
         scores = scores.float()
+    return scores.cpu(), target.cpu() == 1, keep.cpu()
+
+
+def multilabel_columns(probs: Any, labels: Any, ignore_index: int | None = None) -> list[Column]:
+    """The checked probabilities and outcomes of each label."""
+    scores, target, keep = multilabel_elements(probs, labels, ignore_index)
     if ignore_index is None:
         return [(scores[:, at].contiguous(), target[:, at].contiguous()) for at in range(scores.shape[1])]
     empty = (~keep.any(0)).nonzero()

@@ -19,7 +19,7 @@ from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce
 from focalcal.metrics.proper import Murphy, murphy_of
 from focalcal.metrics.reliability import Reliability, reliability_of
 from focalcal.metrics.scan import check_bins, scan
-from focalcal.metrics.smooth import STEPS, Smoother, interval_moments, intervals_for, smooth_ece_of
+from focalcal.metrics.smooth import STEPS, Smoother, interval_moments, intervals_for, sensitivity, smooth_ece_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -187,16 +187,18 @@ def adaptive_ece_of(moments: Array, n_bins: int = 15) -> Array:
 
 
 def adaptive_ece_bound_of(moments: Array, n_bins: int = 15) -> float:
-    """An edge inside a cell may put part of it on the wrong side. Whatever part that is, its residuals add up to no
+    """How far `adaptive_ece_of` can be off, derived in docs/math/sketch.md.
+
+    An edge inside a cell may put part of it on the wrong side. Whatever part that is, its residuals add up to no
     more than those of the cell's wrong rows or of its right rows, and two bins change by that; with several edges in
-    one cell both kinds may count.
+    one cell the bins between them hold both kinds.
     """
     count, f, correct, _, products = moments
     cell, following = (part[0] for part in _splits(count[None], n_bins))
     inside, times = np.unique(cell[cell == following], return_counts=True)
     wrong, right = (f - products)[inside], (correct - products)[inside]
-    moved = np.where(times > 1, wrong + right, np.maximum(wrong, right))
-    return 2 * float(moved.sum() / count.sum())
+    larger = np.maximum(wrong, right)
+    return float(np.where(times > 1, wrong + right + larger, 2 * larger).sum() / count.sum())
 
 
 def spread(moments: Array, intervals: int) -> Array:
@@ -222,23 +224,24 @@ def spread(moments: Array, intervals: int) -> Array:
 
 
 def smooth_ece_bound_of(moments: Array) -> float:
-    """The bound of `CalibrationSketch.smooth_ece`, derived in docs/math/sketch.md.
+    """How far `smooth_ece_of` can be off after `spread`, derived in docs/math/sketch.md.
 
-    At a width s whose nodes do not align with the cells (h apart, nodes H apart), rows at their cell's mean change
-    the error by at most (h^2 / 8 + h H / 4) (4 phi(1) E|f - a| / s^2 + 2 sqrt(2 / pi) / s). Where that could change
-    which width is chosen, the errors at all widths that might be count too.
+    At a width whose nodes do not align with the cells, rows at their cell's mean change the error by at most
+    h / 4 (kink (E|f - a| + h) + count_kink error) + h^2 / 4 slope, with cells of width h and the `sensitivity` of the
+    width. Where that could change which width is chosen, the errors at all widths that might be count too.
     """
     count = moments[0].sum()
     smoother, first = Smoother(lambda n: spread(moments[None], n)), np.array([0])
     value, width = (float(part[0]) for part in smooth_ece_of(smoother, 1))
     residual = float((moments[1] - moments[4]).sum() + (moments[2] - moments[4]).sum()) / count
+    h = 1 / CELLS
 
     def slack(s: float) -> float:
-        intervals = intervals_for(s)
-        if CELLS % intervals == 0:
+        if CELLS % intervals_for(s) == 0:
             return 1e-10  # rounding
-        curvature = 4 * np.exp(-0.5) / np.sqrt(2 * np.pi) * residual / s**2 + 2 * np.sqrt(2 / np.pi) / s
-        return float((1 / CELLS**2 / 8 + 1 / CELLS / intervals / 4) * curvature)
+        slope, kink, count_kink = sensitivity(s)
+        moved = h / 4 * (kink * (residual + h) + count_kink * errors[round(s * STEPS)]) + h * h / 4 * slope
+        return float(moved) + 1e-10
 
     chosen = round(width * STEPS)
     nearby = range(max(1, chosen - 16), min(STEPS, chosen + 16) + 1)

@@ -197,3 +197,30 @@ def _kernel(width: float) -> tuple[int, Array, Array, Array]:
     mesh = np.linspace(0, 1, max(round(10 / width), 200)) * intervals
     left = np.minimum(mesh.astype(int), intervals - 1)
     return intervals, fft.rfft(circle), left, mesh - left
+
+
+@lru_cache(maxsize=64)
+def sensitivity(width: float) -> tuple[float, float, float]:
+    """How what a row gives on the mesh depends on its place: largest slope and kink, and largest kink of the count.
+
+    Slope and kinks (changes of slope at a node) are added up in absolute value over the mesh, for the worst place,
+    and divided by the least that a row adds to the denominator. docs/math/sketch.md uses them.
+    """
+    intervals, kernel, left, weight = _kernel(width)
+    size = 2 * intervals
+    circle = fft.irfft(kernel, size)
+    mesh = fft.rfft(np.bincount(left, 1 - weight, size) + np.bincount(left + 1, weight, size))
+
+    def over_mesh(direct: Array, mirrored: Array) -> Array:
+        """sum_n mesh_n (direct_{n - j} + mirrored_{n + j}) for the nodes j = 0 .. intervals."""
+        there, back = (fft.irfft(mesh * fft.rfft(values).conj(), size) for values in (direct, mirrored))
+        total: Array = there[: intervals + 1] + np.append(back[:1], back[: intervals - 1 : -1])
+        return total
+
+    rise = np.abs(np.roll(circle, -1) - circle)
+    bend = np.abs(np.roll(circle, -1) - 2 * circle + np.roll(circle, 1))
+    count = over_mesh(circle, circle)
+    slope = over_mesh(np.roll(rise, 1), rise)[:-1].max()
+    kink, count_kink = over_mesh(bend, bend)[1:-1].max(), np.abs(np.diff(count, 2)).max()
+    scale = intervals / count.min()
+    return float(slope * scale), float(kink * scale), float(count_kink * scale)

@@ -1,0 +1,88 @@
+"""What all adapters have in common: stated input, and float64 sums that only change device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from focalcal.core.arrays import one_of
+from focalcal.core.scores import as_tensor
+
+try:
+    from torchmetrics import Metric
+except ImportError as missing:
+    raise ImportError(
+        "focalcal.metrics.torchmetrics needs the package torchmetrics: pip install 'focalcal[torchmetrics]'"
+    ) from missing
+
+
+class SumsMetric(Metric):
+    """What all have in common: stated input, float64 states that only change device."""
+
+    is_differentiable = False
+    higher_is_better: bool | None = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    def __init__(self, width: int, what: str, scores: str, ignore_index: int | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        one_of("scores", scores, ("probs", "logits"))
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise ValueError(f"{what} must be a whole number >= 1, got {width!r}; it is the scores' dimension 1")
+        self._width, self._what = width, what
+        self.scores, self.ignore_index = scores, ignore_index
+        # A collection lets metrics of equal states share one update, so whatever directs the update is in the state.
+        rules = [scores == "logits", ignore_index is not None, ignore_index or 0]
+        self.add_state("rules", torch.tensor(rules, dtype=torch.int64), dist_reduce_fx="max")
+
+    def _add_sums(self, name: str, *shape: int) -> None:
+        self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def _rows_in(self, preds: Any, target: Any) -> int:
+        """How many labels are not ignored; refuses scores of another width than was said."""
+        shape = tuple(as_tensor("preds", preds).shape)
+        if len(shape) < 2 or shape[1] != self._width:
+            raise ValueError(
+                f"preds must have {self._what} = {self._width} in dimension 1, got shape {shape}; "
+                f"make the metric with the {self._what} of the scores"
+            )
+        labels = as_tensor("target", target)
+        return labels.numel() if self.ignore_index is None else int((labels != self.ignore_index).sum())
+
+    def _apply(self, fn: Any, exclude_state: Any = "") -> Any:
+        """Follow a change of device, never one of dtype: half-precision sums would be wrong after 2,048 rows."""
+        return super()._apply(lambda t: t.to(fn(t.new_empty(0)).device), exclude_state)
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add the state of another metric that was made in the same way."""
+        states = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
+        for name, default in self._defaults.items():
+            other = states.get(name) if isinstance(states, dict) else None
+            if not isinstance(other, Tensor) or not isinstance(default, Tensor):
+                continue
+            if other.shape != default.shape or (not other.is_floating_point() and other.tolist() != default.tolist()):
+                raise ValueError(
+                    f"states can be merged of metrics made with the same {self._what} and options, got another {name}: "
+                    f"{tuple(other.shape) if other.dim() else other.tolist()}; make both in the same way"
+                )
+        super().merge_state(incoming_state)
+
+    def compute(self) -> Any:
+        """The value on all rows seen so far, float64; in several processes, on the rows of all."""
+        self._refuse_empty()
+        value = self._value()
+        if isinstance(value, dict):
+            return {name: self._scalar(each) for name, each in value.items()}
+        return self._scalar(value)
+
+    def _scalar(self, value: Any) -> Tensor:
+        return torch.as_tensor(value, dtype=torch.float64, device=self.device)
+
+    def _refuse_empty(self) -> None:
+        if float(self.totals[0]) == 0:  # type: ignore[index]
+            raise ValueError(f"{type(self).__name__} has seen no row; call update before compute")
+
+    def _value(self) -> Any:
+        raise NotImplementedError
