@@ -105,6 +105,15 @@ def test_logits_and_ignored_rows_are_sketched_too():
     assert sketch.nll() == pytest.approx(metrics.nll(logits=logits[kept], labels=labels[kept]))
 
 
+def test_a_batch_ignored_wholly_adds_nothing():
+    probs, labels = network(20, 3)
+    nothing = CalibrationSketch.of(probs, torch.full((20,), 255), ignore_index=255)
+    assert nothing.rows == 0
+    assert (nothing + CalibrationSketch.of(probs, labels)).ece() == metrics.ece(probs, labels)
+    from_logits = CalibrationSketch.of(logits=probs, labels=torch.full((20,), 255), ignore_index=255)
+    assert from_logits.rows == 0
+
+
 def test_bad_use_is_refused():
     with pytest.raises(ValueError, match="empty; add at least one batch"):
         CalibrationSketch.empty(3).ece()

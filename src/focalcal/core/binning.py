@@ -71,7 +71,7 @@ class BinSums:
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
         """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
-        return self.count.numpy(), self.confidence.numpy(), self.correct.numpy()
+        return self.count.cpu().numpy(), self.confidence.cpu().numpy(), self.correct.cpu().numpy()
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:

@@ -70,11 +70,13 @@ def scan(
     brier: bool = False,
     nll: bool = False,
     rows: bool = False,
+    allow_none: bool = False,
 ) -> Scan:
     """Probabilities, or logits instead, (N, K) or (N, K, d1, ...) and labels (N, d1, ...).
 
     Rows whose label is `ignore_index` are left out, whatever their scores. The keywords say what is wanted besides
     the confidence bins: sums over every class's bins, the Brier score, the log-likelihood, values for each row.
+    That every row is ignored is refused unless `allow_none`.
     """
     check_bins(n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}
@@ -90,7 +92,7 @@ def scan(
             raise ValueError("probs is missing; pass probabilities, or logits=... where the function takes them")
         scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index, in_range=False)
         found = _scan_probs(scores, index, edges, ignore_index, wanted)
-    if found.rows == 0:
+    if found.rows == 0 and not allow_none:
         raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
     return found
 

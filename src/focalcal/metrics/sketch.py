@@ -53,10 +53,10 @@ class CalibrationSketch:
         n_bins: int = 15,
         ignore_index: int | None = None,
     ) -> CalibrationSketch:
-        """The sketch of one batch of probabilities (or `logits`) and labels."""
+        """The sketch of one batch of probabilities (or `logits`) and labels; a batch may be ignored wholly."""
         found = scan(
             probs, labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index,
-            classes=True, brier=True, nll=True, rows=True,
+            classes=True, brier=True, nll=True, rows=True, allow_none=True,
         )  # fmt: skip
         assert found.brier is not None
         assert found.nll is not None

@@ -88,21 +88,21 @@ class MultilabelECE(_MultilabelMetric):
     """`focalcal.metrics.multilabel_ece`."""
 
     def _each(self) -> Tensor:
-        return ece_of(BinSums(*self.bins))
+        return torch.as_tensor(ece_of(BinSums(*self.bins)))
 
 
 class MultilabelMCE(_MultilabelMetric):
     """`focalcal.metrics.multilabel_mce`."""
 
     def _each(self) -> Tensor:
-        return mce_of(BinSums(*self.bins))
+        return torch.as_tensor(mce_of(BinSums(*self.bins)))
 
 
 class MultilabelRMSCE(_MultilabelMetric):
     """`focalcal.metrics.multilabel_rms_ce`."""
 
     def _each(self) -> Tensor:
-        return rms_ce_of(BinSums(*self.bins))
+        return torch.as_tensor(rms_ce_of(BinSums(*self.bins)))
 
 
 class MultilabelDebiasedECE(_MultilabelMetric):
@@ -114,7 +114,7 @@ class MultilabelDebiasedECE(_MultilabelMetric):
         self.norm = norm
 
     def _each(self) -> Tensor:
-        return debiased_ece_of(BinSums(*self.bins), self.norm)
+        return torch.as_tensor(debiased_ece_of(BinSums(*self.bins), self.norm))
 
 
 class MultilabelConfidenceGap(_MultilabelMetric):
@@ -124,7 +124,7 @@ class MultilabelConfidenceGap(_MultilabelMetric):
     plot_lower_bound = -1.0
 
     def _each(self) -> Tensor:
-        return confidence_gap_of(BinSums(*self.bins))
+        return torch.as_tensor(confidence_gap_of(BinSums(*self.bins)))
 
 
 class MultilabelNLL(_MultilabelMetric):

@@ -97,21 +97,21 @@ class ECE(_Binned):
     """`focalcal.metrics.ece`."""
 
     def _value(self) -> Tensor:
-        return ece_of(BinSums(*self.bins))
+        return torch.as_tensor(ece_of(BinSums(*self.bins)))
 
 
 class MCE(_Binned):
     """`focalcal.metrics.mce`."""
 
     def _value(self) -> Tensor:
-        return mce_of(BinSums(*self.bins))
+        return torch.as_tensor(mce_of(BinSums(*self.bins)))
 
 
 class RMSCE(_Binned):
     """`focalcal.metrics.rms_ce`."""
 
     def _value(self) -> Tensor:
-        return rms_ce_of(BinSums(*self.bins))
+        return torch.as_tensor(rms_ce_of(BinSums(*self.bins)))
 
 
 class DebiasedECE(_Binned):
@@ -123,7 +123,7 @@ class DebiasedECE(_Binned):
         self.norm = norm
 
     def _value(self) -> Tensor:
-        return debiased_ece_of(BinSums(*self.bins), self.norm)
+        return torch.as_tensor(debiased_ece_of(BinSums(*self.bins), self.norm))
 
 
 class ClasswiseECE(_Binned):
@@ -132,7 +132,7 @@ class ClasswiseECE(_Binned):
     _holds = ("classes",)
 
     def _value(self) -> Tensor:
-        return ece_of(BinSums(*self.classes)).mean()
+        return torch.as_tensor(ece_of(BinSums(*self.classes)).mean())
 
 
 class AdaptiveECE(_Binned):
@@ -161,7 +161,7 @@ class ConfidenceGap(_SketchMetric):
     plot_lower_bound = -1.0
 
     def _value(self) -> Tensor:
-        return confidence_gap_of(BinSums(*self.bins))
+        return torch.as_tensor(confidence_gap_of(BinSums(*self.bins)))
 
 
 class NLL(_SketchMetric):
