@@ -192,8 +192,9 @@ def _scan_piece(
         correct[tied] = probs[tied].max(1).indices == labels[tied]
     row_brier = row_nll = None
     if wanted["brier"]:  # nothing cancels: the others' squares are summed without the label's
-        squares = (probs * probs).scatter_(1, labels.unsqueeze(1), 0)
-        row_brier = (1 - own.double()).square_() + torch.mv(squares, ones)
+        wide = probs.double()  # in float32 a row's sum would depend on how many rows are multiplied at once
+        squares = wide.square().scatter_(1, labels.unsqueeze(1), 0)
+        row_brier = (1 - own.double()).square_() + torch.mv(squares, ones.double())
     if wanted["nll"]:
         row_nll = -own.double().log()
     sums = _on_cpu(sums_at(even_bin_index(confidence, bins), confidence, correct, bins))
