@@ -129,6 +129,50 @@ def test_calibrated_by_chance_begins_at_zero_and_miscalibrated_does_not():
     assert "by chance" in str(off)
 
 
+def answers(rows, labels=3, seed=0):
+    generator = np.random.default_rng(seed)
+    probs = generator.random((rows, labels))
+    return probs, (generator.random((rows, labels)) < probs**1.3).astype(int)
+
+
+@pytest.mark.parametrize("name", metrics.MULTILABEL_METRICS)
+def test_multilabel_intervals(name):
+    metric = metrics.MULTILABEL_METRICS[name]
+    probs, labels = answers(400)
+    labels[:50, 1] = -1
+    mean = metrics.multilabel_bootstrap(metric, probs, labels, resamples=80, ignore_index=-1)
+    each = metrics.multilabel_bootstrap(metric, probs, labels, resamples=80, ignore_index=-1, average=None)
+    assert mean.estimate == pytest.approx(metric(probs, labels, ignore_index=-1))
+    assert [i.estimate for i in each] == pytest.approx(metric(probs, labels, ignore_index=-1, average=None).tolist())
+    assert mean.low <= mean.estimate <= mean.high
+    # Three labels together are better known than one.
+    assert mean.high - mean.low < max(i.high - i.low for i in each)
+
+
+@pytest.mark.parametrize("name", metrics.MULTILABEL_METRICS)
+def test_a_vectorised_multilabel_resample_is_the_metric_of_the_drawn_rows(name):
+    from focalcal.metrics.intervals import row_weights
+    from focalcal.metrics.multilabel_intervals import _STATISTICS
+    from focalcal.metrics.resampled import Draw
+
+    metric = metrics.MULTILABEL_METRICS[name]
+    probs, labels = answers(200, 1)
+    weights = next(row_weights(200, 3, seed=5))
+    values = _STATISTICS[metric](probs[:, 0], labels[:, 0] == 1, 15)(Draw(weights))
+    for at in range(3):
+        rows = np.repeat(np.arange(200), weights[:, at].astype(int))
+        tolerance = 0.01 if name == "adaptive_ece" else 1e-9  # the members of a sketch's cell stay together
+        assert values[at] == pytest.approx(metric(probs[rows], labels[rows]), abs=tolerance)
+
+
+def test_metrics_of_one_kind_are_not_taken_for_the_other():
+    probs, labels = answers(30)
+    with pytest.raises(TypeError, match="use multilabel_bootstrap"):
+        metrics.bootstrap(metrics.multilabel_ece, probs, labels)
+    with pytest.raises(TypeError, match=r"metric must be one of multilabel_ece, .*, got 'ece'"):
+        metrics.multilabel_bootstrap(metrics.ece, probs, labels)
+
+
 def test_an_infinite_log_likelihood_stays_infinite():
     probs = np.array([[1.0, 0.0]] * 20)
     labels = np.array([0] * 19 + [1])
@@ -141,7 +185,7 @@ def test_an_infinite_log_likelihood_stays_infinite():
     [
         ({"resamples": 1}, "resamples must be a whole number >= 2, got 1"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
-        ({"method": "bca"}, "method must be one of 'basic', 'percentile'"),
+        ({"method": "bca"}, "method must be one of 'symmetric', 'basic', 'percentile'"),
     ],
 )
 def test_bad_options(options, message):

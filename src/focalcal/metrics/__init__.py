@@ -33,6 +33,7 @@ from focalcal.metrics.multilabel import (
     multilabel_smooth_ece,
     multilabel_summary,
 )
+from focalcal.metrics.multilabel_intervals import multilabel_bootstrap
 from focalcal.metrics.proper import Murphy, brier, error, murphy, nll, top_k_accuracy
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.metrics.sketch import CalibrationSketch
@@ -96,6 +97,7 @@ __all__ = [
     "multilabel_adaptive_ece",
     "multilabel_aurc",
     "multilabel_auroc",
+    "multilabel_bootstrap",
     "multilabel_brier",
     "multilabel_confidence_gap",
     "multilabel_debiased_ece",

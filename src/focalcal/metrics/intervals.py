@@ -1,11 +1,12 @@
 """Error bars: the bootstrap over rows, for every metric, without a loop over rows or resamples.
 
 Chance alone opens gaps between confidence and accuracy, so that a calibration error is too large, a resampled one
-larger still, and 0 is out of reach of both. Two things are done about it. The interval is the basic bootstrap's,
-[2 t - q_high, 2 t - q_low] for the estimate t and quantiles q of the resamples, which takes the bias off once. And
-labels are drawn from the probabilities themselves: what the metric shows then is what a perfectly calibrated model
-shows by chance. Unless the estimate exceeds all but the smallest share of that, the interval begins at 0.
-Broecker & Smith (2007), "Increasing the reliability of reliability diagrams", draw outcomes in the same way.
+larger still, and 0 is out of reach of both: the interval between two quantiles of the resamples misses the truth
+nearly always. Two things are done about it. The interval is symmetric, t - h to t + h, where the resamples differ from
+the estimate t by no more than h as often as the level says (Hall 1988). And labels are drawn from the probabilities
+themselves, which shows what a perfectly calibrated model would get by chance; unless the estimate exceeds that, the
+interval begins at 0. (Broecker & Smith 2007, "Increasing the reliability of reliability diagrams", draw outcomes so.)
+benchmarks/interval_coverage.py measures how often the truth is inside.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ if TYPE_CHECKING:
 
     from focalcal.metrics.scan import Scan
 
+METHODS = ("symmetric", "basic", "percentile")
 _AT_ONCE = 1 << 20  # weights
-_NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
+NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def bootstrap(
     *,
     resamples: int = 1000,
     level: float = 0.95,
-    method: str = "basic",
+    method: str = "symmetric",
     seed: int = 0,
     n_bins: int = 15,
     ignore_index: int | None = None,
@@ -92,51 +94,88 @@ def bootstrap(
     """The interval of a metric of this package, given as the function itself: `bootstrap(ece, probs, labels)`.
 
     Several metrics at once, `bootstrap([ece, brier], ...)`, share the resamples and give a dict by name. For `auroc`
-    pass its scores and positives in place of probabilities and labels. Any other function of (probs, labels) works
-    too, called once for each resample. method="percentile" is [q_low, q_high], for comparison: for calibration
-    errors it misses the truth nearly always (benchmarks/interval_coverage.py).
+    pass its scores and positives in place of probabilities and labels; for the multilabel metrics there is
+    `multilabel_bootstrap`. Any other function of (probs, labels) works too, called once for each resample.
+
+    `method`: "symmetric", "basic" ([2 t - q_high, 2 t - q_low] for quantiles q of the resamples) or "percentile"
+    ([q_low, q_high]). The last is here for comparison.
     """
-    check_level(level)
-    one_of("method", method, ("basic", "percentile"))
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 2:
-        raise ValueError(f"resamples must be a whole number >= 2, got {resamples!r}; 1000 is the usual choice")
+    check_request(resamples, level, method)
     metrics = [metric] if callable(metric) else list(metric)
     if not metrics or not all(callable(each) for each in metrics):
         raise TypeError(f"metric must be a metric function or a list of them, got {metric!r}")
+    if any(each.__name__.startswith("multilabel_") for each in metrics):
+        raise TypeError("metric is one of several labels a row; use multilabel_bootstrap for it")
     plan = _Plan(metrics, probs, labels, n_bins, ignore_index)
     drawn = [np.concatenate(parts) for parts in zip(*plan.values(plan.resampled_rows(resamples, seed)), strict=True)]
     errors = [each in CALIBRATION_ERRORS for each in metrics]
     null: list[Array | None] = [None] * len(metrics)
     if any(errors):
         chosen = [at for at, is_error in enumerate(errors) if is_error]
-        parts = plan.values(plan.drawn_labels(min(resamples, _NULL_DRAWS), seed), chosen)
+        parts = plan.values(plan.drawn_labels(min(resamples, NULL_DRAWS), seed), chosen)
         for at, values in zip(chosen, zip(*parts, strict=True), strict=True):
             null[at] = np.concatenate(values)
     intervals = {
-        each.__name__: _interval(each, float(plan.estimate(each)), drawn[at], null[at], level, method)
+        each.__name__: interval(
+            float(plan.estimate(each)), drawn[at], null[at], level, method, signed=each is confidence_gap
+        )
         for at, each in enumerate(metrics)
     }
     return intervals[metrics[0].__name__] if callable(metric) else intervals
 
 
-def _interval(
-    metric: Callable[..., float], estimate: float, values: Array, null: Array | None, level: float, method: str
+def check_request(resamples: int, level: float, method: str) -> None:
+    """Refuse a number of resamples, a level or a method that makes no sense."""
+    check_level(level)
+    one_of("method", method, METHODS)
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 2:
+        raise ValueError(f"resamples must be a whole number >= 2, got {resamples!r}; 1000 is the usual choice")
+
+
+def interval(
+    estimate: float, values: Array, null: Array | None, level: float, method: str, *, signed: bool = False
 ) -> Interval:
+    """From the estimate, its resamples and, for a calibration error, its values under drawn labels.
+
+    A metric that is not `signed` cannot be negative, and neither are the ends of its interval.
+    """
     tails = [0.5 - level / 2, 0.5 + level / 2]
-    if np.isfinite(values).all() and np.isfinite(estimate):
-        low, high = np.quantile(values, tails)
-        if method == "basic":
-            low, high = 2 * estimate - high, 2 * estimate - low
-    else:  # an infinite log-likelihood: no sums or differences, only the order of the values
+    values = values[~np.isnan(values)]
+    if not (np.isfinite(values).all() and np.isfinite(estimate)):
+        # An infinite log-likelihood: no sums or differences, only the order of the values.
         low, high = np.quantile(values, tails, method="inverted_cdf")
-    if metric is not confidence_gap:  # no other metric can be negative
-        low, high = max(low, 0.0), max(high, 0.0)
+        return Interval(estimate, float(low), float(high), level)
+    low, high = np.quantile(values, tails)
+    if method == "symmetric":
+        half = np.quantile(np.abs(values - estimate), level)
+        low, high = estimate - half, estimate + half
+    elif method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
     chance = None
     if null is not None:
         chance = float(null.mean())
-        if method == "basic" and estimate <= np.quantile(null, tails[1]):
+        if method != "percentile" and estimate <= np.quantile(null, tails[1]):
             low = 0.0
+    if not signed:
+        low, high = max(low, 0.0), max(high, 0.0)
     return Interval(estimate, float(low), float(high), level, chance)
+
+
+def row_weights(rows: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each row is drawn, (rows, some resamples), when as many as there are are drawn with replacement."""
+    generator = np.random.default_rng([seed, 0])
+    for count in batches(rows, resamples):
+        drawn = generator.integers(rows, size=(rows, count))
+        drawn *= count
+        drawn += np.arange(count)
+        weights = np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count)
+        yield weights.astype(np.float64)
+
+
+def batches(rows: int, resamples: int) -> list[int]:
+    """How many resamples to take at once, time after time."""
+    at_once = max(1, min(resamples, _AT_ONCE // rows))
+    return [min(at_once, resamples - start) for start in range(0, resamples, at_once)]
 
 
 class _Plan:
@@ -159,8 +198,9 @@ class _Plan:
         self.statistics = [self._statistic(metric, found) for metric in metrics]
 
     def _statistic(self, metric: Callable[..., float], found: Scan) -> Callable[[Draw], Array]:
+        pair = _rows(found.confidence), _rows(found.correct)
         if metric in _BINNED:
-            return Binned(found, self.n_bins, _BINNED[metric])
+            return Binned(*pair, self.n_bins, _BINNED[metric])
         if metric in _MEANS:
             return Mean(_MEANS[metric](found))
         if metric is classwise_ece:
@@ -168,11 +208,11 @@ class _Plan:
         if metric is top_k_accuracy:
             return Mean(in_top(*self.kept(), 5))
         if metric is adaptive_ece:
-            return Adaptive(found, self.n_bins)
+            return Adaptive(*pair, self.n_bins)
         if metric is smooth_ece:
-            return Smooth(found)
+            return Smooth(*pair)
         if metric is aurc:
-            return RiskCoverage(found)
+            return RiskCoverage(*pair)
         return Rowwise(metric, *self.kept())
 
     def estimate(self, metric: Callable[..., float]) -> float:
@@ -198,19 +238,9 @@ class _Plan:
         for draw in draws:
             yield [statistic(draw) for statistic in statistics]
 
-    def _batches(self, resamples: int) -> list[int]:
-        at_once = max(1, min(resamples, _AT_ONCE // self.rows))
-        return [min(at_once, resamples - start) for start in range(0, resamples, at_once)]
-
     def resampled_rows(self, resamples: int, seed: int) -> Iterator[Draw]:
         """As many rows as there are, drawn with replacement."""
-        generator = np.random.default_rng([seed, 0])
-        for count in self._batches(resamples):
-            drawn = generator.integers(self.rows, size=(self.rows, count))
-            drawn *= count
-            drawn += np.arange(count)
-            weights = np.bincount(drawn.ravel(), minlength=self.rows * count).reshape(self.rows, count)
-            yield Draw(weights=weights.astype(np.float64))
+        return (Draw(weights) for weights in row_weights(self.rows, resamples, seed))
 
     def drawn_labels(self, resamples: int, seed: int) -> Iterator[Draw]:
         """Every row, with labels drawn from its probabilities."""
@@ -219,7 +249,7 @@ class _Plan:
         cumulative = probs.double().cumsum(1).numpy()
         cumulative /= cumulative[:, -1:]
         predicted = probs.max(1).indices.numpy()[:, None]
-        for count in self._batches(resamples):
+        for count in batches(self.rows, resamples):
             uniform = generator.random((self.rows, count))
             labels = np.zeros((self.rows, count), dtype=np.int64)
             for k in range(cumulative.shape[1] - 1):

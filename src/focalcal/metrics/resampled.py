@@ -23,8 +23,6 @@ from focalcal.metrics.smooth import Smoother, smooth_ece_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focalcal.metrics.scan import Scan
-
 Array = np.ndarray[Any, Any]
 
 
@@ -51,8 +49,8 @@ def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
 class Binned:
     """A function of the sums over confidence bins."""
 
-    def __init__(self, found: Scan, n_bins: int, of: Callable[[BinSums], Array]) -> None:
-        confidence, self._correct = _confidence_and_correct(found)
+    def __init__(self, confidence: Array, correct: Array, n_bins: int, of: Callable[[BinSums], Array]) -> None:
+        self._correct = correct
         cells = even_bin_index(torch.from_numpy(confidence), n_bins).numpy()
         self._count = _sum_matrix(cells, n_bins, np.ones_like(confidence))
         self._confidence = _sum_matrix(cells, n_bins, confidence)
@@ -74,7 +72,7 @@ class Mean:
 
     def __call__(self, draw: Draw) -> Array:
         """One value a resample."""
-        mean: Array = self._finite @ draw.weights / len(self._finite)
+        mean: Array = self._finite @ draw.weights / draw.weights.sum(0)
         if self._infinite.any():  # 0 * inf would be NaN
             mean[draw.weights[self._infinite].any(0)] = np.inf
         return mean
@@ -109,8 +107,8 @@ class Classwise:
 class Moments:
     """Sums of 1, f, a, f^2 and f a over equal parts of [0, 1], for confidences f and correctness a."""
 
-    def __init__(self, found: Scan) -> None:
-        self._f, self._correct = _confidence_and_correct(found)
+    def __init__(self, confidence: Array, correct: Array) -> None:
+        self._f, self._correct = confidence, correct
         self._matrices: dict[int, tuple[Array, list[Any]]] = {}
 
     def of(self, draw: Draw, intervals: int) -> Array:
@@ -132,8 +130,8 @@ class Moments:
 class Adaptive:
     """`adaptive_ece`, through the cells of a sketch."""
 
-    def __init__(self, found: Scan, n_bins: int) -> None:
-        self._moments, self._n_bins = Moments(found), n_bins
+    def __init__(self, confidence: Array, correct: Array, n_bins: int) -> None:
+        self._moments, self._n_bins = Moments(confidence, correct), n_bins
 
     def __call__(self, draw: Draw) -> Array:
         """One value a resample."""
@@ -143,8 +141,8 @@ class Adaptive:
 class Smooth:
     """`smooth_ece`."""
 
-    def __init__(self, found: Scan) -> None:
-        self._moments = Moments(found)
+    def __init__(self, confidence: Array, correct: Array) -> None:
+        self._moments = Moments(confidence, correct)
 
     def __call__(self, draw: Draw) -> Array:
         """One value a resample."""
@@ -166,29 +164,30 @@ class RankedPairs:
         losses = np.add.reduceat(weights * (1 - self._positive), self._start, axis=0)
         pairs = wins.sum(0) * losses.sum(0)
         won = (wins * (losses.cumsum(0) - losses / 2)).sum(0)
-        possible: Array = won[pairs > 0] / pairs[pairs > 0]  # a resample without one of the outcomes has no AUROC
-        return possible
+        # A resample without one of the outcomes has no AUROC.
+        value: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+        return value
 
 
 class RiskCoverage:
     """`aurc`; see `binary_aurc` for the sum over a run of equal confidences."""
 
-    def __init__(self, found: Scan) -> None:
-        confidence, correct = _confidence_and_correct(found)
+    def __init__(self, confidence: Array, correct: Array) -> None:
         self._order = np.argsort(-confidence, kind="stable")
         self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
-        self._harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(confidence) + 1)))
 
     def __call__(self, draw: Draw) -> Array:
         """One value a resample."""
         weights = draw.weights[self._order]
         size = np.add.reduceat(weights, self._start, axis=0)
         errors = np.add.reduceat(weights * self._wrong, self._start, axis=0)
-        first = (size.cumsum(0) - size).astype(int)
-        rise = self._harmonic[first + size.astype(int)] - self._harmonic[first]
+        end = size.cumsum(0).astype(int)
+        first = end - size.astype(int)
+        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, end[-1].max() + 1)))
+        rise = harmonic[end] - harmonic[first]
         before = errors.cumsum(0) - errors
         slope = before - np.divide(errors * first, size, out=np.zeros_like(errors), where=size > 0)
-        value: Array = (errors + slope * rise).sum(0) / len(self._order)
+        value: Array = (errors + slope * rise).sum(0) / size.sum(0)
         return value
 
 
@@ -210,9 +209,3 @@ def in_top(probs: Tensor, labels: Tensor, k: int) -> Array:
     earlier = torch.arange(probs.shape[1]) < labels.unsqueeze(1)
     hit: Array = (((probs > own) | ((probs == own) & earlier)).sum(1) < k).double().numpy()
     return hit
-
-
-def _confidence_and_correct(found: Scan) -> tuple[Array, Array]:
-    assert found.confidence is not None
-    assert found.correct is not None
-    return found.confidence.double().numpy(), found.correct.double().numpy()
