@@ -47,6 +47,17 @@ def test_definition(name, engine, table):
     assert value == expected if math.isinf(expected) else value == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("n_bins", [2, 5, 10, 15])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_class_at_an_edge_of_its_dtype(n_bins, dtype, engine):
+    """float32(1 / 10) lies above 1 / 10: in the second bin, with its label."""
+    edge = torch.tensor(1 / n_bins, dtype=dtype)
+    probs = torch.stack([edge, 1 - edge]).expand(40, 2).contiguous()
+    labels = (torch.arange(40) % 2).tolist()
+    expected = brute_force.classwise_ece(probs.double().tolist(), labels, n_bins)
+    assert metrics.classwise_ece(probs, labels, n_bins=n_bins) == pytest.approx(expected, abs=1e-7)
+
+
 @given(table=tables(), n_bins=st.integers(1, 50))
 def test_any_number_of_bins(table, n_bins):
     probs, labels = table

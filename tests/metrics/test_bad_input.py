@@ -37,9 +37,8 @@ CASES = [
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.__name__)
 @pytest.mark.parametrize(("probs", "labels", "kind", "message"), CASES, ids=range(len(CASES)))
 def test_metrics(metric, probs, labels, kind, message, engine):
-    options = {"k": 1} if metric is metrics.top_k_accuracy else {}
     with pytest.raises(kind, match=message):
-        metric(probs, labels, **options)
+        metric(probs, labels)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +60,50 @@ def test_bins(n_bins):
         metrics.summary,
         metrics.reliability,
     ):
-        with pytest.raises(ValueError, match=r"n_bins must be a whole number >= 1, got "):
+        with pytest.raises(ValueError, match=r"n_bins must be a whole number >= 1 .*, got "):
             metric(GOOD, LABELS, n_bins=n_bins)
+
+
+def test_odd_arguments():
+    for metric in (metrics.ece, metrics.top_k_accuracy):
+        for value in (255.0, "255", 2**63, True):
+            with pytest.raises(TypeError, match="ignore_index must be a whole number of 64 bits or None"):
+                metric(GOOD, LABELS, ignore_index=value)
+    for value in (True, 1.0):
+        with pytest.raises(ValueError, match="class_index must be from 0 to 1"):
+            metrics.reliability(GOOD, LABELS, class_index=value)
+    with pytest.raises(TypeError, match="labels must have no masked entries"):
+        metrics.ece(GOOD, np.ma.array(LABELS, mask=[True, False, False]))
+    with pytest.raises(TypeError, match=r"probs must be floating point, got torch\.float8"):
+        metrics.ece(torch.from_numpy(GOOD).to(torch.float8_e4m3fn), LABELS)
+    with pytest.raises(ValueError, match="n_bins times the 3000 classes"):
+        metrics.classwise_ece(np.full((1, 3000), 1 / 3000), [0], n_bins=100_000)
+    sketch = metrics.CalibrationSketch.of(GOOD, LABELS)
+    with pytest.raises(ValueError, match="norm must be one of"):
+        sketch.debiased_ece("max")
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        sketch.reliability(95)
+
+
+def test_numpy_numbers_are_numbers():
+    assert metrics.ece(GOOD, LABELS, n_bins=np.int64(15)) == metrics.ece(GOOD, LABELS)
+    assert metrics.top_k_accuracy(GOOD, LABELS, k=np.int32(2)) == 1.0
+    assert metrics.reliability(GOOD, LABELS, level=np.float32(0.9)).level == pytest.approx(0.9)
+    assert metrics.ece(GOOD, LABELS, ignore_index=np.int64(-1)) == metrics.ece(GOOD, LABELS)
+
+
+def test_reversed_and_odd_strides():
+    for n in (1, 3):
+        assert metrics.ece(GOOD[:n][::-1], LABELS[:n][::-1]) == pytest.approx(metrics.ece(GOOD[:n], LABELS[:n]))
+    records = np.zeros(3, dtype=[("p", "f8", 2), ("flag", "u1"), ("y", "i8")])
+    records["p"], records["y"] = GOOD, LABELS
+    assert metrics.ece(records["p"], records["y"]) == metrics.ece(GOOD, LABELS)
+
+
+def test_float32_probabilities_held_in_float64_are_told_apart():
+    probs = torch.tensor([[1 / 3, 1 / 3, 1 / 3 + 1e-7]], dtype=torch.float32).double()
+    with pytest.raises(ValueError, match="if they were computed in float32 pass them as float32"):
+        metrics.ece(probs, [0])
 
 
 def test_tolerances_of_the_row_sum(engine):
@@ -82,12 +123,16 @@ def test_the_row_of_the_caller_is_named(engine):
     probs[4321, 7] = torch.nan
     with pytest.raises(ValueError, match="got nan in row 4321"):
         metrics.ece(probs, labels, ignore_index=255)
+    with pytest.raises(ValueError, match="got nan in row 4321"):
+        metrics.top_k_accuracy(probs, labels, ignore_index=255)
     with pytest.raises(ValueError, match="logits must be finite, got nan in row 4321"):
         metrics.nll(logits=probs, labels=labels, ignore_index=255)
     images = torch.full((6, 4, 10, 10), 0.25)
     images[3, 1, 5, 5] = 0.3
     with pytest.raises(ValueError, match=r"got a sum of 1.0[45]\d* in row 3"):
         metrics.ece(images, torch.zeros(6, 10, 10, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"got a sum of 1.0[45]\d* in row 3"):
+        metrics.top_k_accuracy(images, torch.zeros(6, 10, 10, dtype=torch.int64))
 
 
 def test_an_ignored_row_may_hold_anything(engine):

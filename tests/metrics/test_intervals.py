@@ -1,5 +1,7 @@
 """Bootstrap intervals: the vectorised resamples are resamples, and the intervals hold what they promise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -27,7 +29,7 @@ def tolerance_of(metric, probs, labels):
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.__name__)
 def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
     probs, labels = network(300, classes=7)
-    plan = _Plan([metric], probs, labels, 15, None)
+    plan = _Plan([metric], probs, labels, None, 15, None)
     draw = next(plan.resampled_rows(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
     for at in range(4):
@@ -40,17 +42,19 @@ def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
 @pytest.mark.parametrize("metric", sorted(CALIBRATION_ERRORS, key=lambda m: m.__name__), ids=lambda m: m.__name__)
 def test_drawn_labels_give_the_metric_of_those_labels(metric):
     probs, labels = network(300, classes=7)
-    plan = _Plan([metric], probs, labels, 15, None)
+    plan = _Plan([metric], probs, labels, None, 15, None)
     draw = next(plan.drawn_labels(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
+    choices = probs.numpy().argmax(1), probs.numpy().argmin(1)
     for at in range(4):
-        drawn = draw.labels[:, at]
+        # Where only right and wrong are drawn: the predicted class, or another.
+        drawn = draw.labels[:, at] if draw.labels is not None else np.where(draw.correct[:, at], *choices)
         assert values[at] == pytest.approx(metric(probs, drawn), abs=tolerance_of(metric, probs, drawn))
 
 
 def test_labels_are_drawn_from_the_probabilities():
     probs = np.tile([0.1, 0.2, 0.7], (50, 1))
-    plan = _Plan([metrics.ece], probs, np.zeros(50, dtype=int), 15, None)
+    plan = _Plan([metrics.classwise_ece], probs, np.zeros(50, dtype=int), None, 15, None)
     drawn = np.concatenate([draw.labels for draw in plan.drawn_labels(400, 0)], axis=1)
     assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
 
@@ -58,7 +62,7 @@ def test_labels_are_drawn_from_the_probabilities():
 def test_auroc_resamples():
     generator = np.random.default_rng(0)
     scores, positive = np.round(generator.random(200), 1), generator.random(200) < 0.4
-    plan = _Plan([metrics.auroc], scores, positive, 15, None)
+    plan = _Plan([metrics.auroc], scores, positive, None, 15, None)
     draw = next(plan.resampled_rows(3, seed=1))
     (values,) = next(plan.values(iter([draw])))
     for at in range(3):
@@ -94,16 +98,62 @@ def test_another_function_is_called_for_each_resample():
     assert (theirs.low, theirs.high) == pytest.approx((ours.low, ours.high))
 
 
-def test_ignored_pixels_take_no_part():
+def test_ignored_pixels_take_no_part_and_images_are_resampled_whole():
     probs, labels = network(240)
     images = probs.T.reshape(5, 4, 60).permute(1, 0, 2).contiguous()
     maps = labels.reshape(4, 60).clone()
-    kept = probs[labels != 2], labels[labels != 2]
-    found = metrics.bootstrap(metrics.ece, images, maps, ignore_index=2, resamples=30)
+    keep = labels != 2
+    kept = probs[keep], labels[keep]
+    options = {"ignore_index": 2, "resamples": 30}
+    found = metrics.bootstrap(metrics.ece, images, maps, **options)
     assert found.estimate == pytest.approx(metrics.ece(*kept))
-    assert (found.low, found.high) == pytest.approx(
-        (lambda i: (i.low, i.high))(metrics.bootstrap(metrics.ece, *kept, resamples=30))
-    )
+    same = metrics.bootstrap(metrics.ece, *kept, groups=(np.arange(240) // 60)[keep.numpy()], resamples=30)
+    assert (found.low, found.high, found.chance) == pytest.approx((same.low, same.high, same.chance))
+    alone = metrics.bootstrap(metrics.ece, images, maps, groups=np.arange(240).reshape(4, 60), **options)
+    rows = metrics.bootstrap(metrics.ece, *kept, resamples=30)
+    assert (alone.low, alone.high) == pytest.approx((rows.low, rows.high))
+    with pytest.raises(ValueError, match="groups must be at least two, got one"):
+        metrics.bootstrap(metrics.ece, images[:1], maps[:1])
+    with pytest.raises(ValueError, match=r"groups must have shape \(240,\)"):
+        metrics.bootstrap(metrics.ece, probs, labels, groups=[1, 2])
+
+
+def test_rows_that_are_copies_of_each_other_need_groups():
+    """Every row eight times: taken for independent the interval is too short by sqrt(8)."""
+    probs, labels = network(300)
+    copies = probs.repeat_interleave(8, 0), labels.repeat_interleave(8)
+    honest = metrics.bootstrap(metrics.brier, *copies, groups=np.arange(2400) // 8)
+    naive = metrics.bootstrap(metrics.brier, *copies)
+    single = metrics.bootstrap(metrics.brier, probs, labels)
+    assert honest.high - honest.low == pytest.approx(single.high - single.low, rel=0.15)
+    assert honest.high - honest.low > 2.3 * (naive.high - naive.low)
+
+
+def test_options_names_and_own_metrics():
+    probs, labels = network(200)
+    asked = {"top-3": partial(metrics.top_k_accuracy, k=3), "l2": partial(metrics.debiased_ece, norm="l2")}
+    found = metrics.bootstrap(asked, probs, labels, resamples=40)
+    assert found["top-3"].estimate == metrics.top_k_accuracy(probs, labels, k=3)
+    assert found["l2"].estimate == metrics.debiased_ece(probs, labels, norm="l2")
+    fc = metrics.bootstrap(partial(metrics.adaptive_ece, convention="fc"), probs, labels, resamples=20)
+    assert fc.estimate == metrics.adaptive_ece(probs, labels, convention="fc")
+    negative = metrics.bootstrap(lambda p, y: -metrics.nll(p, y), probs, labels, resamples=40)
+    assert negative.low < negative.estimate < negative.high < 0
+    labels = labels.clone()
+    labels[:50] = -1
+    kept = metrics.bootstrap(lambda p, y: metrics.error(p, y), probs, labels, resamples=40, ignore_index=-1)
+    assert kept.estimate == metrics.error(probs[50:], labels[50:])
+    with pytest.raises(ValueError, match="several functions of one name"):
+        metrics.bootstrap([lambda p, y: 0.0, lambda p, y: 1.0], probs, labels)
+
+
+def test_no_end_lies_where_the_metric_cannot():
+    scores = np.concatenate([np.linspace(0.5, 1, 15), np.linspace(0, 0.52, 60)])
+    found = metrics.bootstrap(metrics.auroc, scores, np.arange(75) < 15)
+    assert found.low < found.estimate < found.high <= 1
+    perfect = metrics.bootstrap(metrics.error, np.eye(3)[[0, 1, 2] * 30], np.array([0, 1, 2] * 30))
+    assert perfect.estimate == perfect.low == 0
+    assert 0.02 < perfect.high < 0.06  # no error in 90 rows does not mean no errors
 
 
 @pytest.mark.parametrize(
@@ -151,13 +201,12 @@ def test_multilabel_intervals(name):
 
 @pytest.mark.parametrize("name", metrics.MULTILABEL_METRICS)
 def test_a_vectorised_multilabel_resample_is_the_metric_of_the_drawn_rows(name):
-    from focalcal.metrics.intervals import row_weights
     from focalcal.metrics.multilabel_intervals import _STATISTICS
-    from focalcal.metrics.resampled import Draw
+    from focalcal.metrics.resampled import Draw, row_weights
 
     metric = metrics.MULTILABEL_METRICS[name]
     probs, labels = answers(200, 1)
-    weights = next(row_weights(200, 3, seed=5))
+    weights = next(row_weights(200, 200, 3, seed=5))
     values = _STATISTICS[metric](probs[:, 0], labels[:, 0] == 1, 15)(Draw(weights))
     for at in range(3):
         rows = np.repeat(np.arange(200), weights[:, at].astype(int))
@@ -185,6 +234,7 @@ def test_an_infinite_log_likelihood_stays_infinite():
     [
         ({"resamples": 1}, "resamples must be a whole number >= 2, got 1"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
         ({"method": "bca"}, "method must be one of 'symmetric', 'basic', 'percentile'"),
     ],
 )

@@ -351,7 +351,8 @@ PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     double *totals = (double *)(intptr_t)i[14], *bins = (double *)(intptr_t)i[15], *classes = (double *)(intptr_t)i[16];
     if ((p.dtype != FLOAT32 && p.dtype != FLOAT64) || p.outer < 1 || p.inner < 1 || p.classes < 1 || p.bins < 1 ||
-        p.classes > INT32_MAX / p.bins || !p.scores || !p.labels || !p.edges || !totals || !bins ||
+        p.classes > INT32_MAX || p.bins > INT32_MAX / 2 ||
+        ((p.want & WANT_CLASSES) && p.classes > INT32_MAX / p.bins) || !p.scores || !p.labels || !p.edges || !totals || !bins ||
         ((p.want & WANT_CLASSES) && !classes)) {
         PyErr_SetString(PyExc_ValueError, "score_pass: inconsistent description of the arrays");
         return NULL;

@@ -33,7 +33,10 @@ def equal_mass_edges(confidence: Float[Tensor, " n"], bins: int) -> Float[Tensor
     rank = np.minimum(np.arange(bins + 1) * len(ordered) / bins, last)
     below = rank.astype(np.int64)
     low, high = ordered[below].astype(np.float64), ordered[np.minimum(below + 1, last)].astype(np.float64)
-    return torch.from_numpy(low + (rank - below) * (high - low)).to(confidence.device)
+    edges = low + (rank - below) * (high - low)
+    # Between two neighbouring floats rounding may reach the upper one, which lies beyond the edge.
+    edges = np.where(low < high, np.minimum(edges, np.nextafter(high, low)), edges)
+    return torch.from_numpy(edges).to(confidence.device)
 
 
 def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:
@@ -53,7 +56,7 @@ def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
     return index
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BinSums:
     """Per bin (the last dimension): how many, the sum of their confidences, how many right, each float64.
 

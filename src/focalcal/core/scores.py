@@ -23,6 +23,8 @@ def as_tensor(name: str, values: Any) -> Tensor:
         return values.detach()
     if hasattr(values, "to_numpy"):  # pandas and polars
         values = values.to_numpy()
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
         raise TypeError(
@@ -32,8 +34,8 @@ def as_tensor(name: str, values: Any) -> Tensor:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in (np.uint16, np.uint32, np.uint64):
         array = array.astype(np.int64)
-    if any(step < 0 for step in array.strides):
-        array = np.ascontiguousarray(array)  # torch has no negative strides
+    if any(step < 0 or step % array.itemsize for step in array.strides):
+        array = array.copy()  # torch has no negative strides, nor parts of elements
     if not array.flags.writeable:
         array = np.asarray(_Writable(array))
     return torch.from_numpy(array)
@@ -56,10 +58,11 @@ def scores_and_labels(
     every label anyway); the scores' values are not (`finite`, `on_simplex`).
     """
     scores = as_tensor(name, scores)
-    if not scores.is_floating_point():
+    if scores.dtype not in SUM_TOLERANCE:
         raise TypeError(
             f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
         )
+    _check_ignore_index(ignore_index)
     if scores.dim() < 2:
         raise ValueError(
             f"{name} must be (N, K) or (N, K, d1, ...), one column a class, got shape {tuple(scores.shape)}; "
@@ -81,6 +84,16 @@ def scores_and_labels(
     if in_range:
         labels_below(labels, scores.shape[1], ignore_index=ignore_index)
     return scores, labels
+
+
+def is_whole(value: Any) -> bool:
+    """True for Python's and NumPy's integers; True and False are none."""
+    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_, Tensor))
+
+
+def _check_ignore_index(value: Any) -> None:
+    if value is not None and (not is_whole(value) or not -(2**63) < value < 2**63):
+        raise TypeError(f"ignore_index must be a whole number of 64 bits or None, got {value!r}")
 
 
 def class_labels(labels: Any, classes: int, *, ignore_index: int | None = None) -> Tensor:
@@ -110,7 +123,8 @@ def labels_below(labels: Tensor, classes: int, *, ignore_index: int | None = Non
         exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
         raise ValueError(
             f"labels must be from 0 to {classes - 1}{exempt}, got {int(labels.flatten()[at])} at flat position {at}; "
-            "check the labels, or the number of columns of the scores"
+            "check the labels and the number of columns of the scores, or name the value as ignore_index where that "
+            "is taken"
         )
 
 
@@ -152,17 +166,22 @@ def not_finite(name: str, row: int, values: Tensor) -> ValueError:
     )
 
 
-def off_simplex(name: str, row: int, values: Tensor) -> ValueError:
-    """The error for a row that holds no probabilities."""
+def off_simplex(name: str, row: int, values: Tensor, tolerance: float | None = None) -> ValueError:
+    """The error for a row that holds no probabilities; `tolerance` is that of its dtype unless it was converted."""
     if not bool(torch.isfinite(values).all()):
         return not_finite(name, row, values)
+    tolerance = SUM_TOLERANCE[values.dtype] if tolerance is None else tolerance
+    remedy = "pass softmax(logits), or name the argument logits where that is allowed"
     lowest = float(values.min())
     if lowest < 0:
         found = f"{lowest:g}"
     else:
         total = values.sum(0, dtype=torch.float64).flatten()
-        found = f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
+        worst = float(total[(total - 1).abs().argmax()])
+        found = f"a sum of {worst:.9g}"
+        if values.dtype is torch.float64 and abs(worst - 1) <= SUM_TOLERANCE[torch.float32]:
+            remedy = "if they were computed in float32 pass them as float32, or divide each row by its sum"
     return ValueError(
-        f"{name} must be probabilities: >= 0 and summing to 1 within {SUM_TOLERANCE[values.dtype]:g} over the classes, "
-        f"got {found} in row {row}; pass softmax(logits), or name the argument logits where that is allowed"
+        f"{name} must be probabilities: >= 0 and summing to 1 within {tolerance:g} over the classes, "
+        f"got {found} in row {row}; {remedy}"
     )

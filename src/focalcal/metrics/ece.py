@@ -47,10 +47,11 @@ def confidence_gap(probs: Any, labels: Any, *, ignore_index: int | None = None) 
 def debiased_ece(
     probs: Any, labels: Any, *, n_bins: int = 15, norm: str = "l1", ignore_index: int | None = None
 ) -> float:
-    """The calibration error less what chance alone adds to it, not below 0. A plain ECE is never 0 on finite data.
+    """The calibration error less most of what chance adds to it, not below 0. A plain ECE is never 0 on finite data.
 
     "l1": 2 ECE - sum_b n_b / N E|g_b|, where g_b is normal with the observed gap as mean and variance
     acc_b (1 - acc_b) / n_b; the expectation is in closed form (the limit of the resampling in Kumar et al. 2019).
+    A bin that is all right or all wrong, as one of a single row is, shows no variance and is not corrected.
     "l2": sqrt(sum_b n_b / N (gap_b^2 - acc_b (1 - acc_b) / (n_b - 1))), bins of one row left out of the correction:
     the debiased estimator of Kumar, Liang & Ma (2019), "Verified uncertainty calibration".
     """

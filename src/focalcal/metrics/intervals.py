@@ -6,19 +6,23 @@ nearly always. Two things are done about it. The interval is symmetric, t - h to
 the estimate t by no more than h as often as the level says (Hall 1988). And labels are drawn from the probabilities
 themselves, which shows what a perfectly calibrated model would get by chance; unless the estimate exceeds that, the
 interval begins at 0. (Broecker & Smith 2007, "Increasing the reliability of reliability diagrams", draw outcomes so.)
-benchmarks/interval_coverage.py measures how often the truth is inside.
+A share of rows (error, top-k accuracy) has the Wilson interval. benchmarks/interval_coverage.py measures how often
+the truth is inside.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from focalcal.core.arrays import one_of
-from focalcal.core.scores import scores_and_labels
+from focalcal.core.scores import is_whole, scores_and_labels
 from focalcal.metrics.detection import aurc, auroc, ranked_input
 from focalcal.metrics.ece import (
     adaptive_ece,
@@ -33,8 +37,8 @@ from focalcal.metrics.ece import (
     rms_ce,
     rms_ce_of,
 )
-from focalcal.metrics.proper import brier, error, nll, top_k_accuracy
-from focalcal.metrics.reliability import check_level
+from focalcal.metrics.proper import brier, checked_k, error, in_top, nll, top_k_accuracy
+from focalcal.metrics.reliability import check_level, wilson
 from focalcal.metrics.resampled import (
     Adaptive,
     Array,
@@ -46,20 +50,19 @@ from focalcal.metrics.resampled import (
     RiskCoverage,
     Rowwise,
     Smooth,
-    in_top,
+    batches,
+    row_weights,
 )
 from focalcal.metrics.scan import scan
 from focalcal.metrics.smooth import smooth_ece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from torch import Tensor
 
-    from focalcal.metrics.scan import Scan
+    from focalcal.metrics.sums import Scan
 
+Metric = Callable[..., float]
 METHODS = ("symmetric", "basic", "percentile")
-_AT_ONCE = 1 << 20  # weights
 NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
 
@@ -80,64 +83,87 @@ class Interval:
 
 
 def bootstrap(
-    metric: Callable[..., float] | Sequence[Callable[..., float]],
+    metric: Metric | Sequence[Metric] | Mapping[str, Metric],
     probs: Any,
     labels: Any,
     *,
     resamples: int = 1000,
     level: float = 0.95,
     method: str = "symmetric",
+    groups: Any = None,
     seed: int = 0,
     n_bins: int = 15,
     ignore_index: int | None = None,
 ) -> Any:
     """The interval of a metric of this package, given as the function itself: `bootstrap(ece, probs, labels)`.
 
-    Several metrics at once, `bootstrap([ece, brier], ...)`, share the resamples and give a dict by name. For `auroc`
-    pass its scores and positives in place of probabilities and labels; for the multilabel metrics there is
-    `multilabel_bootstrap`. Any other function of (probs, labels) works too, called once for each resample.
+    Several metrics at once, in a list or a mapping by name, share the resamples and give a dict. Options go through
+    `functools.partial(top_k_accuracy, k=3)`. For `auroc` pass its scores and positives in place of probabilities and
+    labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works
+    too, called once for each resample.
 
-    `method`: "symmetric", "basic" ([2 t - q_high, 2 t - q_low] for quantiles q of the resamples) or "percentile"
-    ([q_low, q_high]). The last is here for comparison.
+    Rows are taken for independent. Where they are not, `groups` (one name a row) has whole groups resampled; the
+    pixels of an image are a group by themselves. `method`: "symmetric", "basic" ([2 t - q_high, 2 t - q_low] for the
+    quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
     """
-    check_request(resamples, level, method)
-    metrics = [metric] if callable(metric) else list(metric)
-    if not metrics or not all(callable(each) for each in metrics):
-        raise TypeError(f"metric must be a metric function or a list of them, got {metric!r}")
-    if any(each.__name__.startswith("multilabel_") for each in metrics):
-        raise TypeError("metric is one of several labels a row; use multilabel_bootstrap for it")
-    plan = _Plan(metrics, probs, labels, n_bins, ignore_index)
+    check_request(resamples, level, method, seed)
+    named = _named(metric)
+    plan = _Plan(list(named.values()), probs, labels, groups, n_bins, ignore_index)
     drawn = [np.concatenate(parts) for parts in zip(*plan.values(plan.resampled_rows(resamples, seed)), strict=True)]
-    errors = [each in CALIBRATION_ERRORS for each in metrics]
-    null: list[Array | None] = [None] * len(metrics)
-    if any(errors):
-        chosen = [at for at, is_error in enumerate(errors) if is_error]
-        parts = plan.values(plan.drawn_labels(min(resamples, NULL_DRAWS), seed), chosen)
-        for at, values in zip(chosen, zip(*parts, strict=True), strict=True):
-            null[at] = np.concatenate(values)
-    intervals = {
-        each.__name__: interval(
-            float(plan.estimate(each)), drawn[at], null[at], level, method, signed=each is confidence_gap
-        )
-        for at, each in enumerate(metrics)
-    }
-    return intervals[metrics[0].__name__] if callable(metric) else intervals
+    null = plan.null(min(resamples, NULL_DRAWS), seed)
+    found = {}
+    for at, (name, each) in enumerate(named.items()):
+        estimate = float(plan.estimate(each))
+        share = _function(each) in _SHARES and method == "symmetric" and not plan.grouped
+        if share:
+            low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
+            found[name] = Interval(estimate, float(low), float(high), level)
+        else:
+            found[name] = interval(estimate, drawn[at], null.get(at), level, method, _RANGES.get(_function(each), _ANY))
+    return next(iter(found.values())) if callable(metric) else found
 
 
-def check_request(resamples: int, level: float, method: str) -> None:
-    """Refuse a number of resamples, a level or a method that makes no sense."""
+def _named(metric: Any) -> dict[str, Metric]:
+    """The metrics asked for, by name."""
+    if isinstance(metric, Mapping):
+        named = dict(metric)
+    else:
+        metrics = [metric] if callable(metric) else [] if isinstance(metric, str) else list(metric)
+        named = {getattr(_function(each), "__name__", repr(each)): each for each in metrics}
+        if len(named) < len(metrics):
+            raise ValueError(f"metric has several functions of one name among {list(named)}; give a mapping by name")
+    if not named or not all(callable(each) for each in named.values()):
+        raise TypeError(f"metric must be a metric function, a list or a mapping of them, got {metric!r}")
+    if any(getattr(_function(each), "__name__", "").startswith("multilabel_") for each in named.values()):
+        raise TypeError("metric is one of several labels a row; use multilabel_bootstrap for it")
+    return named
+
+
+def _function(metric: Any) -> Any:
+    return metric.func if isinstance(metric, partial) and not metric.args else metric
+
+
+def check_request(resamples: int, level: float, method: str, seed: int) -> None:
+    """Refuse a number of resamples, a level, a method or a seed that makes no sense."""
     check_level(level)
     one_of("method", method, METHODS)
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 2:
+    if not is_whole(resamples) or resamples < 2:
         raise ValueError(f"resamples must be a whole number >= 2, got {resamples!r}; 1000 is the usual choice")
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the same one gives the same interval")
 
 
 def interval(
-    estimate: float, values: Array, null: Array | None, level: float, method: str, *, signed: bool = False
+    estimate: float,
+    values: Array,
+    null: Array | None,
+    level: float,
+    method: str,
+    limits: tuple[float, float],
 ) -> Interval:
     """From the estimate, its resamples and, for a calibration error, its values under drawn labels.
 
-    A metric that is not `signed` cannot be negative, and neither are the ends of its interval.
+    `limits` are the least and the largest value that the metric can take, beyond which no end may lie.
     """
     tails = [0.5 - level / 2, 0.5 + level / 2]
     values = values[~np.isnan(values)]
@@ -156,70 +182,87 @@ def interval(
         chance = float(null.mean())
         if method != "percentile" and estimate <= np.quantile(null, tails[1]):
             low = 0.0
-    if not signed:
-        low, high = max(low, 0.0), max(high, 0.0)
+    least, largest = limits
+    low, high = min(max(low, least), largest), min(max(high, least), largest)
     return Interval(estimate, float(low), float(high), level, chance)
-
-
-def row_weights(rows: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each row is drawn, (rows, some resamples), when as many as there are are drawn with replacement."""
-    generator = np.random.default_rng([seed, 0])
-    for count in batches(rows, resamples):
-        drawn = generator.integers(rows, size=(rows, count))
-        drawn *= count
-        drawn += np.arange(count)
-        weights = np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count)
-        yield weights.astype(np.float64)
-
-
-def batches(rows: int, resamples: int) -> list[int]:
-    """How many resamples to take at once, time after time."""
-    at_once = max(1, min(resamples, _AT_ONCE // rows))
-    return [min(at_once, resamples - start) for start in range(0, resamples, at_once)]
 
 
 class _Plan:
     """What is computed once for all resamples."""
 
     def __init__(
-        self, metrics: list[Callable[..., float]], probs: Any, labels: Any, n_bins: int, ignore_index: int | None
+        self, metrics: list[Metric], probs: Any, labels: Any, groups: Any, n_bins: int, ignore_index: int | None
     ) -> None:
         self.probs, self.labels, self.n_bins, self.ignore_index = probs, labels, n_bins, ignore_index
+        self.metrics = metrics
         self.statistics: list[Callable[[Draw], Array]]
         if auroc in metrics:
             if metrics != [auroc]:
                 raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
-            scores, positives = ranked_input(probs, labels)
-            self.rows = len(scores)
-            self.statistics = [RankedPairs(scores, positives)]
+            ranked, positives = ranked_input(probs, labels)
+            self.rows = len(ranked)
+            self.statistics = [RankedPairs(ranked, positives)]
+            self._group(groups, (self.rows,), None)
             return
-        found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
-        self.rows = found.rows
-        self.statistics = [self._statistic(metric, found) for metric in metrics]
+        self.found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
+        self.rows = self.found.rows
+        _, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
+        keep = None if ignore_index is None else (index.flatten() != ignore_index).cpu().numpy()
+        self._group(groups, tuple(index.shape), keep)
+        self.statistics = [self._statistic(metric, self.found) for metric in metrics]
 
-    def _statistic(self, metric: Callable[..., float], found: Scan) -> Callable[[Draw], Array]:
+    def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
+        """`self.group_of`: the group of each row that counts; None where each is its own."""
+        self.grouped = groups is not None or len(shape) > 1
+        self.group_of: Array | None = None
+        if not self.grouped:
+            return
+        names = np.arange(shape[0]) if groups is None else np.asarray(groups)
+        if names.shape not in (shape, shape[:1]):
+            raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name a row, got {names.shape}")
+        each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
+        _, self.group_of = np.unique(each if keep is None else each[keep], return_inverse=True)
+        if self.group_of.max() == 0:
+            raise ValueError(
+                "groups must be at least two, got one (an image is a group); resampling one group always gives the "
+                "same rows: pass groups that can be taken for independent"
+            )
+
+    def _statistic(self, metric: Metric, found: Scan) -> Callable[[Draw], Array]:
+        function, options = _function(metric), dict(getattr(metric, "keywords", {}))
         pair = _rows(found.confidence), _rows(found.correct)
-        if metric in _BINNED:
-            return Binned(*pair, self.n_bins, _BINNED[metric])
-        if metric in _MEANS:
-            return Mean(_MEANS[metric](found))
-        if metric is classwise_ece:
-            return Classwise(*self.kept(), self.n_bins)
-        if metric is top_k_accuracy:
-            return Mean(in_top(*self.kept(), 5))
-        if metric is adaptive_ece:
-            return Adaptive(*pair, self.n_bins)
-        if metric is smooth_ece:
+        n_bins = options.pop("n_bins", self.n_bins)
+        if function is debiased_ece:
+            return Binned(*pair, n_bins, partial(debiased_ece_of, norm=options.get("norm", "l1")))
+        if function is top_k_accuracy:
+            probs, labels = self.kept()
+            hits = in_top(probs, labels, checked_k(options.get("k"), probs.shape[1]))
+            return Mean(_rows(hits))
+        if options:  # conventions and widths that are not resampled in one go
+            return Rowwise(metric, *self.kept())
+        if function in _BINNED:
+            return Binned(*pair, n_bins, _BINNED[function])
+        if function in _MEANS:
+            return Mean(_MEANS[function](found))
+        if function is classwise_ece:
+            return Classwise(*self.kept(), n_bins)
+        if function is adaptive_ece:
+            return Adaptive(*pair, n_bins)
+        if function is smooth_ece:
             return Smooth(*pair)
-        if metric is aurc:
+        if function is aurc:
             return RiskCoverage(*pair)
         return Rowwise(metric, *self.kept())
 
-    def estimate(self, metric: Callable[..., float]) -> float:
-        options: dict[str, Any] = {}
-        if metric in _KNOWN:
-            options["ignore_index"] = self.ignore_index
-        if metric in _BINNED or metric in (classwise_ece, adaptive_ece):
+    def estimate(self, metric: Metric) -> float:
+        """The metric of the rows as they are."""
+        function = _function(metric)
+        if function is auroc:
+            return metric(self.probs, self.labels)
+        if function not in _RANGES:
+            return metric(*self.kept())
+        options: dict[str, Any] = {"ignore_index": self.ignore_index}
+        if (function in _BINNED or function in (classwise_ece, adaptive_ece)) and metric is function:
             options["n_bins"] = self.n_bins
         return metric(self.probs, self.labels, **options)
 
@@ -239,22 +282,43 @@ class _Plan:
             yield [statistic(draw) for statistic in statistics]
 
     def resampled_rows(self, resamples: int, seed: int) -> Iterator[Draw]:
-        """As many rows as there are, drawn with replacement."""
-        return (Draw(weights) for weights in row_weights(self.rows, resamples, seed))
+        """As many rows, or groups of them, as there are, drawn with replacement."""
+        if self.group_of is None:
+            return (Draw(weights) for weights in row_weights(self.rows, self.rows, resamples, seed))
+        drawn = row_weights(int(self.group_of.max()) + 1, self.rows, resamples, seed)
+        return (Draw(weights[self.group_of]) for weights in drawn)
 
-    def drawn_labels(self, resamples: int, seed: int) -> Iterator[Draw]:
-        """Every row, with labels drawn from its probabilities."""
+    def null(self, draws: int, seed: int) -> dict[int, Array]:
+        """The values of the calibration errors under drawn labels, by their position among the metrics."""
+        chosen = [
+            at
+            for at, metric in enumerate(self.metrics)
+            if _function(metric) in CALIBRATION_ERRORS and not isinstance(self.statistics[at], Rowwise)
+        ]
+        if not chosen:
+            return {}
+        parts = zip(*self.values(self.drawn_labels(draws, seed), chosen), strict=True)
+        return {at: np.concatenate(values) for at, values in zip(chosen, parts, strict=True)}
+
+    def drawn_labels(self, draws: int, seed: int) -> Iterator[Draw]:
+        """Every row, right with the probability it says; for the classwise error with labels from all its classes."""
         generator = np.random.default_rng([seed, 1])
-        probs, _ = self.kept()
-        cumulative = probs.double().cumsum(1).numpy()
-        cumulative /= cumulative[:, -1:]
-        predicted = probs.max(1).indices.numpy()[:, None]
-        for count in batches(self.rows, resamples):
-            uniform = generator.random((self.rows, count))
-            labels = np.zeros((self.rows, count), dtype=np.int64)
-            for k in range(cumulative.shape[1] - 1):
-                labels += uniform >= cumulative[:, k, None]
-            yield Draw(weights=np.ones((self.rows, 1)), labels=labels, correct=(labels == predicted).astype(np.float64))
+        confidence = _rows(self.found.confidence)[:, None]
+        cumulative = None
+        if classwise_ece in map(_function, self.metrics):
+            # Row r's distribution function, moved to (r, r + 1]: one sorted list serves all rows.
+            cumulative = self.kept()[0].double().cumsum(1).numpy()
+            cumulative /= cumulative[:, -1:]
+            cumulative += np.arange(self.rows)[:, None]
+        for count in batches(self.rows, draws):
+            correct = (generator.random((self.rows, count)) < confidence).astype(np.float64)
+            labels = None
+            if cumulative is not None:
+                places = generator.random((self.rows, count)) + np.arange(self.rows)[:, None]
+                flat = np.searchsorted(cumulative.ravel(), places, side="left")
+                first = np.arange(self.rows)[:, None] * cumulative.shape[1]
+                labels = np.clip(flat - first, 0, cumulative.shape[1] - 1)
+            yield Draw(np.ones((self.rows, 1)), labels, correct)
 
 
 def _rows(values: Tensor | None) -> Array:
@@ -270,5 +334,13 @@ _MEANS: dict[Any, Callable[[Scan], Array]] = {
     error: lambda found: 1 - _rows(found.correct),
     confidence_gap: lambda found: _rows(found.confidence) - _rows(found.correct),
 }
+_SHARES: set[Any] = {error, top_k_accuracy}
 CALIBRATION_ERRORS: set[Any] = {*_BINNED, classwise_ece, adaptive_ece, smooth_ece}
-_KNOWN: set[Any] = {*CALIBRATION_ERRORS, *_MEANS, aurc, top_k_accuracy}
+UNIT = (0.0, 1.0)
+_ANY = (-math.inf, math.inf)
+_RANGES: dict[Any, tuple[float, float]] = {
+    **dict.fromkeys([*CALIBRATION_ERRORS, error, top_k_accuracy, aurc, auroc], UNIT),
+    nll: (0.0, math.inf),
+    brier: (0.0, 2.0),
+    confidence_gap: (-1.0, 1.0),
+}

@@ -218,7 +218,7 @@ def multilabel_reliability(
     return [reliability_of(_sums(p, y, n_bins), equal_width_edges(n_bins), level) for p, y in columns]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MultilabelSummary:
     """Arrays of one value a label; `mean` has their means."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from focalcal.core.arrays import one_of
 from focalcal.metrics.ece import debiased_ece_of, ece_of, mce_of, rms_ce_of
-from focalcal.metrics.intervals import NULL_DRAWS, batches, check_request, interval, row_weights
+from focalcal.metrics.intervals import NULL_DRAWS, UNIT, check_request, interval
 from focalcal.metrics.multilabel import (
     multilabel_adaptive_ece,
     multilabel_aurc,
@@ -25,7 +26,18 @@ from focalcal.metrics.multilabel import (
     multilabel_rms_ce,
     multilabel_smooth_ece,
 )
-from focalcal.metrics.resampled import Adaptive, Array, Binned, Draw, Mean, RankedPairs, RiskCoverage, Smooth
+from focalcal.metrics.resampled import (
+    Adaptive,
+    Array,
+    Binned,
+    Draw,
+    Mean,
+    RankedPairs,
+    RiskCoverage,
+    Smooth,
+    batches,
+    row_weights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +62,7 @@ def multilabel_bootstrap(
 
     As `bootstrap`, for `multilabel_bootstrap(multilabel_ece, probs, labels)`.
     """
-    check_request(resamples, level, method)
+    check_request(resamples, level, method, seed)
     one_of("average", average, ("mean", None))
     if metric not in _STATISTICS:
         known = ", ".join(each.__name__ for each in _STATISTICS)
@@ -64,7 +76,7 @@ def multilabel_bootstrap(
 
     resampled = [
         np.stack([statistic(Draw(weights[rows])) for statistic, rows in zip(statistics, chosen, strict=True)])
-        for weights in row_weights(len(scores), resamples, seed)
+        for weights in row_weights(len(scores), len(scores), resamples, seed)
     ]
     null: list[Array] = []
     if metric in _CALIBRATION_ERRORS:
@@ -74,12 +86,12 @@ def multilabel_bootstrap(
         ]
     values = np.concatenate(resampled, 1)
     by_chance = np.concatenate(null, 1) if null else None
-    signed = metric is multilabel_confidence_gap
+    limits = _LIMITS.get(metric, UNIT)
     if average == "mean":
         means = None if by_chance is None else by_chance.mean(0)
-        return interval(float(estimate.mean()), values.mean(0), means, level, method, signed=signed)
+        return interval(float(estimate.mean()), values.mean(0), means, level, method, limits)
     return [
-        interval(float(each), values[at], None if by_chance is None else by_chance[at], level, method, signed=signed)
+        interval(float(each), values[at], None if by_chance is None else by_chance[at], level, method, limits)
         for at, each in enumerate(estimate)
     ]
 
@@ -126,3 +138,4 @@ _WITH_BINS: set[Any] = {
     multilabel_ece, multilabel_mce, multilabel_rms_ce, multilabel_debiased_ece, multilabel_adaptive_ece,
 }  # fmt: skip
 _CALIBRATION_ERRORS: set[Any] = {*_WITH_BINS, multilabel_smooth_ece}
+_LIMITS: dict[Any, tuple[float, float]] = {multilabel_nll: (0.0, math.inf), multilabel_confidence_gap: (-1.0, 1.0)}

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums
-from focalcal.core.scores import on_simplex, row_chunks, scores_and_labels
+from focalcal.core.numerics import at_least_float32
+from focalcal.core.scores import SUM_TOLERANCE, is_whole, scores_and_labels
 from focalcal.metrics.ece import gap_of
+from focalcal.metrics.pieces import check_rows, flat_pieces
 from focalcal.metrics.scan import scan
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 def nll(probs: Any = None, labels: Any = None, *, logits: Any = None, ignore_index: int | None = None) -> float:
@@ -37,26 +43,37 @@ def error(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
     return found.wrong / found.rows
 
 
-def top_k_accuracy(probs: Any, labels: Any, *, k: int = 5, ignore_index: int | None = None) -> float:
-    """The share of rows whose label is among the k most probable classes; of equal ones the first come first."""
+def top_k_accuracy(probs: Any, labels: Any, *, k: int | None = None, ignore_index: int | None = None) -> float:
+    """The share of rows whose label is among the k most probable classes; of equal ones the first come first.
+
+    `k` is 5 unless told, or all classes where there are fewer.
+    """
     scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
-    classes = scores.shape[1]
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= classes:
-        raise ValueError(f"k must be a whole number from 1 to the number of classes {classes}, got {k!r}")
+    k = checked_k(k, scores.shape[1])
     hits = rows = 0
-    for start, piece in row_chunks(scores):
-        y = index[start : start + len(piece)]
-        keep = torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
-        on_simplex("probs", piece.movedim(1, -1)[keep], start)
-        label = torch.where(keep, y, 0).unsqueeze(1)
-        own = piece.gather(1, label)
-        column = torch.arange(classes, device=piece.device).view(-1, *[1] * (piece.dim() - 2))
-        ahead = ((piece > own) | ((piece == own) & (column < label))).sum(1)
-        hits += int(((ahead < k) & keep).sum())
-        rows += int(keep.sum())
+    for piece, own, row_of in flat_pieces(scores, index, ignore_index):
+        check_rows(at_least_float32(piece), SUM_TOLERANCE[piece.dtype], row_of)
+        hits += int(in_top(piece, own, k).sum())
+        rows += len(own)
     if rows == 0:
         raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
     return hits / rows
+
+
+def checked_k(k: int | None, classes: int) -> int:
+    """The k of `top_k_accuracy`."""
+    if k is None:
+        return min(5, classes)
+    if not is_whole(k) or not 1 <= k <= classes:
+        raise ValueError(f"k must be a whole number from 1 to the number of classes {classes}, got {k!r}")
+    return int(k)
+
+
+def in_top(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], k: int) -> Bool[Tensor, " n"]:
+    """Whether each label is among the k most probable classes."""
+    own = probs.gather(1, labels.unsqueeze(1))
+    earlier = torch.arange(probs.shape[1], device=probs.device) < labels.unsqueeze(1)
+    return ((probs > own) | ((probs == own) & earlier)).sum(1) < k
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,15 @@ from torch import Tensor
 
 from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, equal_mass_edges, equal_width_edges
-from focalcal.core.scores import scores_and_labels
+from focalcal.core.numerics import at_least_float32
+from focalcal.core.scores import is_whole, scores_and_labels
 from focalcal.metrics.ece import binned
 from focalcal.metrics.scan import check_bins, scan
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reliability:
     """One entry for each bin (lower, upper]: (bins,) float64 arrays; NaN where a bin is empty.
 
@@ -87,9 +88,9 @@ def reliability(
 
 def _one_class(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
     scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
-    if not 0 <= class_index < scores.shape[1]:
-        raise ValueError(f"class_index must be from 0 to {scores.shape[1] - 1}, got {class_index}")
-    own, flat = scores[:, class_index].flatten().cpu(), index.flatten().cpu()
+    if not is_whole(class_index) or not 0 <= class_index < scores.shape[1]:
+        raise ValueError(f"class_index must be from 0 to {scores.shape[1] - 1}, got {class_index!r}")
+    own, flat = at_least_float32(scores[:, class_index]).flatten().cpu(), index.flatten().cpu()
     if ignore_index is not None:
         own, flat = own[flat != ignore_index], flat[flat != ignore_index]
     return own, flat == class_index
@@ -97,7 +98,7 @@ def _one_class(probs: Any, labels: Any, class_index: int, ignore_index: int | No
 
 def check_level(level: float) -> None:
     """Refuse a confidence level outside (0, 1)."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.95 is the usual choice")
 
 

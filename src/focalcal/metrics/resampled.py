@@ -21,9 +21,10 @@ from focalcal.metrics.sketch import CELLS, adaptive_ece_of
 from focalcal.metrics.smooth import Smoother, smooth_ece_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Array = np.ndarray[Any, Any]
+_AT_ONCE = 1 << 20  # weights
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,26 @@ class Draw:
     def right(self, actual: Array) -> Array:
         """How often each row counts as right, given which rows really are."""
         return self.weights * actual[:, None] if self.correct is None else self.weights * self.correct
+
+
+def row_weights(units: int, rows: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each of the units is drawn, (units, some resamples), as many with replacement as there are.
+
+    Batches are as large as so many rows allow.
+    """
+    generator = np.random.default_rng([seed, 0])
+    for count in batches(rows, resamples):
+        drawn = generator.integers(units, size=(units, count))
+        drawn *= count
+        drawn += np.arange(count)
+        weights = np.bincount(drawn.ravel(), minlength=units * count).reshape(units, count)
+        yield weights.astype(np.float64)
+
+
+def batches(rows: int, resamples: int) -> list[int]:
+    """How many resamples to take at once, time after time."""
+    at_once = max(1, min(resamples, _AT_ONCE // rows))
+    return [min(at_once, resamples - start) for start in range(0, resamples, at_once)]
 
 
 def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
@@ -100,7 +121,7 @@ class Classwise:
             drawn = draw.labels.shape[1]
             own = np.take_along_axis(self._cells, draw.labels, 1) * drawn + np.arange(drawn)
             counts = np.bincount(own.ravel(), minlength=self._columns * drawn).reshape(self._columns, drawn)
-        value: Array = np.abs(self._sums @ draw.weights - counts).sum(0) / (self._rows * self._classes)
+        value: Array = np.abs(self._sums @ draw.weights - counts).sum(0) / (draw.weights.sum(0) * self._classes)
         return value
 
 
@@ -201,11 +222,3 @@ class Rowwise:
         """One value a resample."""
         drawn = (torch.from_numpy(np.repeat(np.arange(len(w)), w.astype(int))) for w in draw.weights.T)
         return np.array([float(self._metric(self._probs[rows], self._labels[rows])) for rows in drawn])
-
-
-def in_top(probs: Tensor, labels: Tensor, k: int) -> Array:
-    """1 for each row whose label is among the k most probable classes, else 0."""
-    own = probs.gather(1, labels.unsqueeze(1))
-    earlier = torch.arange(probs.shape[1]) < labels.unsqueeze(1)
-    hit: Array = (((probs > own) | ((probs == own) & earlier)).sum(1) < k).double().numpy()
-    return hit

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, equal_width_edges
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
 from focalcal.metrics.proper import Murphy, murphy_of
-from focalcal.metrics.reliability import Reliability, reliability_of
+from focalcal.metrics.reliability import Reliability, check_level, reliability_of
 from focalcal.metrics.scan import check_bins, scan
 from focalcal.metrics.smooth import STEPS, Smoother, interval_moments, intervals_for, sensitivity, smooth_ece_of
 
@@ -28,7 +29,7 @@ Array = np.ndarray[Any, Any]
 CELLS = 8000  # a multiple of the 1,000 node intervals of smECE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CalibrationSketch:
     """Everything the metrics need of a set of rows, in memory that does not grow with their number.
 
@@ -92,6 +93,12 @@ class CalibrationSketch:
             self.moments + other.moments,
         )
 
+    def __radd__(self, other: int) -> CalibrationSketch:
+        """Itself, so that `sum` of sketches can begin at 0."""
+        if other != 0:
+            return NotImplemented
+        return self
+
     def ece(self) -> float:
         """As `focalcal.metrics.ece`, exact."""
         return float(ece_of(self._nonempty().bins))
@@ -106,6 +113,7 @@ class CalibrationSketch:
 
     def debiased_ece(self, norm: str = "l1") -> float:
         """As `focalcal.metrics.debiased_ece`, exact."""
+        one_of("norm", norm, ("l1", "l2"))
         return float(debiased_ece_of(self._nonempty().bins, norm))
 
     def classwise_ece(self) -> float:
@@ -135,6 +143,7 @@ class CalibrationSketch:
 
     def reliability(self, level: float = 0.95) -> Reliability:
         """As `focalcal.metrics.reliability`, exact."""
+        check_level(level)
         return reliability_of(self._nonempty().bins, equal_width_edges(len(self.bins.count)), level)
 
     def adaptive_ece(self, n_bins: int = 15) -> float:

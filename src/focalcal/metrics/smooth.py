@@ -51,8 +51,8 @@ def smooth_ece(
     by half, "relplot".
     """
     one_of("convention", convention, ("whole", "relplot"))
-    if bandwidth is not None and not 0 < finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
-        raise ValueError(f"bandwidth must be above 0 and at most 1, got {bandwidth!r}; leave it out to have it chosen")
+    if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
+        raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
     found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, rows=True)
     assert found.confidence is not None
     assert found.correct is not None

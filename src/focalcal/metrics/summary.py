@@ -12,7 +12,7 @@ from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import binary_smooth_ece
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Summary:
     """Each number as the function of its name gives it; `print` shows them all."""
 

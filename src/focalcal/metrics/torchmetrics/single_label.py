@@ -12,10 +12,11 @@ from focalcal.core.binning import BinSums
 from focalcal.core.scores import finite, on_simplex, scores_and_labels
 from focalcal.metrics.detection import binary_aurc
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
-from focalcal.metrics.scan import Scan, check_bins, scan
+from focalcal.metrics.scan import check_bins, scan
 from focalcal.metrics.sketch import CELLS, CalibrationSketch, adaptive_ece_of, spread
 from focalcal.metrics.smooth import Smoother, interval_moments, smooth_ece_of
 from focalcal.metrics.summary import summary_of
+from focalcal.metrics.sums import Scan
 from focalcal.metrics.torchmetrics.sums import SumsMetric
 
 
