@@ -2,10 +2,12 @@
 
 Chance alone opens gaps between confidence and accuracy, so that a calibration error is too large, a resampled one
 larger still, and 0 is out of reach of both: the interval between two quantiles of the resamples misses the truth
-nearly always. Two things are done about it. The interval is symmetric, t - h to t + h, where the resamples differ from
-the estimate t by no more than h as often as the level says (Hall 1988). And labels are drawn from the probabilities
-themselves, which shows what a perfectly calibrated model would get by chance; unless the estimate exceeds that, the
-interval begins at 0. (Broecker & Smith 2007, "Increasing the reliability of reliability diagrams", draw outcomes so.)
+nearly always. Therefore labels are also drawn from the probabilities themselves, which shows what a perfectly
+calibrated model would get by chance. For an estimate t with the upper quantile q of its resamples the interval
+"adjusted" ends at q and begins at the smaller of 2 t - q and t - chance (chance adds no more than this on average,
+since |gap + noise| <= |gap| + |noise|), or at 0 unless t exceeds what chance gives. Broecker & Smith (2007),
+"Increasing the reliability of reliability diagrams", draw outcomes so. Other metrics have the symmetric interval:
+t - h to t + h, where resamples differ from t by no more than h as often as the level says (Hall 1988).
 A share of rows (error, top-k accuracy) has the Wilson interval. benchmarks/interval_coverage.py measures how often
 the truth is inside.
 """
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from focalcal.metrics.sums import Scan
 
 Metric = Callable[..., float]
-METHODS = ("symmetric", "basic", "percentile")
+METHODS = ("adjusted", "basic", "percentile")
 NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
 
@@ -89,7 +91,7 @@ def bootstrap(
     *,
     resamples: int = 1000,
     level: float = 0.95,
-    method: str = "symmetric",
+    method: str = "adjusted",
     groups: Any = None,
     seed: int = 0,
     n_bins: int = 15,
@@ -103,7 +105,7 @@ def bootstrap(
     too, called once for each resample.
 
     Rows are taken for independent. Where they are not, `groups` (one name a row) has whole groups resampled; the
-    pixels of an image are a group by themselves. `method`: "symmetric", "basic" ([2 t - q_high, 2 t - q_low] for the
+    pixels of an image are a group by themselves. `method`: "adjusted", "basic" ([2 t - q_high, 2 t - q_low] for the
     quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
     """
     check_request(resamples, level, method, seed)
@@ -114,7 +116,7 @@ def bootstrap(
     found = {}
     for at, (name, each) in enumerate(named.items()):
         estimate = float(plan.estimate(each))
-        share = _function(each) in _SHARES and method == "symmetric" and not plan.grouped
+        share = _function(each) in _SHARES and method == "adjusted" and not plan.grouped
         if share:
             low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
             found[name] = Interval(estimate, float(low), float(high), level)
@@ -172,16 +174,17 @@ def interval(
         low, high = np.quantile(values, tails, method="inverted_cdf")
         return Interval(estimate, float(low), float(high), level)
     low, high = np.quantile(values, tails)
-    if method == "symmetric":
+    chance = None if null is None else float(null.mean())
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    elif method == "adjusted" and chance is not None:
+        high = max(high, estimate)
+        low = min(2 * estimate - high, estimate - chance)
+    elif method == "adjusted":
         half = np.quantile(np.abs(values - estimate), level)
         low, high = estimate - half, estimate + half
-    elif method == "basic":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    chance = None
-    if null is not None:
-        chance = float(null.mean())
-        if method != "percentile" and estimate <= np.quantile(null, tails[1]):
-            low = 0.0
+    if null is not None and method != "percentile" and estimate <= np.quantile(null, tails[1]):
+        low = 0.0
     least, largest = limits
     low, high = min(max(low, least), largest), min(max(high, least), largest)
     return Interval(estimate, float(low), float(high), level, chance)

@@ -53,7 +53,7 @@ def multilabel_bootstrap(
     average: str | None = "mean",
     resamples: int = 1000,
     level: float = 0.95,
-    method: str = "symmetric",
+    method: str = "adjusted",
     seed: int = 0,
     n_bins: int = 15,
     ignore_index: int | None = None,

@@ -44,4 +44,5 @@ def joined(parts: Iterable[Scan]) -> Scan:
                 total[field.name] = None
             else:
                 total[field.name] = total[field.name] + value if field.name in total else value
-    return Scan(**{name: torch.cat(value) if isinstance(value, list) else value for name, value in total.items()})
+    whole: dict[str, Any] = {name: torch.cat(v) if isinstance(v, list) else v for name, v in total.items()}
+    return Scan(**whole)
