@@ -35,6 +35,8 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/loss_cost.py
+	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/temperature.py
 
 sanitize: $(READY)
 	PYTHON=$(BIN)/python sh tests/native/sanitize.sh

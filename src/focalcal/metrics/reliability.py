@@ -49,7 +49,7 @@ class Reliability:
 
     def __str__(self) -> str:
         """A table, one line a bin that is not empty."""
-        lines = [f"{'bin':>15} {'rows':>9} {'confidence':>11} {'accuracy':>9}   {self.level:.0%} interval"]
+        lines = [f"{'bin':>14} {'rows':>9} {'confidence':>11} {'accuracy':>9}   {self.level:.0%} interval"]
         for b in np.flatnonzero(self.count):
             mark = " *" if self.surprising[b] else ""
             lines.append(
