@@ -43,9 +43,10 @@ sanitize: $(READY)
 
 arm:
 	mkdir -p build
-	aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
-	    tests/native/portable/check.c -lm -o build/check-arm
-	qemu-aarch64 build/check-arm
+	for check in check check_scores; do \
+	    aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
+	        tests/native/portable/$$check.c -lm -o build/$$check-arm && qemu-aarch64 build/$$check-arm || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/focalcal/_native/*.so

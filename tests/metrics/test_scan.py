@@ -92,7 +92,7 @@ def test_every_instruction_set_gives_the_same_sums(classes, dtype):
 
 
 @pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
-def test_threads_and_a_forked_process_change_nothing():
+def test_the_number_of_threads_changes_nothing():
     generator = torch.Generator().manual_seed(0)
     probs = (torch.randn(30_000, 12, generator=generator) * 3).softmax(1)
     labels = torch.randint(12, (30_000,), generator=generator)

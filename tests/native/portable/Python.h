@@ -25,6 +25,8 @@ struct PyModuleDef {
 #define Py_BEGIN_ALLOW_THREADS {
 #define Py_END_ALLOW_THREADS }
 
+#define Py_RETURN_NONE return NULL
+
 static PyObject *PyExc_TypeError, *PyExc_ValueError;
 static inline PyObject *PyErr_Format(PyObject *a, const char *b, ...) { return (void)a, (void)b, NULL; }
 static inline PyObject *PyErr_NoMemory(void) { return NULL; }
