@@ -71,6 +71,16 @@ class BinSums:
         """The sums over both sets of examples."""
         return BinSums(self.count + other.count, self.confidence + other.confidence, self.correct + other.correct)
 
+    def add_(self, other: BinSums) -> None:
+        """Add the other sums to these, in place."""
+        for mine, theirs in zip(self.parts, other.parts, strict=True):
+            mine += theirs
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Count, confidence and correct."""
+        return self.count, self.confidence, self.correct
+
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
         """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
@@ -90,6 +100,13 @@ def bin_sums(confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tens
 def sums_at(index: Int[Tensor, " n"], confidence: Float[Tensor, " n"], correct: Tensor, bins: int) -> BinSums:
     """The same for bins whose numbers are known."""
 
-    counts = torch.bincount(2 * index + correct, minlength=2 * bins).double().view(bins, 2)
-    confidences = torch.bincount(index, confidence.double(), minlength=bins)
-    return BinSums(counts.sum(1), confidences, counts[:, 1])
+    code = (2 * index).add_(correct)  # whether right is the last bit
+    counts = _bincount(code, None, 2 * bins).double().view(bins, 2)
+    return BinSums(counts.sum(1), _bincount(index, confidence.double(), bins), counts[:, 1])
+
+
+def _bincount(index: Tensor, weights: Tensor | None, length: int) -> Tensor:
+    """`torch.bincount`, by NumPy on a CPU, where it is twice as fast."""
+    if not index.is_cpu:
+        return torch.bincount(index, weights, minlength=length)
+    return torch.from_numpy(np.bincount(index.numpy(), None if weights is None else weights.numpy(), length))

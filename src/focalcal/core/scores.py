@@ -115,6 +115,10 @@ def class_indices(labels: Any) -> Tensor:
 
 def labels_below(labels: Tensor, classes: int, *, ignore_index: int | None = None) -> None:
     """Refuse a label that is neither in 0 .. classes - 1 nor `ignore_index`."""
+    if labels.numel():
+        lowest, highest = (int(end) for end in torch.aminmax(labels))
+        if lowest >= 0 and highest < classes:
+            return
     wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
         wrong &= labels != ignore_index

@@ -95,7 +95,8 @@ def _scan_probs(
             raise _why_bad(probs, labels, ignore_index, found.bad)
         return _from_native(found, labels, ignore_index, wanted)
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
-    return joined(scan_piece(*piece, edges, wanted) for piece in flat_pieces(probs, labels, ignore_index))
+    pieces = flat_pieces(probs, labels, ignore_index)
+    return joined((scan_piece(*piece, edges, wanted) for piece in pieces), labels.numel())
 
 
 def _why_bad(probs: Tensor, labels: Tensor, ignore_index: int | None, position: int) -> ValueError:
@@ -146,4 +147,4 @@ def _scan_logits(
         row_nll = -log_probs.gather(1, index.unsqueeze(1)).squeeze(1).cpu()
         return replace(found, nll=float(row_nll.sum()), row_nll=row_nll if wanted["rows"] else None)
 
-    return joined(part(*piece) for piece in flat_pieces(logits, labels, ignore_index))
+    return joined((part(*piece) for piece in flat_pieces(logits, labels, ignore_index)), labels.numel())

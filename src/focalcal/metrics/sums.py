@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
+
+from focalcal.core.binning import BinSums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxtyping import Bool, Float
-
-    from focalcal.core.binning import BinSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +31,27 @@ class Scan:
     row_nll: Float[Tensor, " rows"] | None
 
 
-def joined(parts: Iterable[Scan]) -> Scan:
-    """The sums over all parts, the rows of all; of parts already added only their rows are kept."""
-    total: dict[str, Any] = {}
+def joined(parts: Iterable[Scan], most_rows: int) -> Scan:
+    """The sums over all parts, the rows of all, which are no more than `most_rows`.
+
+    What lasts is allocated with the first part: a little memory kept of each part, between temporaries that come and
+    go, would let the heap grow with their number.
+    """
+    whole: dict[str, Any] = {}
+    filled = 0
     for part in parts:
         for field in fields(Scan):
             value = getattr(part, field.name)
             if isinstance(value, Tensor):
-                total.setdefault(field.name, []).append(value)
-            elif value is None:
-                total[field.name] = None
-            else:
-                total[field.name] = total[field.name] + value if field.name in total else value
-    whole: dict[str, Any] = {name: torch.cat(v) if isinstance(v, list) else v for name, v in total.items()}
-    return Scan(**whole)
+                if field.name not in whole:
+                    whole[field.name] = value.new_empty(most_rows)
+                whole[field.name][filled : filled + len(value)] = value
+            elif field.name not in whole:
+                whole[field.name] = value
+            elif isinstance(value, BinSums):
+                whole[field.name].add_(value)
+            elif value is not None:
+                whole[field.name] += value
+        filled += part.rows
+    found: dict[str, Any] = {name: v[:filled] if isinstance(v, Tensor) else v for name, v in whole.items()}
+    return Scan(**found)

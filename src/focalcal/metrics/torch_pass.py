@@ -35,9 +35,13 @@ def scan_piece(
     own = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
     confidence = probs.amax(1) if len(probs) else own
     correct = own == confidence
-    tied = correct & (confidence <= 0.51)  # above a half no other class is as large
-    if bool(tied.any()):
-        correct[tied] = probs[tied].max(1).indices == labels[tied]
+    # Above a half no other class is as large; below, of equal ones the first is predicted.
+    doubtful = (correct & (confidence <= 0.51)).nonzero().squeeze(1)
+    if len(doubtful):
+        rows = probs.index_select(0, doubtful)
+        tied = (rows == confidence[doubtful].unsqueeze(1)).sum(1) > 1
+        if bool(tied.any()):
+            correct[doubtful[tied]] = rows[tied].max(1).indices == labels[doubtful[tied]]
     row_brier = row_nll = None
     if wanted["brier"]:  # nothing cancels: the others' squares are summed without the label's
         wide = probs.double()  # in float32 a row's sum would depend on how many rows are multiplied at once
