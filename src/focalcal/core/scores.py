@@ -14,7 +14,7 @@ from torch import Tensor
 
 # How far a row of probabilities may sum from one: what rounding K entries to the dtype costs, with room.
 SUM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
-_AT_ONCE = 1 << 18  # elements: what is computed from a piece stays in the cache, and its overhead small
+_AT_ONCE = 1 << 19  # elements: what is computed from a piece stays in the cache, and its overhead small
 
 
 def as_tensor(name: str, values: Any) -> Tensor:

@@ -44,9 +44,9 @@ def scan_piece(
             correct[doubtful[tied]] = rows[tied].max(1).indices == labels[doubtful[tied]]
     row_brier = row_nll = None
     if wanted["brier"]:  # nothing cancels: the others' squares are summed without the label's
-        wide = probs.double()  # in float32 a row's sum would depend on how many rows are multiplied at once
-        squares = wide.square().scatter_(1, labels.unsqueeze(1), 0)
-        row_brier = (1 - own.double()).square_() + torch.mv(squares, wide.new_ones(wide.shape[1]))
+        squares = (probs * probs).scatter_(1, labels.unsqueeze(1), 0).double()
+        # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
+        row_brier = (1 - own.double()).square_() + torch.mv(squares, squares.new_ones(squares.shape[1]))
     if wanted["nll"]:
         row_nll = -own.double().log()
     sums = _on_cpu(sums_at(even_bin_index(confidence, bins), confidence, correct, bins))
