@@ -1,10 +1,10 @@
 """How often does a 95 % interval hold the truth?
 
-    python benchmarks/interval_coverage.py [--samples 200] [--resamples 300]
+    python benchmarks/interval_coverage.py [--samples 60] [--resamples 200]
 
 Samples of a classifier whose labels are drawn from softmax(z / T) while it says softmax(z): T = 1 is perfectly
 calibrated, T > 1 overconfident. The truth is the metric on two million rows. For each rule of `bootstrap` the share
-of samples whose interval holds it; with 200 samples a true 0.95 shows as 0.92 to 0.98.
+of samples whose interval holds it; with 60 samples a true 0.95 shows as 0.89 to 1. About ten minutes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def coverage(rows: int, temperature: float, samples: int, resamples: int) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--resamples", type=int, default=300)
+    parser.add_argument("--samples", type=int, default=60)
+    parser.add_argument("--resamples", type=int, default=200)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for temperature in (1.0, 1.1, 1.5):
