@@ -50,6 +50,17 @@ def test_round_trip_of_anything(tmp_path_factory, suffix, made, rows):
     assert Predictions.concatenate(Predictions.stream(path, rows=rows)).equals(made)
 
 
+@every_suffix
+@pytest.mark.parametrize(
+    "word", ["\r", "a\rb", "\n", "\r\n", "\n\r", '"', '"\r', ",", "#", "\u2028", "\x85", "\x1c", "é\U0001f600"]
+)
+def test_names_that_a_format_could_trip_over(tmp_path, suffix, word):
+    made = sample(n=3, ids=[word, "a", word * 2], groups=["b", f"{word}c", f"c{word}"])
+    made.save(tmp_path / f"a{suffix}")
+    assert Predictions.load(tmp_path / f"a{suffix}").equals(made)
+    assert Predictions.concatenate(Predictions.stream(tmp_path / f"a{suffix}", rows=1)).equals(made)
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=40))
 @example([1.1754942e-38, 1e-45, 3.4028235e38, 1.1754944e-38])
 def test_nine_digits_are_enough_for_float32(tmp_path_factory, values):

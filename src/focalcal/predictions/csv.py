@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
 _MARK = f"# {KEY}:"
+_QUOTED = "\r\n"  # csv.writer quotes cells that have a character of its line end, and readers end lines at either
 _BLOCK = 1024  # rows whose cells are Python objects at once: more keep the garbage collector busy
 
 
@@ -35,13 +36,23 @@ def write(handle: IO[bytes], predictions: Predictions, header: str) -> None:
     text = io.TextIOWrapper(handle, encoding="utf-8", newline="", write_through=False)
     try:
         text.write(f"{_MARK} {header}\n")
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(_LineFeeds(text), lineterminator=_QUOTED)
         writer.writerow([column for column, _, _ in columns_of(predictions)])
         for part in predictions.batches(rows_at_once(predictions.n_classes)):
             writer.writerows(zip(*(_texts(values) for values in stored_columns(part)), strict=True))
         text.flush()
     finally:
         text.detach()
+
+
+class _LineFeeds:
+    """Ends lines with a line feed alone, so that a file cut by one byte shows it."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self.text = text
+
+    def write(self, line: str) -> int:
+        return self.text.write(line[: -len(_QUOTED)] + "\n")
 
 
 def _texts(values: NDArray[Any]) -> list[Any]:
