@@ -203,6 +203,15 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     refused(path, "must unpack to at most 268435456, got 2700002")
 
 
+@pytest.mark.parametrize(("compression", "name"), [(zipfile.ZIP_BZIP2, "bzip2"), (zipfile.ZIP_LZMA, "lzma")])
+def test_compressions_that_unpack_without_a_limit(tmp_path, compression, name):
+    path, good = tmp_path / "a.npz", {"logits": npy(np.eye(2)), "labels": npy(np.array([0, 1]))}
+    archive(path, compression, **good)
+    refused(path, f"'logits' must be stored or deflated, got {name}; make it again with np.savez_compressed")
+    archive(path, zipfile.ZIP_DEFLATED, **good)
+    assert Predictions.load(path).n == 2
+
+
 def test_an_array_header_can_be_a_bomb_too(tmp_path):
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
