@@ -141,6 +141,13 @@ def test_what_is_wrong_is_said(fields, message):
         Predictions(**fields)
 
 
+def test_one_long_name_asks_for_no_memory():
+    ids = np.full(100_000, "a", object)
+    ids[7] = "a" * 200_000  # 74.5 GiB in NumPy
+    with pytest.raises(ValueError, match="ids must have at most 1024 characters each, got 200000 in row 7"):
+        Predictions(logits=np.zeros((100_000, 2)), labels=np.zeros(100_000, int), split="test", ids=ids)
+
+
 def test_names_of_rows_from_anywhere():
     pandas = pytest.importorskip("pandas")
     words = ["a", "bc", ""]

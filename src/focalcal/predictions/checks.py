@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
         return array.astype(np.int64, copy=False)
     if array.dtype.kind != "U":
         raise TypeError(f"{name} must be integers or strings, got {array.dtype}; use .astype(int) or .astype(str)")
-    return _checked_strings(name, array, given=values)
+    return _checked_strings(name, array)
 
 
 def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -144,24 +144,34 @@ def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(value, kind) or isinstance(value, bool):
             found = f"{value!r} of type {type(value).__name__} in row {row}"
             raise TypeError(f"{name} must be all integers or all strings, got {found}; convert them")
+    if kind is str and (fault := text_fault(array.flat)):
+        row, rule, found = fault
+        raise ValueError(f"{name} must {rule}, got {found} in row {row}; shorten or replace them")
     try:
         return array.astype(object).astype(np.str_ if kind is str else np.int64)
     except OverflowError:
         raise ValueError(f"{name} must fit in 64 bits with sign; make them strings") from None
 
 
-def _checked_strings(name: str, array: NDArray[Any], *, given: Any) -> NDArray[Any]:
+def text_fault(texts: Iterable[str]) -> tuple[int, str, str] | None:
+    """What NumPy's strings cannot hold, before they are made: where, the rule that it breaks, and what was found."""
+    for at, text in enumerate(texts):
+        if len(text) > LONGEST_NAME:
+            return at, f"have at most {LONGEST_NAME} characters each", str(len(text))
+        if "\0" in text:  # NumPy drops those at the end
+            return at, "be text without NUL characters and lone surrogates", repr(text[:60])
+    return None
+
+
+def _checked_strings(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Strings that every file format can hold: no NUL, no half of a surrogate pair, not endless."""
     width = array.dtype.itemsize // 4
-    if not array.dtype.isnative or not width:
-        array = array.astype(f"=U{max(1, width)}")
     if width > LONGEST_NAME:
         raise ValueError(f"{name} must have at most {LONGEST_NAME} characters each, got room for {width}; shorten them")
+    if not array.dtype.isnative or not width:
+        array = array.astype(f"=U{max(1, width)}")
     for start in range(0, len(array), _STRINGS_AT_ONCE):
         rows = _unstorable(array[start : start + _STRINGS_AT_ONCE])
-        if not isinstance(given, np.ndarray) or given.dtype.kind != "U":  # NumPy drops NULs at the end
-            texts = np.asarray(given, dtype=object)[start : start + _STRINGS_AT_ONCE]
-            rows |= np.fromiter(("\0" in text for text in texts), bool, len(rows))
         if rows.any():
             raise ValueError(
                 f"{name} must be text without NUL characters and lone surrogates, got others in row "

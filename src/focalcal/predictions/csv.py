@@ -9,6 +9,7 @@ import csv
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import itemgetter
@@ -18,8 +19,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.predictions.checks import text_fault
 from focalcal.predictions.chunk import joined, rows_at_once
-from focalcal.predictions.errors import problem
+from focalcal.predictions.errors import believable, problem
 from focalcal.predictions.header import KEY, Header, Names
 from focalcal.predictions.table import Layout, columns_of, layout, stored_columns
 
@@ -63,7 +65,7 @@ class _Reader:
     """An open file behind its header: rows of cells and the line each ends on."""
 
     def __init__(self, path: Path, handle: IO[str], names: Names) -> None:
-        self.path = path
+        self.path, self.size = path, os.fstat(handle.fileno()).st_size
         self.before, self.header, first = 0, None, handle.readline()
         while first.startswith("#") or (first and not first.strip()):
             if first.startswith(_MARK):
@@ -108,10 +110,14 @@ def chunks(path: Path, names: Names, rows: int | None) -> Iterator[dict[str, Any
 
 def _blocks(reader: _Reader, lines: Iterator[Any], rows: int | None) -> Iterator[dict[str, Any]]:
     """The next rows, in blocks."""
-    left = sys.maxsize if rows is None else rows
+    left, count, widest = sys.maxsize if rows is None else rows, 0, Counter[str]()
     while left and (block := list(islice(lines, min(left, _BLOCK)))):
-        yield _fields(reader, block)
-        left -= len(block)
+        fields = _fields(reader, block)
+        left, count = left - len(block), count + len(block)
+        for name in ("ids", "groups"):  # joined, all are as wide as the widest
+            widest[name] = max(widest[name], fields[name].itemsize if name in fields else 0)
+        believable(reader.path, count * widest.total(), reader.size)
+        yield fields
 
 
 def _ends_with_a_line(path: Path) -> None:
@@ -139,8 +145,17 @@ def _fields(reader: _Reader, block: list[tuple[int, list[str]]]) -> dict[str, An
             if header and getattr(header, name) == "int":
                 fields[name] = _numbers(reader, block, [column], int, np.int64)[:, 0]
             else:
-                fields[name] = np.array([cells[reader.at[column]] for _, cells in block], dtype=np.str_)
+                fields[name] = _names(reader, block, column)
     return fields
+
+
+def _names(reader: _Reader, block: list[tuple[int, list[str]]], column: str) -> NDArray[Any]:
+    """Cells as text."""
+    texts = [cells[reader.at[column]] for _, cells in block]
+    if fault := text_fault(texts):
+        at, rule, found = fault
+        raise reader.wrong(block[at][0], f"must {rule} under {column!r}", found)
+    return np.array(texts, dtype=np.str_)
 
 
 def _numbers(

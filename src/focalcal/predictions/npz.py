@@ -72,10 +72,8 @@ class _Member:
         if info.flag_bits & 1:
             raise problem(path, f"{self.name!r} must not be encrypted", "a password", "unpack it yourself")
         if info.compress_type not in _COMPRESSIONS:  # zipfile unpacks those without a limit, whatever size is claimed
-            found = zipfile.compressor_names.get(info.compress_type, f"method {info.compress_type}")
-            raise problem(
-                path, f"{self.name!r} must be stored or deflated", found, "make it again with np.savez_compressed"
-            )
+            found, remedy = f"compression method {info.compress_type}", "make it again with np.savez_compressed"
+            raise problem(path, f"{self.name!r} must be stored or deflated", found, remedy)
         believable(path, info.file_size, size)  # even its .npy header can be a bomb
         self.stream = archive.open(info)
         with warnings.catch_warnings():
