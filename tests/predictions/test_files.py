@@ -83,6 +83,16 @@ def test_layouts_of_memory_do_not_reach_the_file(tmp_path, suffix):
     assert len(digests) == 1  # and the same predictions make the same bytes
 
 
+@every_suffix
+def test_the_longest_split_and_deepest_provenance_come_back(tmp_path, suffix):
+    deep: list = []
+    for _ in range(62):
+        deep = [deep]
+    made = sample(split="\U0001f600" * 1024, provenance={"deep": deep, "long": "x" * ((1 << 22) - 1000)})
+    made.save(tmp_path / f"a{suffix}")
+    assert Predictions.load(tmp_path / f"a{suffix}").equals(made)
+
+
 def test_row_groups_and_blocks_join(tmp_path, monkeypatch):
     from focalcal.predictions import csv, npz, parquet
 

@@ -14,7 +14,10 @@ from torch import Tensor
 from focalcal.core.scores import SUM_TOLERANCE, as_tensor, finite, not_finite, on_simplex, row_chunks, scores_and_labels
 
 LONGEST_PROVENANCE = 1 << 22  # characters of JSON
-LONGEST_NAME = 1024  # characters of an id or group: NumPy gives every string of an array the room of the longest
+DEEPEST_PROVENANCE = 64  # mappings and lists inside each other
+LONGEST_NAME = (
+    1024  # characters of a split, and of an id or group: NumPy gives every string of an array the room of the longest
+)
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_CHARACTER = 0x10FFFF
 _STRINGS_AT_ONCE = 65536
@@ -52,6 +55,8 @@ def checked_split(split: Any) -> str:
     """The name of a set."""
     if not isinstance(split, str) or not split:
         raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
+    if len(split) > LONGEST_NAME:
+        raise ValueError(f"split must have at most {LONGEST_NAME} characters, got {len(split)}; shorten it")
     return split
 
 
@@ -197,26 +202,37 @@ def provenance_text(provenance: Any) -> str:
             f"provenance must be a mapping, got {type(provenance).__name__}; pass e.g. {{'model': 'resnet20'}}"
         )
     try:
-        _string_keys(provenance)
-        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
+        size = _checked_json(provenance)
+        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True) if size <= LONGEST_PROVENANCE else ""
+    except (TypeError, ValueError) as error:
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"provenance must be what JSON can say, with str keys and finite numbers: {error}; "
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
-    if len(text) > LONGEST_PROVENANCE:
-        raise ValueError(
-            f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {len(text)}; shorten it"
-        )
+    if max(size, len(text)) > LONGEST_PROVENANCE:
+        found = len(text) or f"more than {LONGEST_PROVENANCE}"
+        raise ValueError(f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {found}; shorten it")
     return text
 
 
-def _string_keys(value: Any) -> None:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not a string")
-            _string_keys(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            _string_keys(inner)
+def _checked_json(whole: Any) -> int:
+    """At least how many characters of JSON it takes; stops counting where that is too many.
+
+    Refuses keys that are not strings, and what is nested so deep that a reader could run out of stack.
+    """
+    size, left = 0, [(whole, 1)]
+    while left and size <= LONGEST_PROVENANCE:
+        value, depth = left.pop()
+        size += len(value) if isinstance(value, str) else 1
+        if not isinstance(value, (Mapping, list, tuple)):
+            continue
+        if depth > DEEPEST_PROVENANCE:
+            raise ValueError(f"more than {DEEPEST_PROVENANCE} mappings and lists inside each other")
+        if isinstance(value, Mapping):
+            for key in value:
+                if not isinstance(key, str):
+                    raise TypeError(f"the key {key!r} is not a string")
+                size += len(key)
+            value = list(value.values())
+        left += [(inner, depth + 1) for inner in value]
+    return size
