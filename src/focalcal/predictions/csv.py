@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from focalcal.predictions.checks import text_fault
 from focalcal.predictions.chunk import joined, rows_at_once
-from focalcal.predictions.errors import believable, problem
+from focalcal.predictions.errors import PredictionsFileError, believable, problem
 from focalcal.predictions.header import KEY, Header, Names
 from focalcal.predictions.table import Layout, columns_of, layout, stored_columns
 
@@ -67,15 +67,28 @@ class _Reader:
     def __init__(self, path: Path, handle: IO[str], names: Names) -> None:
         self.path, self.size = path, os.fstat(handle.fileno()).st_size
         self.before, self.header, first = 0, None, handle.readline()
+        comment = ""
         while first.startswith("#") or (first and not first.strip()):
+            comment = first if first.startswith("#") else comment
             if first.startswith(_MARK):
+                if self.header:
+                    raise self.wrong(self.before + 1, f"must not be a second {_MARK!r}", "two headers")
                 self.header = Header.parse(first[len(_MARK) :], path)
             self.before += 1
             first = handle.readline()
         self.cells = csv.reader(chain([first], handle), strict=True)
         columns = [name.strip() for name in next(self.cells, [])]
         self.width = len(columns)
-        self.layout = layout(path, names, self.header, columns)
+        try:
+            self.layout = layout(path, names, self.header, columns)
+        except PredictionsFileError:
+            if not comment.startswith(_MARK) and comment.count(",") == self.width - 1 > 0:
+                rule, remedy = (
+                    "the line of column names must not begin with '#'",
+                    "take the '#' away, or quote the name",
+                )
+                raise problem(path, rule, repr(comment[:60].rstrip()), remedy) from None
+            raise
         self.at = {name: k for k, name in enumerate(columns)}
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -167,7 +180,7 @@ def _numbers(
     texts = [pick(cells) for _, cells in block]
     try:
         flat = np.fromiter(map(number, chain.from_iterable(texts)), dtype, len(texts) * len(at))
-        if not any("_" in "".join(cells) for cells in texts):  # Python's 1_000
+        if all(map(_plain, map("".join, texts))):
             return flat.reshape(len(texts), len(at))
     except (ValueError, OverflowError):
         pass
@@ -184,4 +197,9 @@ def _is(number: Callable[[str], Any], dtype: Any, text: str) -> bool:
         np.array(number(text), dtype)
     except (ValueError, OverflowError):
         return False
-    return "_" not in text
+    return _plain(text)
+
+
+def _plain(text: str) -> bool:
+    """Whether a number is written as everyone writes it: Python also takes 1_000 and the digits of other scripts."""
+    return text.isascii() and "_" not in text
