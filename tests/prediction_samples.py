@@ -38,8 +38,10 @@ def full(n=40, classes=4, *, multilabel=False, **options) -> Predictions:
 
 # Any text but NUL and halves of surrogate pairs; quotes, commas, line ends and "#" are the interesting ones.
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6) | st.sampled_from(
-    ['"', ",", "\n", "\r\n", "#", "007", " a ", "nan", "null", "1e3", ""]
+    ['"', ",", "\n", "\r", "\r\n", "a\rb", "\u2028", "\x85", "#", "007", " a ", "nan", "null", "1e3", "\U0001f600", ""]
 )
+# Few characters, so that those with a meaning in some format meet each other.
+words |= st.text("\r\n\",#; \té\U0001f600a\\'", max_size=5)
 json_values = st.recursive(
     st.none()
     | st.booleans()

@@ -4,6 +4,8 @@ import io
 import json
 import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -203,6 +205,15 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     refused(path, "must unpack to at most 268435456, got 2700002")
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compressions_that_unpack_without_a_limit(tmp_path, compression):
+    path, good = tmp_path / "a.npz", {"logits": npy(np.eye(2)), "labels": npy(np.array([0, 1]))}
+    archive(path, compression, **good)
+    refused(path, f"'logits' must be stored or deflated, got compression method {compression}; make it again")
+    archive(path, zipfile.ZIP_DEFLATED, **good)
+    assert Predictions.load(path).n == 2
+
+
 def test_an_array_header_can_be_a_bomb_too(tmp_path):
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
@@ -275,6 +286,19 @@ def test_headers_that_lie(tmp_path, suffix, header, message):
         refused(path, message)
 
 
+def test_two_headers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"# focalcal: {stated()}\n# focalcal: {stated(split='val')}\nlabel,logit_0,logit_1\n0,1,0\n1,0,1\n")
+    refused(path, "line 2 must not be a second '# focalcal:'")
+
+
+def test_text_of_a_table_without_nul(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"id": ["b", "a\0"], "label": [0, 1], "logit_0": [1.0, 0.0], "logit_1": [0.0, 1.0]}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    refused(tmp_path / "a.parquet", "column 'id' must be text without NUL characters")
+
+
 def test_ids_are_of_the_type_that_is_stated(tmp_path):
     path, fields = tmp_path / "a.npz", {"logits": npy(np.eye(2)), "labels": npy(np.array([0, 1]))}
     archive(path, **fields, ids=npy(np.array(["1", "2"])), focalcal=npy(np.array(stated(ids="int"))))
@@ -303,3 +327,67 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
     if suffix == ".npz":
         good._with_known(ids=ids).save(tmp_path / "a.npz")
         refused(tmp_path / "a.npz", "ids must be text")
+
+
+# Run in a process of its own, which may not have more than this. A file that is refused in time needs a fraction.
+LIMITED = """
+import resource, sys
+import numpy, pyarrow.compute, pyarrow.parquet
+from focalcal.predictions import Predictions, PredictionsFileError
+taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (600 << 20),) * 2)
+for read in (Predictions.load, lambda path: list(Predictions.stream(path, rows=10**9))):
+    try:
+        read(sys.argv[1])
+    except PredictionsFileError as error:
+        print(error)
+"""
+
+
+def refused_in_little_memory(path, message):
+    pytest.importorskip("resource")
+    if sys.platform != "linux":
+        pytest.skip("reads /proc")
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all(message in line and "MemoryError" not in line for line in lines), done.stdout
+
+
+def test_one_long_name_does_not_widen_all(tmp_path):
+    path, rows = tmp_path / "a.csv", "b,0,1,2\n" * 1023
+    path.write_text("id,label,logit_0,logit_1\n" + ("a" * 131_000 + ",0,1,2\n" + rows) * 16)
+    refused_in_little_memory(path, "line 2 must have at most 1024 characters each under 'id', got 131000")
+    path.write_text("id,label,logit_0,logit_1\n" + ("a" * 1024 + ",0,1,2\n" + rows) * 80)
+    refused_in_little_memory(path, "must unpack to at most 268435456, got 2")
+
+
+@pytest.mark.parametrize(
+    ("length", "dictionary", "message"),
+    [
+        (50_000, True, "column 'id' must have at most 1024 characters each, got 50000"),
+        (1000, True, "must unpack to at most 268435456, got 400000000"),
+        (1000, False, "must unpack to at most 268435456, got 400000000"),
+    ],
+)
+def test_text_of_a_table_is_measured_first(tmp_path, length, dictionary, message):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, rows = tmp_path / "a.parquet", 100_000
+    ids = arrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), arrow.array(["a" * length]))
+    columns = {"id": ids, "label": np.zeros(rows, np.int8)}
+    columns |= {f"logit_{k}": np.zeros(rows, np.float32) for k in range(2)}
+    table = arrow.table(columns)
+    if not dictionary:
+        table = table.set_column(0, "id", ids.dictionary_decode())
+    parquet.write_table(table, path, compression="gzip", use_dictionary=dictionary)
+    refused_in_little_memory(path, message)
+
+
+def test_lists_of_a_table_are_counted_first(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, width = tmp_path / "a.parquet", 34_000_000
+    values = arrow.array(np.zeros(width))
+    lists = arrow.ListArray.from_arrays(arrow.array([0, width], arrow.int32()), values)
+    parquet.write_table(arrow.table({"label": [0], "logits": lists}), path, compression="gzip")
+    assert path.stat().st_size < 10_000
+    refused_in_little_memory(path, "must unpack to at most 268435456, got 27")

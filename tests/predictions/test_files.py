@@ -50,6 +50,17 @@ def test_round_trip_of_anything(tmp_path_factory, suffix, made, rows):
     assert Predictions.concatenate(Predictions.stream(path, rows=rows)).equals(made)
 
 
+@every_suffix
+@pytest.mark.parametrize(
+    "word", ["\r", "a\rb", "\n", "\r\n", "\n\r", '"', '"\r', ",", "#", "\u2028", "\x85", "\x1c", "é\U0001f600"]
+)
+def test_names_that_a_format_could_trip_over(tmp_path, suffix, word):
+    made = sample(n=3, ids=[word, "a", word * 2], groups=["b", f"{word}c", f"c{word}"])
+    made.save(tmp_path / f"a{suffix}")
+    assert Predictions.load(tmp_path / f"a{suffix}").equals(made)
+    assert Predictions.concatenate(Predictions.stream(tmp_path / f"a{suffix}", rows=1)).equals(made)
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=40))
 @example([1.1754942e-38, 1e-45, 3.4028235e38, 1.1754944e-38])
 def test_nine_digits_are_enough_for_float32(tmp_path_factory, values):
@@ -70,6 +81,16 @@ def test_layouts_of_memory_do_not_reach_the_file(tmp_path, suffix):
         Predictions(logits=given_, labels=labels.astype(np.uint8), split="test").save(path)
         digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
     assert len(digests) == 1  # and the same predictions make the same bytes
+
+
+@every_suffix
+def test_the_longest_split_and_deepest_provenance_come_back(tmp_path, suffix):
+    deep: list = []
+    for _ in range(62):
+        deep = [deep]
+    made = sample(split="\U0001f600" * 1024, provenance={"deep": deep, "long": "x" * ((1 << 22) - 1000)})
+    made.save(tmp_path / f"a{suffix}")
+    assert Predictions.load(tmp_path / f"a{suffix}").equals(made)
 
 
 def test_row_groups_and_blocks_join(tmp_path, monkeypatch):

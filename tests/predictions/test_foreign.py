@@ -129,8 +129,9 @@ def test_columns_are_named_by_the_caller(tmp_path):
     assert listed.logits.tolist() == [[0.25, 0.5]]
     assert listed.ids.tolist() == ["n1"]
     assert text(path, content, logits="z", labels="y").logits.tolist() == [[3.0, 4.0]]
-    truths = text(path, content, logits="z", labels=["y", "y"])
-    assert truths.labels.tolist() == [[True, True]]
+    content = "name,y,x,z_0,z_1\nn1,1,0,3,4\n"
+    truths = text(path, content, logits="z", labels=["y", "x"])
+    assert truths.labels.tolist() == [[True, False]]
 
 
 def test_rounded_digits_need_a_word(tmp_path):
@@ -167,6 +168,10 @@ def test_rounded_digits_need_a_word(tmp_path):
         ("label,logit_0,prob_0\n0,1,2\n", "got both"),
         ("label;logit_0;logit_1\n0;1;2\n", "got neither in 'label;logit_0;logit_1'"),
         ('label,logit_0,logit_1\n0,1,"2\n', "unexpected end of data"),
+        ("label,logit_0,logit_1\n\uff11,1,2\n", "line 2 must have an integer of 64 bits under 'label', got '\uff11'"),
+        ("label,logit_0,logit_1\n0,1,\u0662\n", "line 2 must have a number under 'logit_1', got '\u0662'"),
+        ("id,label,logit_0,logit_1\nb,0,1,2\na\0,0,1,2\n", r"line \d must be text without NUL .* under 'id', got 'a"),
+        ("#id,label,logit_0,logit_1\na,0,1,2\n", "names must not begin with '#', got '#id,label.*take the '#' away"),
         ('label,logit_0,logit_1\n0,1,"2"x\n', "'label'|expected after"),
         ("label,logit_0,logit_1\n0,1," + "2" * 200_000 + "\n", "field larger than field limit"),
     ],
@@ -262,8 +267,36 @@ def test_a_binary_task_in_one_column(tmp_path):
     loaded = text(path, content, probs=["p"], labels="y", multilabel=True)
     assert (loaded.probs.tolist(), loaded.labels.tolist()) == ([[0.75], [0.5]], [[True], [False]])
     assert text(path, content, probs=["p"], labels=["y"]).equals(loaded)
-    with pytest.raises(PredictionsFileError, match="probs must name columns"):
-        text(path, content, probs=[], labels="y")
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "message"),
+    [
+        ({"split": 5}, TypeError, "split must be the name of the set, such as 'test', got 5"),
+        ({"split": ""}, TypeError, "split must be the name of the set, such as 'test', got ''"),
+        ({"split": "s" * 1025}, ValueError, "split must have at most 1024 characters, got 1025"),
+        ({"multilabel": "yes"}, TypeError, "multilabel must be True, False or None, got 'yes'"),
+        ({"probs": []}, ValueError, r"probs must name columns, got \[\]"),
+        ({"probs": ""}, ValueError, "probs must name columns, got ''"),
+        ({"probs": ["logit_0", "logit_0"]}, ValueError, "probs must name every column once, got 'logit_0' again"),
+        ({"labels": ("label", "label")}, ValueError, "labels must name every column once"),
+        ({"posterior": ["logit_0", 1]}, TypeError, "posterior must name a key or columns"),
+        ({"logits": 3}, TypeError, "logits must name a key or columns, got 3; pass a string or a list of strings"),
+        ({"logits": False}, TypeError, "logits must name a key or columns"),
+        ({"ids": ["a"]}, TypeError, "ids must name a key or columns, got .*pass a string$"),
+        ({"groups": True}, TypeError, "groups must name a key or columns"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
+def test_a_callers_mistake_is_not_the_files(tmp_path, suffix, names, error, message):
+    path = tmp_path / f"a{suffix}"
+    sample().save(path)
+    for read in (Predictions.load, Predictions.stream):
+        with pytest.raises(error, match=message) as caught:
+            read(path, **names)
+        assert not isinstance(caught.value, PredictionsFileError)
+    with pytest.raises(TypeError, match="mmap must be True or False, got 'no'"):
+        Predictions.load(path, mmap="no")
 
 
 def test_a_streams_error_says_where_it_counts_from(tmp_path):

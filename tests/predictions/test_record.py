@@ -85,6 +85,9 @@ def wrong(**changed):
 DEEP: list = []
 for _ in range(5000):
     DEEP = [DEEP]
+WIDE: list = []
+for _ in range(50):
+    WIDE = [WIDE, WIDE]  # 2^50 lists
 NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 
 
@@ -130,7 +133,14 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(provenance={1: 2}), "provenance must be what JSON can say.*key 1 is not a string"),
         (wrong(provenance={"a": [{2: 3}]}), "key 2 is not a string"),
         (wrong(provenance={"a": "x" * (1 << 22)}), "at most 4194304 characters"),
-        (wrong(provenance={"a": DEEP}), "provenance must be what JSON can say"),
+        (wrong(provenance={"a": DEEP}), "provenance must be what JSON can say.*more than 64 mappings and lists"),
+        (wrong(provenance={"a": WIDE}), "at most 4194304 characters of JSON, got more than 4194304"),
+        (wrong(provenance={"a": ["x" * 10_000] * 10_000}), "at most 4194304 characters of JSON, got more"),
+        (wrong(split="s" * 1025), "split must have at most 1024 characters, got 1025; shorten it"),
+        (
+            wrong(logits=None, probs=np.array([[0.1, 0.9]] * 3, np.float32).astype(float) * (1 + 1e-7)),
+            "if they were computed in float32 pass them as float32, or divide each row by its sum",
+        ),
         (wrong(logits=torch.zeros(3, 2).to_sparse()), "logits must be dense"),
         (wrong(provenance={"a": float("nan")}), "provenance must be what JSON can say"),
         (wrong(provenance={"a": np.float32(1)}), r"float32 is not JSON serializable.*\.tolist\(\)"),
@@ -139,6 +149,13 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 def test_what_is_wrong_is_said(fields, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Predictions(**fields)
+
+
+def test_one_long_name_asks_for_no_memory():
+    ids = np.full(100_000, "a", object)
+    ids[7] = "a" * 200_000  # 74.5 GiB in NumPy
+    with pytest.raises(ValueError, match="ids must have at most 1024 characters each, got 200000 in row 7"):
+        Predictions(logits=np.zeros((100_000, 2)), labels=np.zeros(100_000, int), split="test", ids=ids)
 
 
 def test_names_of_rows_from_anywhere():
@@ -198,6 +215,12 @@ def test_rows_that_are_none(rows):
         sample()[rows]
 
 
+@pytest.mark.parametrize("rows", [[], (), np.array([], int), np.zeros(40, bool), slice(5, 5), torch.tensor([])])
+def test_no_rows(rows):
+    with pytest.raises(ValueError, match="rows must select at least one of 40 rows, got none"):
+        sample(dtype="float64")[rows]
+
+
 @given(st.integers(1, 50), st.booleans())
 def test_batches_are_a_partition(rows, multilabel):
     whole = full(multilabel=multilabel)
@@ -247,6 +270,7 @@ def test_equals_sees_every_field():
     assert whole.equals(full())
     others = [sample(), full(split="val"), full(seed=1), full(dtype="float64"), full(kind="probs"), full(39)]
     others += [whole._with_known(ids=whole.ids[::-1]), whole._with_known(groups=None)]
+    others += [None, 3, whole.scores]
     assert not any(whole.equals(other) for other in others)
     assert not whole._with_known(ids=np.arange(40)).equals(whole._with_known(ids=np.arange(40).astype(str)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,10 @@ from torch import Tensor
 from focalcal.core.scores import SUM_TOLERANCE, as_tensor, finite, not_finite, on_simplex, row_chunks, scores_and_labels
 
 LONGEST_PROVENANCE = 1 << 22  # characters of JSON
-LONGEST_NAME = 1024  # characters of an id or group: NumPy gives every string of an array the room of the longest
+DEEPEST_PROVENANCE = 64  # mappings and lists inside each other
+LONGEST_NAME = (
+    1024  # characters of a split, and of an id or group: NumPy gives every string of an array the room of the longest
+)
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_CHARACTER = 0x10FFFF
 _STRINGS_AT_ONCE = 65536
@@ -52,6 +55,8 @@ def checked_split(split: Any) -> str:
     """The name of a set."""
     if not isinstance(split, str) or not split:
         raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
+    if len(split) > LONGEST_NAME:
+        raise ValueError(f"split must have at most {LONGEST_NAME} characters, got {len(split)}; shorten it")
     return split
 
 
@@ -134,7 +139,7 @@ def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
         return array.astype(np.int64, copy=False)
     if array.dtype.kind != "U":
         raise TypeError(f"{name} must be integers or strings, got {array.dtype}; use .astype(int) or .astype(str)")
-    return _checked_strings(name, array, given=values)
+    return _checked_strings(name, array)
 
 
 def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -144,24 +149,34 @@ def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(value, kind) or isinstance(value, bool):
             found = f"{value!r} of type {type(value).__name__} in row {row}"
             raise TypeError(f"{name} must be all integers or all strings, got {found}; convert them")
+    if kind is str and (fault := text_fault(array.flat)):
+        row, rule, found = fault
+        raise ValueError(f"{name} must {rule}, got {found} in row {row}; shorten or replace them")
     try:
         return array.astype(object).astype(np.str_ if kind is str else np.int64)
     except OverflowError:
         raise ValueError(f"{name} must fit in 64 bits with sign; make them strings") from None
 
 
-def _checked_strings(name: str, array: NDArray[Any], *, given: Any) -> NDArray[Any]:
+def text_fault(texts: Iterable[str]) -> tuple[int, str, str] | None:
+    """What NumPy's strings cannot hold, before they are made: where, the rule that it breaks, and what was found."""
+    for at, text in enumerate(texts):
+        if len(text) > LONGEST_NAME:
+            return at, f"have at most {LONGEST_NAME} characters each", str(len(text))
+        if "\0" in text:  # NumPy drops those at the end
+            return at, "be text without NUL characters and lone surrogates", repr(text[:60])
+    return None
+
+
+def _checked_strings(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Strings that every file format can hold: no NUL, no half of a surrogate pair, not endless."""
     width = array.dtype.itemsize // 4
-    if not array.dtype.isnative or not width:
-        array = array.astype(f"=U{max(1, width)}")
     if width > LONGEST_NAME:
         raise ValueError(f"{name} must have at most {LONGEST_NAME} characters each, got room for {width}; shorten them")
+    if not array.dtype.isnative or not width:
+        array = array.astype(f"=U{max(1, width)}")
     for start in range(0, len(array), _STRINGS_AT_ONCE):
         rows = _unstorable(array[start : start + _STRINGS_AT_ONCE])
-        if not isinstance(given, np.ndarray) or given.dtype.kind != "U":  # NumPy drops NULs at the end
-            texts = np.asarray(given, dtype=object)[start : start + _STRINGS_AT_ONCE]
-            rows |= np.fromiter(("\0" in text for text in texts), bool, len(rows))
         if rows.any():
             raise ValueError(
                 f"{name} must be text without NUL characters and lone surrogates, got others in row "
@@ -187,26 +202,37 @@ def provenance_text(provenance: Any) -> str:
             f"provenance must be a mapping, got {type(provenance).__name__}; pass e.g. {{'model': 'resnet20'}}"
         )
     try:
-        _string_keys(provenance)
-        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
+        size = _checked_json(provenance)
+        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True) if size <= LONGEST_PROVENANCE else ""
+    except (TypeError, ValueError) as error:
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"provenance must be what JSON can say, with str keys and finite numbers: {error}; "
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
-    if len(text) > LONGEST_PROVENANCE:
-        raise ValueError(
-            f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {len(text)}; shorten it"
-        )
+    if max(size, len(text)) > LONGEST_PROVENANCE:
+        found = len(text) or f"more than {LONGEST_PROVENANCE}"
+        raise ValueError(f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {found}; shorten it")
     return text
 
 
-def _string_keys(value: Any) -> None:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not a string")
-            _string_keys(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            _string_keys(inner)
+def _checked_json(whole: Any) -> int:
+    """At least how many characters of JSON it takes; stops counting where that is too many.
+
+    Refuses keys that are not strings, and what is nested so deep that a reader could run out of stack.
+    """
+    size, left = 0, [(whole, 1)]
+    while left and size <= LONGEST_PROVENANCE:
+        value, depth = left.pop()
+        size += len(value) if isinstance(value, str) else 1
+        if not isinstance(value, (Mapping, list, tuple)):
+            continue
+        if depth > DEEPEST_PROVENANCE:
+            raise ValueError(f"more than {DEEPEST_PROVENANCE} mappings and lists inside each other")
+        if isinstance(value, Mapping):
+            for key in value:
+                if not isinstance(key, str):
+                    raise TypeError(f"the key {key!r} is not a string")
+                size += len(key)
+            value = list(value.values())
+        left += [(inner, depth + 1) for inner in value]
+    return size

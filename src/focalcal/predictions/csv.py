@@ -9,6 +9,7 @@ import csv
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from operator import itemgetter
@@ -18,8 +19,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.predictions.checks import text_fault
 from focalcal.predictions.chunk import joined, rows_at_once
-from focalcal.predictions.errors import problem
+from focalcal.predictions.errors import PredictionsFileError, believable, problem
 from focalcal.predictions.header import KEY, Header, Names
 from focalcal.predictions.table import Layout, columns_of, layout, stored_columns
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
 _MARK = f"# {KEY}:"
+_QUOTED = "\r\n"  # csv.writer quotes cells that have a character of its line end, and readers end lines at either
 _BLOCK = 1024  # rows whose cells are Python objects at once: more keep the garbage collector busy
 
 
@@ -35,13 +38,23 @@ def write(handle: IO[bytes], predictions: Predictions, header: str) -> None:
     text = io.TextIOWrapper(handle, encoding="utf-8", newline="", write_through=False)
     try:
         text.write(f"{_MARK} {header}\n")
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(_LineFeeds(text), lineterminator=_QUOTED)
         writer.writerow([column for column, _, _ in columns_of(predictions)])
         for part in predictions.batches(rows_at_once(predictions.n_classes)):
             writer.writerows(zip(*(_texts(values) for values in stored_columns(part)), strict=True))
         text.flush()
     finally:
         text.detach()
+
+
+class _LineFeeds:
+    """Ends lines with a line feed alone, so that a file cut by one byte shows it."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self.text = text
+
+    def write(self, line: str) -> int:
+        return self.text.write(line[: -len(_QUOTED)] + "\n")
 
 
 def _texts(values: NDArray[Any]) -> list[Any]:
@@ -52,17 +65,30 @@ class _Reader:
     """An open file behind its header: rows of cells and the line each ends on."""
 
     def __init__(self, path: Path, handle: IO[str], names: Names) -> None:
-        self.path = path
+        self.path, self.size = path, os.fstat(handle.fileno()).st_size
         self.before, self.header, first = 0, None, handle.readline()
+        comment = ""
         while first.startswith("#") or (first and not first.strip()):
+            comment = first if first.startswith("#") else comment
             if first.startswith(_MARK):
+                if self.header:
+                    raise self.wrong(self.before + 1, f"must not be a second {_MARK!r}", "two headers")
                 self.header = Header.parse(first[len(_MARK) :], path)
             self.before += 1
             first = handle.readline()
         self.cells = csv.reader(chain([first], handle), strict=True)
         columns = [name.strip() for name in next(self.cells, [])]
         self.width = len(columns)
-        self.layout = layout(path, names, self.header, columns)
+        try:
+            self.layout = layout(path, names, self.header, columns)
+        except PredictionsFileError:
+            if not comment.startswith(_MARK) and comment.count(",") == self.width - 1 > 0:
+                rule, remedy = (
+                    "the line of column names must not begin with '#'",
+                    "take the '#' away, or quote the name",
+                )
+                raise problem(path, rule, repr(comment[:60].rstrip()), remedy) from None
+            raise
         self.at = {name: k for k, name in enumerate(columns)}
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -97,10 +123,14 @@ def chunks(path: Path, names: Names, rows: int | None) -> Iterator[dict[str, Any
 
 def _blocks(reader: _Reader, lines: Iterator[Any], rows: int | None) -> Iterator[dict[str, Any]]:
     """The next rows, in blocks."""
-    left = sys.maxsize if rows is None else rows
+    left, count, widest = sys.maxsize if rows is None else rows, 0, Counter[str]()
     while left and (block := list(islice(lines, min(left, _BLOCK)))):
-        yield _fields(reader, block)
-        left -= len(block)
+        fields = _fields(reader, block)
+        left, count = left - len(block), count + len(block)
+        for name in ("ids", "groups"):  # joined, all are as wide as the widest
+            widest[name] = max(widest[name], fields[name].itemsize if name in fields else 0)
+        believable(reader.path, count * widest.total(), reader.size)
+        yield fields
 
 
 def _ends_with_a_line(path: Path) -> None:
@@ -128,8 +158,17 @@ def _fields(reader: _Reader, block: list[tuple[int, list[str]]]) -> dict[str, An
             if header and getattr(header, name) == "int":
                 fields[name] = _numbers(reader, block, [column], int, np.int64)[:, 0]
             else:
-                fields[name] = np.array([cells[reader.at[column]] for _, cells in block], dtype=np.str_)
+                fields[name] = _names(reader, block, column)
     return fields
+
+
+def _names(reader: _Reader, block: list[tuple[int, list[str]]], column: str) -> NDArray[Any]:
+    """Cells as text."""
+    texts = [cells[reader.at[column]] for _, cells in block]
+    if fault := text_fault(texts):
+        at, rule, found = fault
+        raise reader.wrong(block[at][0], f"must {rule} under {column!r}", found)
+    return np.array(texts, dtype=np.str_)
 
 
 def _numbers(
@@ -141,7 +180,7 @@ def _numbers(
     texts = [pick(cells) for _, cells in block]
     try:
         flat = np.fromiter(map(number, chain.from_iterable(texts)), dtype, len(texts) * len(at))
-        if not any("_" in "".join(cells) for cells in texts):  # Python's 1_000
+        if all(map(_plain, map("".join, texts))):
             return flat.reshape(len(texts), len(at))
     except (ValueError, OverflowError):
         pass
@@ -158,4 +197,9 @@ def _is(number: Callable[[str], Any], dtype: Any, text: str) -> bool:
         np.array(number(text), dtype)
     except (ValueError, OverflowError):
         return False
-    return "_" not in text
+    return _plain(text)
+
+
+def _plain(text: str) -> bool:
+    """Whether a number is written as everyone writes it: Python also takes 1_000 and the digits of other scripts."""
+    return text.isascii() and "_" not in text

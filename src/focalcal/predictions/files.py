@@ -59,6 +59,8 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
 
 def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, mmap: bool) -> Predictions:
     """One `Predictions` from a file."""
+    if not isinstance(mmap, bool):
+        raise TypeError(f"mmap must be True or False, got {mmap!r}")
     path = Path(path)
     form = format_of(path)
     if mmap and (form.__name__.rpartition(".")[2] != "npz" or names.dtype is not None):
@@ -106,7 +108,9 @@ def _predictions(cls: type[Predictions], fields: dict[str, Any], names: Names) -
             fields[name] = _narrowed(name, fields[name], getattr(header, stated), text=text)
         if names.dtype:
             fields[name] = as_tensor(name, fields[name]).to(getattr(torch, names.dtype))
-    fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
+    fields["split"] = header.split if header else UNKNOWN_SPLIT
+    if names.split is not None:
+        fields["split"] = names.split
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
     made = cls(provenance=header.provenance if header else None, **fields)

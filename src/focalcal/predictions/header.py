@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from focalcal.core.arrays import one_of
+from focalcal.predictions.checks import checked_split
 from focalcal.predictions.errors import listed, problem
 
 if TYPE_CHECKING:
@@ -43,6 +44,30 @@ class Names:
             raise TypeError("name at most one of logits= and probs=, got both; a Predictions holds one kind of scores")
         if self.dtype is not None:
             one_of("dtype", self.dtype, ("float32", "float64"))
+        if self.multilabel is not None and not isinstance(self.multilabel, bool):
+            raise TypeError(f"multilabel must be True, False or None, got {self.multilabel!r}")
+        if self.split is not None:
+            checked_split(self.split)
+        for name in ("logits", "probs", "labels", "posterior"):
+            _checked_place(name, getattr(self, name), several=True)
+        for name in ("ids", "groups"):
+            _checked_place(name, getattr(self, name), several=False)
+
+
+def _checked_place(name: str, given: Any, *, several: bool) -> None:
+    """Refuse what does not name a key or columns; False leaves out what is optional."""
+    if given is None or (given is False and name in ("ids", "groups", "posterior")):
+        return
+    each = given if several and isinstance(given, (list, tuple)) else [given]
+    for one in each:
+        if not isinstance(one, str):
+            kinds = "a string or a list of strings" if several else "a string"
+            raise TypeError(f"{name} must name a key or columns, got {given!r}; pass {kinds}")
+    if not each or not all(each):
+        raise ValueError(f"{name} must name columns, got {given!r}; list them in the order of the classes")
+    if len(set(each)) < len(each):
+        twice = next(one for at, one in enumerate(each) if one in each[:at])
+        raise ValueError(f"{name} must name every column once, got {twice!r} again; give each class its own")
 
 
 @dataclass(frozen=True)
@@ -67,17 +92,16 @@ class Header:
             name: None if (v := getattr(predictions, name)) is None else type_name(v)
             for name in ("ids", "groups", "posterior")
         }
-        header = Header(
-            schema=SCHEMA,
-            kind=predictions.kind,
-            multilabel=predictions.multilabel,
-            split=predictions.split,
-            rows=predictions.n,
-            dtype=type_name(predictions.scores),
-            provenance=dict(predictions.provenance),
+        stated = {
+            "schema": SCHEMA,
+            "kind": predictions.kind,
+            "multilabel": predictions.multilabel,
+            "split": predictions.split,
+            "rows": predictions.n,
+            "dtype": type_name(predictions.scores),
             **types,
-        )
-        return json.dumps(asdict(header), allow_nan=False)
+        }
+        return f'{json.dumps(stated)[:-1]}, "provenance": {predictions._provenance}}}'
 
     @staticmethod
     def parse(text: str, path: Path) -> Header:

@@ -34,6 +34,7 @@ _PADDING = 0xD935  # the extra field that zipalign pads with
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZIP64_FIELD = 20
 _PIECE = 1 << 20
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def write(handle: IO[bytes], predictions: Predictions, header: str) -> None:
@@ -70,6 +71,9 @@ class _Member:
         self.path, self.info, self.name = path, info, info.filename.removesuffix(".npy")
         if info.flag_bits & 1:
             raise problem(path, f"{self.name!r} must not be encrypted", "a password", "unpack it yourself")
+        if info.compress_type not in _COMPRESSIONS:  # zipfile unpacks those without a limit, whatever size is claimed
+            found, remedy = f"compression method {info.compress_type}", "make it again with np.savez_compressed"
+            raise problem(path, f"{self.name!r} must be stored or deflated", found, remedy)
         believable(path, info.file_size, size)  # even its .npy header can be a bomb
         self.stream = archive.open(info)
         with warnings.catch_warnings():

@@ -152,6 +152,8 @@ class Predictions:
                 f"rows must be a slice, a mask or an array of indices, got {rows!r}; use batches(rows) or [i : i + 1]"
             )
         rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(rows, np.ndarray) and rows.shape == (0,) and rows.dtype.kind == "f":  # the type of []
+            rows = rows.astype(np.int64)
         index = np.ascontiguousarray(np.arange(self.n)[rows])
         if index.ndim != 1:
             raise IndexError(f"rows must have one dimension, got shape {np.shape(rows)}")
@@ -171,8 +173,10 @@ class Predictions:
         rows = files.row_count(rows)
         return (self[start : start + rows] for start in range(0, self.n, rows))
 
-    def equals(self, other: Predictions) -> bool:
-        """Whether everything is the same, to the bit (but 0.0 equals -0.0)."""
+    def equals(self, other: object) -> bool:
+        """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
+        if not isinstance(other, Predictions):
+            return False
         return (self.kind, self.split, self.multilabel, self._provenance) == (
             other.kind,
             other.split,

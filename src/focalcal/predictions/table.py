@@ -108,13 +108,13 @@ def _one(path: Path, column: Any, columns: Sequence[str]) -> str:
 def _wide(path: Path, name: str, given: Any, columns: Sequence[str]) -> list[str]:
     """The columns of a field with one for each class: listed, counted from 0 after a prefix, or one of lists."""
     if given is not None and not isinstance(given, str):
-        if not isinstance(given, Sequence) or not given:
-            raise problem(path, f"{name} must name columns", repr(given), "list them in the order of the classes")
         return [_one(path, column, columns) for column in given]
     if (given or name) in columns:
         return [given or name]
     prefix = given or PREFIX[name]
-    numbers = [int(m[1]) for column in columns if (m := re.fullmatch(re.escape(prefix) + r"_(0|[1-9]\d{0,8})", column))]
+    numbers = [
+        int(m[1]) for column in columns if (m := re.fullmatch(re.escape(prefix) + r"_(0|[1-9][0-9]{0,8})", column))
+    ]
     if not numbers or max(numbers) != len(numbers) - 1:
         lacking = next(k for k in range(len(numbers) + 1) if k not in set(numbers))
         remedy = f"name the columns, e.g. load(path, {name}=[...]) in the order of the classes"
