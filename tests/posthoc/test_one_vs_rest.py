@@ -169,3 +169,17 @@ def test_newtons_logistic_regression_with_soft_targets():
     gradient = features.T @ (1 / (1 + np.exp(-margin)) - targets) / 300
     np.testing.assert_allclose(gradient / [1, 100, 1], 0, atol=1e-9)
     assert value == pytest.approx(np.mean(np.logaddexp(0, margin) - targets * margin), abs=1e-9)
+
+
+@pytest.mark.parametrize("lead", [650.0, 690.0, 700.0, 730.0, 740.0, 800.0])
+def test_rows_sum_to_one_however_small_the_maps_are(lead):
+    """No class 3 at fit: its map gives 0, and the others little above the smallest number there is."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(400, 4, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(logits[:, :3].softmax(1), 1, generator=generator).squeeze(1)
+    saturated = 800 * torch.eye(4, dtype=torch.float64)[:3]  # the maps of classes 0 to 2 start at (0, 0)
+    logits, labels = torch.cat([logits, saturated]), torch.cat([labels, torch.arange(3)])
+    rows = torch.tensor([[0.0, 1.0, 2.0, lead]], dtype=torch.float64)
+    for kind in (IsotonicCalibration, HistogramBinning, PlattScaling, BetaCalibration):
+        probs = kind().fit(logits, labels).predict_proba(rows)
+        torch.testing.assert_close(probs.sum(1), torch.ones(1, dtype=torch.float64), rtol=0, atol=1e-12)
