@@ -123,7 +123,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     setattr(calibrator, name, value)
                 calibrator._set_classes(stored.classes)
                 calibrator._check_state()
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
         return calibrator
 

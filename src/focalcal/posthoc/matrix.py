@@ -68,11 +68,11 @@ class MatrixScaling(Calibrator):
             value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
             if not diagonal:
                 outside = weight * off
-                value += self.off_diagonal_l2 * float(outside.square().sum())
-                d_weight += 2 * self.off_diagonal_l2 * outside
+                value += float(self.off_diagonal_l2) * float(outside.square().sum())
+                d_weight += 2 * float(self.off_diagonal_l2) * outside
             if not unbiased:
-                value += self.bias_l2 * float(bias.square().sum())
-                d_bias += 2 * self.bias_l2 * bias
+                value += float(self.bias_l2) * float(bias.square().sum())
+                d_bias += 2 * float(self.bias_l2) * bias
             return value, torch.cat([d_weight.flatten(), d_bias[:0] if unbiased else d_bias]).numpy()
 
         b, searchable = starting_weight(inputs, labels)

@@ -65,11 +65,11 @@ class VectorScaling(Calibrator):
             value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
             if not tied:
                 off = weight - weight.mean()
-                value += self.spread_l2 * float(off.square().sum())
-                d_weight += 2 * self.spread_l2 * off
+                value += float(self.spread_l2) * float(off.square().sum())
+                d_weight += 2 * float(self.spread_l2) * off
             if not unbiased:
-                value += self.bias_l2 * float(bias.square().sum())
-                d_bias += 2 * self.bias_l2 * bias
+                value += float(self.bias_l2) * float(bias.square().sum())
+                d_bias += 2 * float(self.bias_l2) * bias
             first = d_weight.sum(0, keepdim=True) if tied else d_weight
             return value, torch.cat([first, d_bias[:0] if unbiased else d_bias]).numpy()
 
