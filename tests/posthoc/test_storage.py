@@ -78,7 +78,7 @@ def test_files_of_any_size_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "LARGEST_FILE", path.stat().st_size)
     load_calibrator(path)
     monkeypatch.setattr(storage, "LARGEST_FILE", path.stat().st_size - 1)
-    with pytest.raises(ValueError, match="is not a saved calibrator.*must have 1 to"):
+    with pytest.raises(ValueError, match=r"is not a saved calibrator.*must have 1 to"):
         load_calibrator(path)
 
 

@@ -19,16 +19,17 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(path)
     temporary = target.parent / f".{secrets.token_hex(16)}.tmp"
-    handle = open(temporary, "xb")  # outside of `try`: what stood there before is not ours to remove
-    try:
-        with handle:
+    with open(temporary, "xb") as handle:  # fails here, removing nothing, if something has the name
+        try:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            handle.close()  # before the renaming, which Windows refuses for open files
+            temporary.replace(target)
+        except BaseException:
+            handle.close()
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
