@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from references.golden import single_label
+from sklearn.exceptions import NotFittedError
 
 from focalcal.posthoc import (
     CALIBRATORS,
@@ -61,6 +62,45 @@ def test_arguments_survive(tmp_path):
     path = saved(tmp_path, MatrixScaling(off_diagonal_l2=float("inf"), bias_l2=np.float64(0.5), max_iter=50))
     twin = load_calibrator(path)
     assert twin.get_params() == {"off_diagonal_l2": float("inf"), "bias_l2": 0.5, "max_iter": 50, "tol": 1e-8}
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling, MatrixScaling])
+def test_how_the_search_went_survives(tmp_path, kind):
+    path = saved(tmp_path, kind())
+    original, twin = kind().fit(LOGITS, LABELS), load_calibrator(path)
+    assert twin.n_iter_ == original.n_iter_ > 0
+    assert getattr(twin, "converged_", None) == getattr(original, "converged_", None)
+    with pytest.raises(ValueError, match="n_iter_ must be a whole number >= 0, got -1"):
+        load_calibrator(changed(path, state={"n_iter_": -1}))
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+@pytest.mark.parametrize(
+    ("calibrator", "change"),
+    [
+        (HistogramBinning(15), {"bins": 5}),
+        (HistogramBinning(), {"strategy": "equal_mass"}),
+        (PosteriorRecovery(), {"fit_temperature": True}),
+        (PosteriorRecovery(fit_temperature=True), {"gamma": 1.0}),
+        (MatrixScaling(), {"bias_l2": 1.0}),
+    ],
+)
+def test_changed_arguments_ask_for_another_fit(tmp_path, calibrator, change, reloaded):
+    path = saved(tmp_path, calibrator)
+    calibrator = load_calibrator(path) if reloaded else calibrator
+    before, params = path.read_bytes(), calibrator.get_params()
+    calibrator.set_params(**change)
+    for use in (lambda: calibrator.save(path), lambda: calibrator.predict_proba(LOGITS)):
+        with pytest.raises(NotFittedError, match=f"is fitted for {next(iter(change))}=.*call fit"):
+            use()
+    assert path.read_bytes() == before
+    calibrator.set_params(**params).predict_proba(LOGITS)
+
+
+def test_changes_that_do_not_matter_are_allowed(tmp_path):
+    MatrixScaling().fit(LOGITS, LABELS).set_params(max_iter=5).predict_proba(LOGITS)
+    PosteriorRecovery().fit(LOGITS, LABELS).set_params(gamma=1.0).save(tmp_path / "recovery.json")
+    assert load_calibrator(tmp_path / "recovery.json").gamma == 1.0
 
 
 def test_infinite_arguments_are_valid_json(tmp_path):

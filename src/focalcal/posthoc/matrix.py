@@ -12,7 +12,7 @@ from torch import Tensor
 from focalcal.posthoc.affine import affine_nll, affine_probs, minimum, starting_weight, unit_scaled
 from focalcal.posthoc.arguments import penalty, positive_count
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.storage import Decoder, matrix, vector
+from focalcal.posthoc.storage import Decoder, count, flag, matrix, vector
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -31,7 +31,7 @@ class MatrixScaling(Calibrator):
     `n_features_in_`.
     """
 
-    _state: ClassVar[dict[str, Decoder]] = {"weight_": matrix, "bias_": vector}
+    _state: ClassVar[dict[str, Decoder]] = {"weight_": matrix, "bias_": vector, "n_iter_": count, "converged_": flag}
     weight_: Any
     bias_: Any
     n_iter_: int

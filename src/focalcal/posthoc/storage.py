@@ -106,6 +106,20 @@ def positive(name: str, value: Any, classes: int) -> float:
     return float(value)
 
 
+def count(name: str, value: Any, classes: int) -> int:
+    """A whole number >= 0."""
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{name} must be a whole number >= 0, got {reprlib.repr(value)}")
+    return value
+
+
+def flag(name: str, value: Any, classes: int) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, got {reprlib.repr(value)}")
+    return value
+
+
 def word(name: str, value: Any, classes: int) -> str:
     """A piece of text."""
     if not isinstance(value, str):

@@ -12,7 +12,7 @@ from torch import Tensor
 from focalcal.posthoc.affine import affine_nll, affine_probs, minimum, starting_weight, unit_scaled
 from focalcal.posthoc.arguments import penalty, positive_count
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.storage import Decoder, vector
+from focalcal.posthoc.storage import Decoder, count, flag, vector
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -29,7 +29,7 @@ class VectorScaling(Calibrator):
     Attributes: `weight_` (K,), `bias_` (K,) summing to zero, `n_iter_`, `converged_`, `classes_`, `n_features_in_`.
     """
 
-    _state: ClassVar[dict[str, Decoder]] = {"weight_": vector, "bias_": vector}
+    _state: ClassVar[dict[str, Decoder]] = {"weight_": vector, "bias_": vector, "n_iter_": count, "converged_": flag}
     weight_: Any
     bias_: Any
     n_iter_: int
