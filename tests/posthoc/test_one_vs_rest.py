@@ -181,3 +181,16 @@ def test_rows_sum_to_one_however_small_the_maps_are(lead):
     for kind in (IsotonicCalibration, HistogramBinning, PlattScaling, BetaCalibration):
         probs = kind().fit(logits, labels).predict_proba(rows)
         torch.testing.assert_close(probs.sum(1), torch.ones(1, dtype=torch.float64), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [PlattScaling, BetaCalibration])
+def test_one_enormous_row_does_not_spoil_the_maps(kind):
+    logits, labels = (v[:500].clone() for v in single_label())
+    labels[0] = 2
+    logits[0] = 0.0
+    logits[0, 2] = 1e12
+
+    def loss(fitted):
+        return -fitted.predict_proba(logits[1:]).gather(1, labels[1:, None]).log().mean().item()
+
+    assert loss(kind().fit(logits, labels)) == pytest.approx(loss(kind().fit(logits[1:], labels[1:])), abs=0.01)
