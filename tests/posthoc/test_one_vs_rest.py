@@ -9,6 +9,7 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from focalcal.core.binning import bin_index
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
 from focalcal.posthoc.logistic import logistic_coefficients
 from focalcal.posthoc.softmax_logs import log_probs_and_complements
@@ -194,3 +195,17 @@ def test_one_enormous_row_does_not_spoil_the_maps(kind):
         return -fitted.predict_proba(logits[1:]).gather(1, labels[1:, None]).log().mean().item()
 
     assert loss(kind().fit(logits, labels)) == pytest.approx(loss(kind().fit(logits[1:], labels[1:])), abs=0.01)
+
+
+@pytest.mark.parametrize("strategy", ["equal_width", "equal_mass"])
+@pytest.mark.parametrize("bins", [1, 2, 15])
+def test_all_classes_are_looked_up_at_once(tmp_path, strategy, bins):
+    logits, labels = single_label()
+    fitted = HistogramBinning(bins, strategy=strategy).fit(logits, labels)
+    fitted.save(tmp_path / "histogram.json")
+    for twin in (fitted, HistogramBinning.load(tmp_path / "histogram.json")):
+        assert (twin.edges_.shape, twin.values_.shape) == ((10, bins + 1), (10, bins))
+        probs = logits.softmax(1)
+        edges, values = torch.from_numpy(twin.edges_), torch.from_numpy(twin.values_)
+        each = [values[k][bin_index(probs[:, k].contiguous(), edges[k])] for k in range(10)]
+        assert torch.equal(twin._class_probs(logits), torch.stack(each, 1))
