@@ -1,5 +1,7 @@
 """Vector and matrix scaling: gradients, limits, optimality."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -153,3 +155,57 @@ def test_the_default_holds_many_classes_back():
     best = F.cross_entropy(held / 1.7, held_labels).item()
     assert nll(fitted, held, held_labels) < best + 0.06
     assert nll(fitted, held, held_labels) < F.cross_entropy(held, held_labels)
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("lead", [1e6, 1e12, 1e100])
+def test_one_enormous_row_does_not_spoil_the_others(kind, lead):
+    logits, labels = (v[:500].clone() for v in single_label())
+    logits[0], labels[0] = 0.0, 2
+    logits[0, 2] = lead
+    temperature = nll(TemperatureScaling().fit(logits, labels), logits, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # a cliff may stop the search early, and says so
+        fitted = kind().fit(logits, labels)
+    assert nll(fitted, logits, labels) <= temperature + 1e-9
+    rest = kind().fit(logits[1:], labels[1:])
+    assert nll(fitted, logits[1:], labels[1:]) < nll(rest, logits[1:], labels[1:]) + 0.05
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("scale", [1e-320, 1e-310])
+def test_the_smallest_logits_give_numbers(kind, scale):
+    logits, labels = (v[:500] for v in single_label())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        fitted = kind().fit(scale * logits, labels)
+    assert np.isfinite(fitted.weight_).all()
+    assert torch.isfinite(fitted.predict_proba(scale * logits)).all()
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+def test_an_absent_class_has_no_finite_optimum(kind):
+    logits, labels = (v[:500] for v in single_label())
+    labels = labels.clone()
+    labels[labels == 3] = 4
+    with pytest.warns(CalibrationWarning, match="no finite optimum: no label names class 3"):
+        fitted = kind().fit(logits, labels)
+    assert not fitted.converged_
+    assert kind(bias_l2=0.01).fit(logits, labels).converged_
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+def test_labels_that_only_the_map_separates_have_no_finite_optimum(kind):
+    logits = single_label()[0][:300, :3]
+    shifted = logits + torch.tensor([2.0, 0.0, -1.0])
+    labels = shifted.argmax(1)
+    assert not torch.equal(labels, logits.argmax(1))
+    with pytest.warns(CalibrationWarning, match="no finite optimum: the fitted map predicts every label"):
+        fitted = kind().fit(logits, labels)
+    assert not fitted.converged_
+
+
+@pytest.mark.parametrize("strength", [np.float32(0.5), np.float64(0.5)])
+def test_penalties_of_any_type_of_number(strength):
+    logits, labels = (v[:300] for v in single_label())
+    assert VectorScaling(INF, strength).fit(logits[:, :4], labels % 4).converged_

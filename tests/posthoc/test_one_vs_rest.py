@@ -9,6 +9,7 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from focalcal.core.binning import bin_index
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
 from focalcal.posthoc.logistic import logistic_coefficients
 from focalcal.posthoc.softmax_logs import log_probs_and_complements
@@ -169,3 +170,42 @@ def test_newtons_logistic_regression_with_soft_targets():
     gradient = features.T @ (1 / (1 + np.exp(-margin)) - targets) / 300
     np.testing.assert_allclose(gradient / [1, 100, 1], 0, atol=1e-9)
     assert value == pytest.approx(np.mean(np.logaddexp(0, margin) - targets * margin), abs=1e-9)
+
+
+@pytest.mark.parametrize("lead", [650.0, 690.0, 700.0, 730.0, 740.0, 800.0])
+def test_rows_sum_to_one_however_small_the_maps_are(lead):
+    """No class 3 at fit: its map gives 0, and the others little above the smallest number there is."""
+    eye = torch.eye(4, dtype=torch.float64)[:3]
+    logits = torch.cat([800 * eye, -5 * eye])  # the maps of classes 0 to 2 rise from (0, 0) at once
+    labels = torch.arange(3).repeat(2)
+    rows = torch.tensor([[0.0, 1.0, 2.0, lead]], dtype=torch.float64)
+    for kind in (IsotonicCalibration, HistogramBinning, PlattScaling, BetaCalibration):
+        probs = kind().fit(logits, labels).predict_proba(rows)
+        torch.testing.assert_close(probs.sum(1), torch.ones(1, dtype=torch.float64), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [PlattScaling, BetaCalibration])
+def test_one_enormous_row_does_not_spoil_the_maps(kind):
+    logits, labels = (v[:500].clone() for v in single_label())
+    labels[0] = 2
+    logits[0] = 0.0
+    logits[0, 2] = 1e12
+
+    def loss(fitted):
+        return -fitted.predict_proba(logits[1:]).gather(1, labels[1:, None]).log().mean().item()
+
+    assert loss(kind().fit(logits, labels)) == pytest.approx(loss(kind().fit(logits[1:], labels[1:])), abs=0.01)
+
+
+@pytest.mark.parametrize("strategy", ["equal_width", "equal_mass"])
+@pytest.mark.parametrize("bins", [1, 2, 15])
+def test_all_classes_are_looked_up_at_once(tmp_path, strategy, bins):
+    logits, labels = single_label()
+    fitted = HistogramBinning(bins, strategy=strategy).fit(logits, labels)
+    fitted.save(tmp_path / "histogram.json")
+    for twin in (fitted, HistogramBinning.load(tmp_path / "histogram.json")):
+        assert (twin.edges_.shape, twin.values_.shape) == ((10, bins + 1), (10, bins))
+        probs = logits.softmax(1)
+        edges, values = torch.from_numpy(twin.edges_), torch.from_numpy(twin.values_)
+        each = [values[k][bin_index(probs[:, k].contiguous(), edges[k])] for k in range(10)]
+        assert torch.equal(twin._class_probs(logits), torch.stack(each, 1))

@@ -11,6 +11,7 @@ from scipy.optimize import brentq, minimize
 
 from focalcal.losses import FocalCalibrationLoss
 from focalcal.posthoc import CalibrationWarning, PosteriorRecovery, log_posterior
+from focalcal.posthoc import recovery as module
 
 
 def slope(u, gamma):
@@ -180,3 +181,48 @@ def test_gamma_and_lam_are_checked_when_used(name, value):
             use()
     with pytest.raises(TypeError, match="fit_temperature must be True or False"):
         PosteriorRecovery(fit_temperature="no").predict_proba(logits)
+
+
+def test_a_sample_does_not_mislead_the_temperature(monkeypatch):
+    """Every 19th row is another population: a strided sample would see little else."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(2621, 50, generator=generator)
+    monkeypatch.setattr(module, "_SAMPLE", logits.numel() // 19)
+    labels = torch.multinomial((logits / 2).softmax(1), 1, generator=generator).squeeze(1)
+    odd = torch.arange(0, 2621, 19)
+    labels[odd] = torch.multinomial((logits[odd] * 60).softmax(1), 1, generator=generator).squeeze(1)
+    recovery = PosteriorRecovery(2.0, 1.0, fit_temperature=True).fit(logits, labels)
+
+    def loss(temperature):
+        return recovery._nll(logits, labels, temperature)
+
+    around = [loss(recovery.temperature_ * factor) for factor in (0.2, 0.5, 0.8, 0.99, 1.01, 1.25, 2.0, 5.0)]
+    assert loss(recovery.temperature_) < min(around)
+
+
+def test_a_misleading_sample_is_noticed(monkeypatch):
+    """The rows of the sample say another temperature than all rows do; all rows count."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(300, 5, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial((logits / 4).softmax(1), 1, generator=generator).squeeze(1)
+    whole = PosteriorRecovery(2.0, 1.0, fit_temperature=True).fit(logits, labels).temperature_
+    three = torch.randperm(300, generator=torch.Generator().manual_seed(0))[:3]
+    labels[three] = logits[three].argmax(1)  # the sample alone would ask for the lower bound
+    monkeypatch.setattr(module, "_SAMPLE_ROWS", 3)
+    monkeypatch.setattr(module, "_SAMPLE", 15)
+    fitted = PosteriorRecovery(2.0, 1.0, fit_temperature=True).fit(logits, labels).temperature_
+    monkeypatch.undo()
+    expected = PosteriorRecovery(2.0, 1.0, fit_temperature=True)
+    assert fitted == pytest.approx(expected.fit(logits, labels).temperature_, rel=1e-6)
+    assert fitted == pytest.approx(whole, rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["gamma", "lam"])
+def test_arguments_have_a_bound(name):
+    with pytest.raises(ValueError, match=f"{name} must be at most 1e\\+09, got 1e\\+308; pass the value"):
+        PosteriorRecovery(**{name: 1e308}).predict_proba(np.zeros((1, 3)))
+
+
+def test_any_lam_has_a_logarithm():
+    logits = torch.tensor([[2.0, 1.0, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(log_posterior(logits, gamma=2.0, lam=1.7e308), logits.log_softmax(1))

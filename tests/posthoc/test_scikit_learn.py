@@ -1,9 +1,12 @@
 """scikit-learn's own checks of an estimator, but for those whose data cannot be logits of K classes."""
 
+import numpy as np
+import pandas as pd
 import pytest
+from references.golden import single_label
 from sklearn.utils.estimator_checks import check_estimator
 
-from focalcal.posthoc import CALIBRATORS, PosteriorRecovery
+from focalcal.posthoc import CALIBRATORS, PosteriorRecovery, TemperatureScaling
 
 _COLUMNS = "its data have two columns and three classes; here a column is a class"
 _FLOAT_LABELS = "its labels are floats; here they are integers, and floats are refused by name"
@@ -36,3 +39,17 @@ def test_scikit_learns_checks(estimator):
     assert not failed
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(CANNOT_APPLY)  # none listed in vain
     assert sum(r["status"] == "passed" for r in results) >= 35
+
+
+def test_columns_have_names():
+    logits, labels = single_label()
+    frame = pd.DataFrame(logits.numpy()[:, :3], columns=["cat", "dog", "eel"])
+    labels = labels.numpy() % 3
+    fitted = TemperatureScaling().fit(frame, labels)
+    assert fitted.feature_names_in_.tolist() == ["cat", "dog", "eel"]
+    assert fitted.score(frame, labels) == np.mean(fitted.predict(frame) == labels)
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict_proba(frame[["dog", "cat", "eel"]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fitted.predict_proba(frame.to_numpy())
+    assert not hasattr(fitted.fit(frame.to_numpy(), labels), "feature_names_in_")

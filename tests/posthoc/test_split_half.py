@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 import torch
 from references.golden import single_label
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from focalcal.posthoc import HistogramBinning, SplitHalf, TemperatureScaling, split_half
+from focalcal.posthoc import HistogramBinning, SplitHalf, TemperatureScaling, VectorScaling, split_half
 
 
 def nll(probs, labels):
@@ -89,3 +93,24 @@ def test_metrics_must_be_named_functions(metrics):
 def test_a_calibrator_must_be_one(calibrator):
     with pytest.raises(TypeError, match="calibrator must be"):
         split_half(*single_label(), calibrator, seed=0, metrics=METRICS)
+
+
+@pytest.mark.parametrize("as_numpy", [False, True])
+def test_any_estimator_of_probabilities(as_numpy):
+    logits, labels = (v.numpy() if as_numpy else v for v in single_label())
+    search = GridSearchCV(VectorScaling(), {"bias_l2": [0.01, 0.1]}, scoring="neg_log_loss", cv=2)
+    result = split_half(logits, labels, search, seed=0)
+    assert result.calibrator.best_params_["bias_l2"] in (0.01, 0.1)
+    assert not hasattr(search, "best_params_")
+    best = split_half(logits, labels, VectorScaling(**result.calibrator.best_params_), seed=0)
+    assert result.after == pytest.approx(best.after)
+    assert result.before == best.before
+    pipeline = make_pipeline(FunctionTransformer(), TemperatureScaling())
+    plain = split_half(logits, labels, TemperatureScaling(), seed=0)
+    assert split_half(logits, labels, pipeline, seed=0).after == pytest.approx(plain.after)
+
+
+def test_missing_columns_are_named():
+    logits, labels = single_label()
+    with pytest.raises(ValueError, match="calibrator must give probabilities of shape"):
+        split_half(logits, labels % 3, DummyClassifier(), seed=0)

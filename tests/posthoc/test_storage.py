@@ -1,12 +1,16 @@
 """Files of calibrators: exact, and refused unless a calibrator wrote them."""
 
 import json
+import os
 import pickle
+import secrets
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 from references.golden import single_label
+from sklearn.exceptions import NotFittedError
 
 from focalcal.posthoc import (
     CALIBRATORS,
@@ -15,7 +19,9 @@ from focalcal.posthoc import (
     MatrixScaling,
     PosteriorRecovery,
     TemperatureScaling,
+    VectorScaling,
     load_calibrator,
+    storage,
 )
 
 LOGITS, LABELS = single_label()
@@ -56,6 +62,123 @@ def test_arguments_survive(tmp_path):
     path = saved(tmp_path, MatrixScaling(off_diagonal_l2=float("inf"), bias_l2=np.float64(0.5), max_iter=50))
     twin = load_calibrator(path)
     assert twin.get_params() == {"off_diagonal_l2": float("inf"), "bias_l2": 0.5, "max_iter": 50, "tol": 1e-8}
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling, MatrixScaling])
+def test_how_the_search_went_survives(tmp_path, kind):
+    path = saved(tmp_path, kind())
+    original, twin = kind().fit(LOGITS, LABELS), load_calibrator(path)
+    assert twin.n_iter_ == original.n_iter_ > 0
+    assert getattr(twin, "converged_", None) == getattr(original, "converged_", None)
+    with pytest.raises(ValueError, match="n_iter_ must be a whole number >= 0, got -1"):
+        load_calibrator(changed(path, state={"n_iter_": -1}))
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+@pytest.mark.parametrize(
+    ("calibrator", "change"),
+    [
+        (HistogramBinning(15), {"bins": 5}),
+        (HistogramBinning(), {"strategy": "equal_mass"}),
+        (PosteriorRecovery(), {"fit_temperature": True}),
+        (PosteriorRecovery(fit_temperature=True), {"gamma": 1.0}),
+        (MatrixScaling(), {"bias_l2": 1.0}),
+    ],
+)
+def test_changed_arguments_ask_for_another_fit(tmp_path, calibrator, change, reloaded):
+    path = saved(tmp_path, calibrator)
+    calibrator = load_calibrator(path) if reloaded else calibrator
+    before, params = path.read_bytes(), calibrator.get_params()
+    calibrator.set_params(**change)
+    for use in (lambda: calibrator.save(path), lambda: calibrator.predict_proba(LOGITS)):
+        with pytest.raises(NotFittedError, match=f"is fitted for {next(iter(change))}=.*call fit"):
+            use()
+    assert path.read_bytes() == before
+    calibrator.set_params(**params).predict_proba(LOGITS)
+
+
+def test_changes_that_do_not_matter_are_allowed(tmp_path):
+    MatrixScaling().fit(LOGITS, LABELS).set_params(max_iter=5).predict_proba(LOGITS)
+    PosteriorRecovery().fit(LOGITS, LABELS).set_params(gamma=1.0).save(tmp_path / "recovery.json")
+    assert load_calibrator(tmp_path / "recovery.json").gamma == 1.0
+
+
+def test_infinite_arguments_are_valid_json(tmp_path):
+    path = saved(tmp_path, VectorScaling(spread_l2=np.float64("inf"), bias_l2=np.float32(0.5)))
+
+    def refused(constant):
+        raise AssertionError(constant)
+
+    assert json.loads(path.read_text(), parse_constant=refused)["params"]["spread_l2"] == "inf"
+    assert load_calibrator(path).get_params()["spread_l2"] == float("inf")
+
+
+def test_files_of_any_size_are_not_read(tmp_path, monkeypatch):
+    path = saved(tmp_path, TemperatureScaling())
+    monkeypatch.setattr(storage, "LARGEST_FILE", path.stat().st_size)
+    load_calibrator(path)
+    monkeypatch.setattr(storage, "LARGEST_FILE", path.stat().st_size - 1)
+    with pytest.raises(ValueError, match=r"is not a saved calibrator.*must have 1 to"):
+        load_calibrator(path)
+
+
+def test_nesting_without_end_is_refused(tmp_path):
+    path = changed(saved(tmp_path, MatrixScaling()), state={"bias_": "@"})
+    path.write_text(path.read_text().replace('"@"', "[" * 900 + "]" * 900))
+    with pytest.raises(ValueError, match="bias_ must be finite numbers"):
+        load_calibrator(path)
+
+
+def test_threads_may_save_one_path(tmp_path):
+    calibrators = [TemperatureScaling().fit(s * LOGITS, LABELS) for s in (1.0, 2.0, 3.0, 4.0)]
+    path = tmp_path / "calibrator.json"
+
+    def often(calibrator):
+        for _ in range(50):
+            calibrator.save(path)
+            load_calibrator(path)  # whole at any time
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(often, calibrators))
+    assert [p.name for p in tmp_path.iterdir()] == ["calibrator.json"]
+
+
+def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
+    victim, folder = tmp_path / "victim", tmp_path / "folder"
+    victim.write_text("precious")
+    folder.mkdir()
+    calibrator = TemperatureScaling().fit(LOGITS, LABELS)
+    (folder / f".calibrator.json.{os.getpid()}.part").symlink_to(victim)  # a name that can be guessed
+    calibrator.save(folder / "calibrator.json")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "guessed")
+    (folder / ".guessed.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        calibrator.save(folder / "calibrator.json")
+    assert victim.read_text() == "precious"
+    (folder / "link.json").symlink_to(victim)  # the target itself: replaced, not written through
+    monkeypatch.undo()
+    calibrator.save(folder / "link.json")
+    assert victim.read_text() == "precious"
+    assert not (folder / "link.json").is_symlink()
+
+
+def test_a_failed_save_leaves_what_was_there(tmp_path, monkeypatch):
+    path = saved(tmp_path, TemperatureScaling())
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        TemperatureScaling().fit(2 * LOGITS, LABELS).save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["calibrator.json"]
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; add a file name"):
+        TemperatureScaling().fit(LOGITS, LABELS).save(tmp_path)
 
 
 def test_what_needs_no_fit_is_saved_without_one(tmp_path):
@@ -127,6 +250,13 @@ def test_another_version(tmp_path, version):
         (TemperatureScaling(), {"class": 3}, "is damaged"),
         (TemperatureScaling(), {"classes": 1}, "is damaged"),
         (TemperatureScaling(), {"classes": "4"}, "is damaged"),
+        (TemperatureScaling(), {"classes": 10**12}, "with 2 to 1000000 classes"),
+        (TemperatureScaling(), {"classes": 10**400}, "with 2 to 1000000 classes"),
+        (TemperatureScaling(), {"state": {"temperature_": 10**400}}, "temperature_ must be a finite number"),
+        (MatrixScaling(), {"state": {"bias_": [10**400, 0, 0, 0]}}, "bias_ must be finite numbers"),
+        (MatrixScaling(), {"params": {"off_diagonal_l2": 10**400}}, "is no valid MatrixScaling"),
+        (MatrixScaling(), {"params": {"max_iter": "inf"}}, "max_iter must be a whole number"),
+        (PosteriorRecovery(), {"params": {"gamma": 10**400}}, "is no valid PosteriorRecovery"),
         (TemperatureScaling(), {"extra": 1}, "is damaged"),
         (TemperatureScaling(), {"params": {"gamma": 1}}, "other arguments"),
         (TemperatureScaling(), {"state": {"temperature_": 0}}, "temperature_ must be positive"),

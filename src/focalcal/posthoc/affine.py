@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _HUGE = 1e300  # logits further apart than this are as far apart as can be
+_TINY = 1e-300  # the least size to divide by: weights for smaller logits would overflow
 
 
 def centred(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
@@ -37,26 +40,86 @@ def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[
 
 
 def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
-    """Centred logits divided by their root mean square, and that number (1 if all are equal)."""
+    """Centred logits divided by the median of their rows' root mean squares, and that number (1 if all are equal).
+
+    The median, not the mean: one row of enormous logits leaves the others their size.
+    """
     inputs = centred(logits)
-    largest = float(inputs.abs().max()) or 1.0
-    scale = largest * float((inputs / largest).square().mean().sqrt()) or 1.0
+    largest = inputs.abs().amax(1, keepdim=True).clamp(min=_TINY)
+    sizes = (largest * (inputs / largest).square().mean(1, keepdim=True).sqrt()).flatten()
+    sizes = sizes[sizes > 0]
+    scale = max(float(sizes.median()), _TINY) if len(sizes) else 1.0
     return inputs / scale, scale
 
 
-def starting_weight(inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> tuple[float, bool]:
-    """1/T of temperature scaling, so that no search ends worse than it, and whether there is anything to search.
+def fitted_parameters(
+    problem: Problem,
+    inputs: Float[Tensor, "n k"],
+    labels: Int[Tensor, " n"],
+    scale: float,
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[Any, int, bool]:
+    """The best parameters found, the number of iterations, and whether they are the optimum (else a warning).
 
-    Where every label has its row's largest logit, larger weights are always better, and the bound is the answer.
+    The search starts at temperature scaling, its T in [1e-3, 1e3] for the logits as they are or scaled, whichever is
+    better, and never ends worse than it.
     """
     optimum = optimal_inverse_temperature(inputs, labels)
-    if optimum.status is Status.SEPARABLE:
-        warnings.warn(
-            f"the weights have no finite optimum: {optimum.status}; fit on rows that the network was not trained on",
-            CalibrationWarning,
-            stacklevel=4,
-        )
-    return optimum.inverse_temperature, optimum.status is not Status.SEPARABLE
+    as_given = optimal_inverse_temperature(inputs * scale, labels).inverse_temperature * scale
+    starts = [problem.start(b) for b in (optimum.inverse_temperature, as_given) if b < _HUGE]
+    values = [value if math.isfinite(value := problem.objective(s)[0]) else math.inf for s in starts]
+    start, least = starts[values.index(min(values))], min(values)
+    if optimum.status is Status.SEPARABLE:  # larger weights are always better
+        _warn(f"the weights have no finite optimum: {optimum.status}; fit on rows that the network was not trained on")
+        return start, 0, False
+    theta, iterations, settled = minimum(problem.objective, start, max_iter=max_iter, tol=tol)
+    if not problem.objective(theta)[0] <= least:
+        theta, settled = start, False
+    reason = _without_optimum(*problem.free(theta), inputs, labels)
+    if reason:
+        _warn(f"the fit has no finite optimum: {reason}")
+    return theta, iterations, settled and not reason
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be minimised over a vector of parameters.
+
+    `objective`: its value and gradient; `start`: the parameters that are the temperature 1 / b; `free`: the weights
+    and biases as far as no penalty holds them back (no biases: None).
+    """
+
+    objective: Callable[[Any], tuple[float, Any]]
+    start: Callable[[float], Any]
+    free: Callable[[Any], tuple[Tensor, Tensor | None]]
+
+
+def _without_optimum(
+    weight: Float[Tensor, "*k k"],
+    bias: Float[Tensor, " k"] | None,
+    inputs: Float[Tensor, "n k"],
+    labels: Int[Tensor, " n"],
+) -> str:
+    """Why some parameters without a penalty are always better when larger, or nothing."""
+    absent = [k for k, count in enumerate(labels.bincount(minlength=inputs.shape[1]).tolist()) if count == 0]
+    if absent and bias is not None:
+        return f"no label names class {absent[0]} ({len(absent)} such classes); set bias_l2 > 0, or fit on more rows"
+    for start, x in row_chunks(inputs):
+        own = labels[start : start + len(x)].unsqueeze(1)
+        scores = x * weight if weight.dim() == 1 else x @ weight.T
+        scores = scores if bias is None else scores + bias
+        others = scores.scatter(1, own, -math.inf).amax(1, keepdim=True)
+        if not bool((scores.gather(1, own) > others).all()):
+            return ""
+    return (
+        "the fitted map predicts every label, so larger weights are always better; raise a penalty, or fit on more rows"
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CalibrationWarning, stacklevel=5)
 
 
 def affine_nll(
@@ -79,20 +142,13 @@ def affine_nll(
 def minimum(
     objective: Callable[[Any], tuple[float, Any]], start: Any, *, max_iter: int, tol: float
 ) -> tuple[Any, int, bool]:
-    """L-BFGS from `start`: the best parameters, the number of iterations, whether the gradient fell below `tol`.
-
-    max_iter = 0 returns the start.
-    """
-    if max_iter == 0:
-        return start, 0, False
+    """L-BFGS from `start`: the best parameters, the number of iterations, whether the gradient fell below `tol`."""
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     settled = bool(np.abs(found.jac).max(initial=0.0) <= 100 * tol)
     if not settled:
-        warnings.warn(
+        _warn(
             f"the fit stopped after {found.nit} iterations with a gradient of {np.abs(found.jac).max():.2g}; "
-            "raise max_iter, or a penalty: classes that are absent or perfectly separated have no finite optimum",
-            CalibrationWarning,
-            stacklevel=4,
+            "raise max_iter, or a penalty: classes that are absent or perfectly separated have no finite optimum"
         )
     return found.x, int(found.nit), settled

@@ -12,7 +12,7 @@ from torch import Tensor
 from focalcal.posthoc.arrays import as_float64
 from focalcal.posthoc.logistic import logistic_coefficients
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
-from focalcal.posthoc.softmax_logs import log_probs_and_complements
+from focalcal.posthoc.softmax_logs import bounded_logs
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class BetaCalibration(OneVsRestCalibrator):
     c_: Any
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        log_p, log_not_p = (as_float64(v) for v in log_probs_and_complements(logits.double()))
+        log_p, log_not_p = (as_float64(v) for v in bounded_logs(logits.double()))
         index = labels.cpu().numpy()
         maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], index == k) for k in range(log_p.shape[1])])
         self.a_, self.b_, self.c_ = maps.T.copy()
 
     def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
         a, b, c = (torch.as_tensor(v).to(logits) for v in (self.a_, self.b_, self.c_))
-        log_p, log_not_p = log_probs_and_complements(logits)
+        log_p, log_not_p = bounded_logs(logits)
         return torch.sigmoid(a * log_p - b * log_not_p + c)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import Tensor
 
 from focalcal.core.scores import row_chunks, scores_and_labels
@@ -34,6 +35,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _state: ClassVar[dict[str, Decoder]] = {}
+    _of_the_search: ClassVar[tuple[str, ...]] = ("max_iter", "tol")  # arguments that what is fitted does not depend on
     classes_: NDArray[np.int64]
     n_features_in_: int
 
@@ -59,6 +61,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_params()
         scores, index = logits_and_labels(logits, labels)
         self._fit(scores, index)
+        _check_feature_names(self, logits, reset=True)
         self._set_classes(scores.shape[1])
         return self
 
@@ -84,22 +87,25 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Compared in float64: classes that float32 probabilities cannot tell apart are told apart.
         """
         self._check_params()
-        chunks = row_chunks(self._checked(logits))
-        return in_kind_of(logits, torch.cat([self._probs(rows.double()).argmax(1) for _, rows in chunks]))
+        return in_kind_of(logits, self._predicted(self._checked(logits)))
 
     def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict`."""
+        self._check_params()
         scores, index = scores_and_labels("logits", self._checked(logits), labels)
-        right = (self.predict(scores) == index).cpu().numpy()
+        right = (self._predicted(scores) == index).cpu().numpy()
         return float(np.average(right, weights=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
+        self._check_params()
         if self._needs_fit():
             self._check_fitted()
         fitted = hasattr(self, "n_features_in_")
         state = {name: getattr(self, name) for name in self._state} if fitted else {}
         classes = self.n_features_in_ if fitted else None
+        if fitted:
+            self._check_state()  # what is written can be read
         write(path, Stored(type(self).__name__, self.get_params(), classes, state))
 
     @classmethod
@@ -123,24 +129,36 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     setattr(calibrator, name, value)
                 calibrator._set_classes(stored.classes)
                 calibrator._check_state()
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
         return calibrator
+
+    def _predicted(self, logits: Float[Tensor, "n k"]) -> Int[Tensor, " n"]:
+        return torch.cat([self._probs(rows.double()).argmax(1) for _, rows in row_chunks(logits)])
 
     def _set_classes(self, classes: int | None) -> None:
         assert classes is not None
         self.n_features_in_ = classes
         self.classes_ = np.arange(classes)
+        self._fitted_with = self.get_params()
 
     def _check_fitted(self) -> None:
         message = (
             "This %(name)s is not fitted yet; call fit(logits, labels) on held-out data first, or load a saved one"
         )
         check_is_fitted(self, "n_features_in_", msg=message)
+        for name, now in self.get_params().items():
+            then = self._fitted_with[name]
+            if name not in self._of_the_search and now != then:
+                raise NotFittedError(
+                    f"This {type(self).__name__} is fitted for {name}={then!r}, and {name} is now {now!r}; "
+                    "call fit(logits, labels) again, or set it back"
+                )
 
     def _checked(self, logits: Any) -> Tensor:
         if self._needs_fit():
             self._check_fitted()
+        _check_feature_names(self, logits, reset=False)
         columns = class_columns(logits).shape[1]
         if hasattr(self, "n_features_in_") and columns != self.n_features_in_:
             raise ValueError(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import one_of
-from focalcal.core.binning import bin_index, bin_sums, equal_mass_edges, equal_width_edges
+from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
 from focalcal.posthoc.arguments import positive_count
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 STRATEGIES = ("equal_width", "equal_mass")
 
 
+def _table(rows_of: Decoder) -> Decoder:
+    """The curves that `rows_of` reads, as one array: all classes have as many numbers."""
+
+    def table(name: str, value: Any, classes: int) -> Any:
+        rows = rows_of(name, value, classes)
+        if len({len(row) for row in rows}) > 1:
+            raise ValueError(f"{name} must have as many numbers in every class")
+        return np.stack(rows)
+
+    return table
+
+
 class HistogramBinning(OneVsRestCalibrator):
     """The share of class k among the fitted rows whose p_k fell into the same bin, normalised; p = softmax(logits).
 
@@ -27,12 +39,12 @@ class HistogramBinning(OneVsRestCalibrator):
     "equal_mass" as many rows in each bin, separately for each class. A bin that no row fell into predicts its
     middle. Classes may tie within a row, so the predicted class can change.
 
-    Attributes: `edges_`, K arrays (bins + 1,); `values_`, K arrays (bins,); `classes_`, `n_features_in_`.
+    Attributes: `edges_` (K, bins + 1), `values_` (K, bins), `classes_`, `n_features_in_`.
     """
 
-    _state: ClassVar[dict[str, Decoder]] = {"edges_": rising_curves, "values_": curves}
-    edges_: list[Any]
-    values_: list[Any]
+    _state: ClassVar[dict[str, Decoder]] = {"edges_": _table(rising_curves), "values_": _table(curves)}
+    edges_: Any
+    values_: Any
 
     def __init__(self, bins: int = 15, *, strategy: str = "equal_width") -> None:
         self.bins = bins
@@ -43,23 +55,22 @@ class HistogramBinning(OneVsRestCalibrator):
         one_of("strategy", self.strategy, STRATEGIES)
 
     def _check_state(self) -> None:
-        if any(len(e) != self.bins + 1 for e in self.edges_) or any(len(v) != self.bins for v in self.values_):
+        if self.edges_.shape[1] != self.bins + 1 or self.values_.shape[1] != self.bins:
             raise ValueError(f"edges_ and values_ must have {self.bins + 1} and {self.bins} numbers in every class")
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
         probs, index = logits.double().softmax(1).cpu(), labels.cpu()
-        self.edges_, self.values_ = [], []
+        all_edges, all_values = [], []
         for k in range(probs.shape[1]):
             p = probs[:, k].contiguous()
             edges = equal_width_edges(self.bins) if self.strategy == "equal_width" else equal_mass_edges(p, self.bins)
             sums = bin_sums(p, index == k, edges)
             share = torch.where(sums.count > 0, sums.correct / sums.count.clamp(min=1), (edges[1:] + edges[:-1]) / 2)
-            self.edges_.append(edges.numpy())
-            self.values_.append(share.numpy())
+            all_edges.append(edges.numpy())
+            all_values.append(share.numpy())
+        self.edges_, self.values_ = np.stack(all_edges), np.stack(all_values)
 
     def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        probs = logits.softmax(1)
-        edges = torch.as_tensor(np.stack(self.edges_)).to(logits)
-        values = torch.as_tensor(np.stack(self.values_)).to(logits)
-        columns = [values[k][bin_index(probs[:, k].contiguous(), edges[k])] for k in range(probs.shape[1])]
-        return torch.stack(columns, 1)
+        inner = torch.from_numpy(self.edges_[:, 1:-1]).to(logits).contiguous()
+        bins = torch.searchsorted(inner, logits.softmax(1).T.contiguous())  # (lo, hi], every class at once
+        return torch.from_numpy(self.values_).to(logits).gather(1, bins).T

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.posthoc.affine import affine_nll, affine_probs, minimum, starting_weight, unit_scaled
+from focalcal.posthoc.affine import Problem, affine_nll, affine_probs, fitted_parameters, unit_scaled
 from focalcal.posthoc.arguments import penalty, positive_count
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.storage import Decoder, matrix, vector
+from focalcal.posthoc.storage import Decoder, count, flag, matrix, vector
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -22,16 +22,20 @@ class MatrixScaling(Calibrator):
     """softmax(W z + c), W of K x K numbers, minimising the mean negative log-likelihood (Guo et al., 2017).
 
     z are the logits less their row's mean. To the mean loss is added
-    off_diagonal_l2 * sum_{i != j} U_ij^2 + bias_l2 * sum_k c_k^2, with U the matrix for logits scaled to a root mean
-    square of one. It is the ODIR penalty of Kull et al. (2019) with sums in place of means, at unit scale: a strength
-    means the same for every number of classes and every network. K^2 numbers overfit without it. Infinite strengths
-    are allowed: off_diagonal_l2 = inf is vector scaling. Convex; L-BFGS starts at temperature scaling.
+    off_diagonal_l2 * sum_{i != j} U_ij^2 + bias_l2 * sum_k c_k^2, with U the matrix for logits scaled so that the
+    median of their rows' root mean squares is one. It is the ODIR penalty of Kull et al. (2019) with sums in place of
+    means, at unit scale: a strength means the same for every number of classes and every network. K^2 numbers overfit
+    without it. Infinite strengths are allowed: off_diagonal_l2 = inf is vector scaling.
+
+    Convex; L-BFGS starts at temperature scaling and is never worse on the fitted rows. Where there is no finite
+    optimum (a class that no label names and bias_l2 = 0; labels that the map predicts perfectly) `converged_` is
+    False, with a `CalibrationWarning`.
 
     Attributes: `weight_` (K, K), `bias_` (K,) summing to zero, `n_iter_`, `converged_`, `classes_`,
     `n_features_in_`.
     """
 
-    _state: ClassVar[dict[str, Decoder]] = {"weight_": matrix, "bias_": vector}
+    _state: ClassVar[dict[str, Decoder]] = {"weight_": matrix, "bias_": vector, "n_iter_": count, "converged_": flag}
     weight_: Any
     bias_: Any
     n_iter_: int
@@ -68,19 +72,25 @@ class MatrixScaling(Calibrator):
             value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
             if not diagonal:
                 outside = weight * off
-                value += self.off_diagonal_l2 * float(outside.square().sum())
-                d_weight += 2 * self.off_diagonal_l2 * outside
+                value += float(self.off_diagonal_l2) * float(outside.square().sum())
+                d_weight += 2 * float(self.off_diagonal_l2) * outside
             if not unbiased:
-                value += self.bias_l2 * float(bias.square().sum())
-                d_bias += 2 * self.bias_l2 * bias
+                value += float(self.bias_l2) * float(bias.square().sum())
+                d_bias += 2 * float(self.bias_l2) * bias
             return value, torch.cat([d_weight.flatten(), d_bias[:0] if unbiased else d_bias]).numpy()
 
-        b, searchable = starting_weight(inputs, labels)
-        weight = torch.full((k,), b, dtype=torch.float64)
-        bias = torch.zeros(0 if unbiased else k, dtype=torch.float64)
-        start = torch.cat([weight if diagonal else weight.diag().flatten(), bias]).numpy()
-        steps = self.max_iter if searchable else 0
-        theta, self.n_iter_, self.converged_ = minimum(objective, start, max_iter=steps, tol=self.tol)
+        def start(b: float) -> Any:
+            weight = np.full(k, b)
+            return np.r_[weight if diagonal else np.diag(weight).ravel(), np.zeros(0 if unbiased else k)]
+
+        def free(theta: Any) -> tuple[Tensor, Tensor | None]:
+            weight, bias = unpack(theta)
+            held = not diagonal and self.off_diagonal_l2 > 0
+            return weight.diagonal() if held else weight, bias if self.bias_l2 == 0 else None
+
+        theta, self.n_iter_, self.converged_ = fitted_parameters(
+            Problem(objective, start, free), inputs, labels, scale, max_iter=self.max_iter, tol=self.tol
+        )
         weight, bias = unpack(theta)
         self.weight_ = ((weight.diag() if diagonal else weight) / scale).numpy()
         self.bias_ = (bias - bias.mean()).numpy()

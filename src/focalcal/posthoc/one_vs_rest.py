@@ -26,5 +26,6 @@ class OneVsRestCalibrator(Calibrator):
 
     def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
         each = self._class_probs(logits)
-        total = each.sum(1, keepdim=True)
-        return torch.where(total > 0, each / total.clamp(min=1e-300), logits.softmax(1))
+        largest = each.amax(1, keepdim=True)
+        relative = each / largest.where(largest > 0, 1.0)  # before the sum, which may be too small to divide by
+        return torch.where(largest > 0, relative / relative.sum(1, keepdim=True), logits.softmax(1))

@@ -11,7 +11,7 @@ from torch import Tensor
 from focalcal.posthoc.arrays import as_float64
 from focalcal.posthoc.logistic import logistic_coefficients
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
-from focalcal.posthoc.softmax_logs import log_probs_and_complements
+from focalcal.posthoc.softmax_logs import bounded_logs
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -47,5 +47,5 @@ class PlattScaling(OneVsRestCalibrator):
 
 
 def _log_odds(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    log_p, log_not_p = log_probs_and_complements(logits)
+    log_p, log_not_p = bounded_logs(logits)
     return log_p - log_not_p

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -20,7 +22,8 @@ from focalcal.posthoc.storage import Decoder, positive
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-_SAMPLE = 1 << 17  # elements of the sample on which the fitted temperature is first looked for
+_SAMPLE, _SAMPLE_ROWS = 1 << 17, 2000  # elements, and rows, that the sample for a first look has at least
+_LARGEST = 1e9  # gamma and lam beyond it leave nothing of the posterior in the probabilities
 
 
 def log_posterior(logits: Float[Tensor, "n k"], *, gamma: float, lam: float) -> Float[Tensor, "n k"]:
@@ -42,7 +45,9 @@ def log_posterior(logits: Float[Tensor, "n k"], *, gamma: float, lam: float) -> 
     tiny = log_not_q < -18.0  # 1 - u below 1.5e-8: log r is (1 - u) / 2 to the last digit
     log_r = torch.where(tiny, log_not_q.exp() / 2, torch.log(-log_q) - log_not_q)
     log_slope = gamma * log_not_q + torch.logaddexp(math.log(gamma) + log_r, -log_q)
-    log_2lam = torch.tensor(math.log(2 * lam) if lam > 0 else -math.inf, dtype=logits.dtype, device=logits.device)
+    log_2lam = torch.tensor(
+        math.log(2) + math.log(lam) if lam > 0 else -math.inf, dtype=logits.dtype, device=logits.device
+    )
     log_b = torch.logaddexp(log_2lam, log_slope)
     log_m = torch.logsumexp(log_q + log_slope - log_b, 1, keepdim=True) - torch.logsumexp(-log_b, 1, keepdim=True)
     return (torch.logaddexp(log_2lam + log_q, log_m) - log_b).log_softmax(1)
@@ -75,8 +80,9 @@ class PosteriorRecovery(Calibrator):
         self.fit_temperature = fit_temperature
 
     def _check_params(self) -> None:
-        finite_at_least("gamma", self.gamma, 0.0)
-        finite_at_least("lam", self.lam, 0.0)
+        for name in ("gamma", "lam"):
+            if finite_at_least(name, value := getattr(self, name), 0.0) > _LARGEST:
+                raise ValueError(f"{name} must be at most {_LARGEST:g}, got {value!r}; pass the value of the training")
         if not isinstance(self.fit_temperature, bool):
             raise TypeError(f"fit_temperature must be True or False, got {self.fit_temperature!r}")
 
@@ -102,24 +108,83 @@ class PosteriorRecovery(Calibrator):
         return total / len(logits)
 
     def _best_temperature(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
-        """Not convex in general: the best of a grid over the whole range on a sample, then Brent's method around it."""
-        stride = max(1, logits.numel() // _SAMPLE)
-        sample, sample_labels = logits[::stride], labels[::stride]
+        """Not convex in general: a grid over the whole range, then Brent's method, on a sample; then on all rows.
+
+        If all rows lead away from where the sample led, the grid is laid over all rows.
+        """
+        rows = max(_SAMPLE_ROWS, _SAMPLE // logits.shape[1])
+        chosen = torch.randperm(len(logits), generator=torch.Generator().manual_seed(0))[:rows].to(logits.device)
+        sample, sample_labels = (logits, labels) if len(logits) <= rows else (logits[chosen], labels[chosen])
         lowest, highest = math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)
-        grid = torch.linspace(lowest, highest, 41, dtype=torch.float64).tolist()
-        start = min(grid, key=lambda t: self._nll(sample, sample_labels, math.exp(t)))
+        bounds = lowest, highest
+        grid = torch.linspace(lowest, highest, 25, dtype=torch.float64).tolist()
         spacing = grid[1] - grid[0]
-        found = minimize_scalar(
-            lambda t: self._nll(logits, labels, math.exp(t)),
-            bounds=(max(lowest, start - 1.5 * spacing), min(highest, start + 1.5 * spacing)),
-            method="bounded",
-            options={"xatol": 1e-9},
-        )
-        if min(found.x - lowest, highest - found.x) < 1e-6:
+
+        @cache
+        def on_sample(t: float) -> float:
+            return self._nll(sample, sample_labels, math.exp(t))
+
+        @cache
+        def on_all(t: float) -> float:
+            return self._nll(logits, labels, math.exp(t))
+
+        def best_of_grid(loss: Callable[[float], float]) -> float:
+            return _local_minimum(loss, min(grid, key=loss), step=spacing, bounds=bounds)
+
+        guess = best_of_grid(on_sample)
+        found = _polished(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
+        if sample is not logits and abs(found - guess) > spacing / 2:
+            found = min(found, _polished(on_all, best_of_grid(on_all), bounds), key=on_all)
+        if found in (lowest, highest):
             warnings.warn(
-                f"temperature set to {math.exp(found.x):g}, a bound of its range: the logits predict the labels "
+                f"temperature set to {math.exp(found):g}, a bound of its range: the logits predict the labels "
                 "perfectly, or worse than chance; check the labels, and fit on rows the network was not trained on",
                 CalibrationWarning,
                 stacklevel=4,
             )
-        return math.exp(found.x)
+        return math.exp(found)
+
+
+def _local_minimum(
+    function: Callable[[float], float], start: float, *, step: float, bounds: tuple[float, float]
+) -> float:
+    """To 1e-3 or so: downhill in growing steps until the values rise again or a bound is met, then interpolation."""
+    lowest, highest = bounds
+    left, middle, right = max(lowest, start - step), start, min(highest, start + step)
+    while min(function(left), function(right)) < function(middle):
+        step *= 2
+        if function(left) < function(right):
+            left, middle, right = max(lowest, left - step), left, middle
+        else:
+            left, middle, right = middle, right, min(highest, right + step)
+    if not function(middle) < min(function(left), function(right)):  # at a bound, or flat
+        return middle
+    if right - left < 0.2:
+        return _vertex(function, left, middle, right)
+    unit = lowest - 1.0  # Brent's tolerance is relative: keep his variable away from zero
+    bracket = (left - unit, middle - unit, right - unit)
+    found = minimize_scalar(lambda t: function(t + unit), bracket=bracket, method="brent", options={"xtol": 1e-3})
+    return float(found.x) + unit
+
+
+def _polished(function: Callable[[float], float], near: float, bounds: tuple[float, float]) -> float:
+    """The minimum to 1e-7 or better, from differences that rounding leaves alone; `near` itself where it is flat."""
+    width = 1e-4
+    for _ in range(4):
+        if min(near - bounds[0], bounds[1] - near) < width:
+            return min(bounds, key=lambda bound: abs(bound - near))
+        at, left, right = function(near), function(near - width), function(near + width)
+        if left + right - 2 * at <= 1e-12 * abs(at):  # no curvature to speak of
+            return near
+        move = width * (left - right) / (2 * (left + right - 2 * at))
+        near += min(max(move, -0.05), 0.05)
+        if abs(move) < width:
+            break
+    return near
+
+
+def _vertex(function: Callable[[float], float], left: float, middle: float, right: float) -> float:
+    """Of the parabola through three points, the middle one lowest."""
+    fall, rise = function(left) - function(middle), function(right) - function(middle)
+    down, up = middle - left, right - middle
+    return middle + (fall * up**2 - rise * down**2) / (2 * (fall * up + rise * down))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _LOWEST = -1e15  # a logit further below the largest has p = 0 by any measure; infinities would breed NaN
 
+_CERTAIN = -1e3  # the same in a fit: as certain as can be
+
 
 def log_probs_and_complements(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
     """log p_k and log(1 - p_k), p = softmax(logits), for float64 logits with at least two classes.
@@ -28,3 +30,9 @@ def log_probs_and_complements(logits: Float[Tensor, "n k"]) -> tuple[Float[Tenso
     log_p = (shifted - total).scatter(1, at, -total)
     log_not_p = torch.log1p(-log_p.exp()).scatter(1, at, rest - total)
     return log_p, log_not_p
+
+
+def bounded_logs(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
+    """log p_k and log(1 - p_k), none below -1000: a row of enormous logits does not outweigh all others in a fit."""
+    log_p, log_not_p = log_probs_and_complements(logits)
+    return log_p.clamp(min=_CERTAIN), log_not_p.clamp(min=_CERTAIN)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Metric = Callable[[Any, Any], float]
-C = TypeVar("C", bound=Calibrator)
+C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,13 @@ def split_half(
     Unscaled and scaled values come from identical examples and no example is used for both fitting and reporting.
     They are not comparable with values from the whole set. Of an odd number of rows the extra one is evaluated.
     `metrics` maps names to functions (probs, labels) -> float; both come in the kind (tensor or NumPy) that was given.
+    `calibrator` is one of this package, or any scikit-learn estimator with `fit` and `predict_proba` (a grid search, a
+    pipeline), which is given NumPy arrays.
     """
-    if not isinstance(calibrator, Calibrator):
+    usable = all(callable(getattr(calibrator, name, None)) for name in ("fit", "predict_proba", "get_params"))
+    if isinstance(calibrator, type) or not usable:
         raise TypeError(
-            f"calibrator must be an instance of a calibrator, got {calibrator!r}; e.g. TemperatureScaling()"
+            f"calibrator must be an estimator with fit and predict_proba, got {calibrator!r}; e.g. TemperatureScaling()"
         )
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the split has to be repeatable")
@@ -62,9 +65,16 @@ def split_half(
     def take(rows: NDArray[np.int64], given: Any, values: Tensor) -> Any:
         return in_kind_of(given, values[torch.from_numpy(rows).to(values.device)])
 
-    fitted = clone(calibrator).fit(take(fit_rows, logits, scores), take(fit_rows, labels, index))
+    fitted: Any = clone(calibrator)
     held_logits, held_labels = take(evaluation_rows, logits, scores), take(evaluation_rows, labels, index)
-    before, after = softmax_in_kind(held_logits), fitted.predict_proba(held_logits)
+    if isinstance(fitted, Calibrator):
+        fitted.fit(take(fit_rows, logits, scores), take(fit_rows, labels, index))
+        after = fitted.predict_proba(held_logits)
+    else:
+        arrays, targets = scores.cpu().numpy(), index.cpu().numpy()
+        fitted.fit(arrays[fit_rows], targets[fit_rows])
+        after = _as_given(logits, fitted.predict_proba(arrays[evaluation_rows]), held_logits)
+    before = softmax_in_kind(held_logits)
     return SplitHalf(
         before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
         after={name: float(metric(after, held_labels)) for name, metric in metrics.items()},
@@ -72,3 +82,13 @@ def split_half(
         fit_rows=fit_rows,
         evaluation_rows=evaluation_rows,
     )
+
+
+def _as_given(given: Any, probs: Any, logits: Any) -> Any:
+    """An estimator's probabilities, one column a class, in the kind of `given`."""
+    if np.shape(probs) != tuple(logits.shape):
+        raise ValueError(
+            f"calibrator must give probabilities of shape {tuple(logits.shape)}, got {np.shape(probs)}; "
+            "an estimator that leaves out classes without labels needs rows of every class in both halves"
+        )
+    return torch.as_tensor(probs).to(given.device) if isinstance(given, Tensor) else np.asarray(probs)

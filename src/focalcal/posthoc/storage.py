@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.core.atomic import write_atomically
+
 FORMAT, VERSION = "focalcal calibrator", 1
+LARGEST_FILE, MOST_CLASSES = 1 << 30, 10**6  # bytes; what a file may make its reader allocate
 _FIELDS = {"format", "version", "class", "params", "classes", "state"}
 
 Decoder = Callable[[str, Any, int], Any]  # (attribute, value in the file, number of classes) -> attribute's value
@@ -34,32 +39,29 @@ class Stored:
 
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
-    """Under a temporary name first: what bears the name is whole."""
+    """Strict JSON, whole or not at all; infinite arguments are the text "inf", since JSON has no such number."""
     content = {
         "format": FORMAT,
         "version": VERSION,
         "class": stored.name,
-        "params": {name: _plain(value) for name, value in stored.params.items()},
+        "params": {name: _argument(value) for name, value in stored.params.items()},
         "classes": stored.classes,
         "state": {name: _plain(value) for name, value in stored.state.items()},
     }
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        temporary.write_text(json.dumps(content, default=float), encoding="utf-8")
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; add a file name")
+    write_atomically(target, json.dumps(content, allow_nan=False).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
     """The content of a file that `write` made, its outline checked."""
     try:
-        content = json.loads(Path(path).read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved calibrator, or only a part of one: {error}") from error
+        content = json.loads(_bytes(path).decode("utf-8"))
+    except (ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise ValueError(f"{path} is not a saved calibrator, or only a part of one: {error!r}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a saved calibrator; pass a file that a calibrator's save() wrote")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
@@ -68,18 +70,33 @@ def read(path: str | os.PathLike[str]) -> Stored:
             "read it with the focalcal that wrote it, or fit and save again"
         )
     classes = content.get("classes")
-    whole = classes is None or (type(classes) is int and classes >= 2)
+    whole = classes is None or (type(classes) is int and 2 <= classes <= MOST_CLASSES)
     named = isinstance(content.get("class"), str)
     if set(content) != _FIELDS or not whole or not named or not all(_is_dict(content[f]) for f in ("params", "state")):
-        raise ValueError(f"{path} is damaged: it must hold {sorted(_FIELDS)}, got {sorted(map(str, content))}")
-    return Stored(content["class"], content["params"], classes, content["state"])
+        raise ValueError(
+            f"{path} is damaged: it must hold {sorted(_FIELDS)} with 2 to {MOST_CLASSES} classes, "
+            f"got {reprlib.repr(sorted(content))} with {reprlib.repr(classes)}"
+        )
+    params = {name: math.inf if value == "inf" else value for name, value in content["params"].items()}
+    return Stored(content["class"], params, classes, content["state"])
+
+
+def _bytes(path: str | os.PathLike[str]) -> bytes:
+    with open(path, "rb") as handle:
+        content = handle.read(LARGEST_FILE + 1) if os.fstat(handle.fileno()).st_size <= LARGEST_FILE else b""
+    if not content or len(content) > LARGEST_FILE:
+        raise ValueError(f"it must have 1 to {LARGEST_FILE} bytes")
+    return content
 
 
 def number(name: str, value: Any, classes: int) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number, got {reprlib.repr(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a finite number, got one above 1e308") from None
 
 
 def positive(name: str, value: Any, classes: int) -> float:
@@ -89,10 +106,24 @@ def positive(name: str, value: Any, classes: int) -> float:
     return float(value)
 
 
+def count(name: str, value: Any, classes: int) -> int:
+    """A whole number >= 0."""
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{name} must be a whole number >= 0, got {reprlib.repr(value)}")
+    return value
+
+
+def flag(name: str, value: Any, classes: int) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, got {reprlib.repr(value)}")
+    return value
+
+
 def word(name: str, value: Any, classes: int) -> str:
     """A piece of text."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {value!r}")
+        raise ValueError(f"{name} must be text, got {reprlib.repr(value)}")
     return value
 
 
@@ -127,7 +158,7 @@ def rising_curves(name: str, value: Any, classes: int) -> list[Any]:
 def _array(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     try:
         array = np.array(value)
-    except ValueError:  # ragged
+    except (ValueError, OverflowError, RecursionError):  # ragged, or nested without end
         array = np.array(None)
     if array.dtype.kind not in "fi" or array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
@@ -139,6 +170,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _argument(value: Any) -> Any:
+    """A constructor's argument: text, a whole number or a truth value as it is, other numbers as a float."""
+    value = value.item() if isinstance(value, np.generic) else value
+    number = value if isinstance(value, (str, int)) else float(value)
+    return "inf" if number == math.inf else number
 
 
 def _is_dict(value: Any) -> bool:

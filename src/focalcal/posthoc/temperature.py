@@ -9,7 +9,7 @@ from torch import Tensor
 
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import Status, optimal_inverse_temperature
-from focalcal.posthoc.storage import Decoder, positive, word
+from focalcal.posthoc.storage import Decoder, count, positive, word
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -34,7 +34,7 @@ class TemperatureScaling(Calibrator):
     array([0.75, 0.25])
     """
 
-    _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive, "status_": word}
+    _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive, "status_": word, "n_iter_": count}
     temperature_: float
     status_: str
     n_iter_: int
