@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from numpy.typing import NDArray
 
+from focalcal.core.atomic import atomic_file
 from focalcal.core.scores import as_tensor
 from focalcal.predictions.chunk import joined
 from focalcal.predictions.errors import problem, readable, reading
@@ -46,15 +46,8 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
         raise problem(path, "the folder must exist", f"no folder {path.parent}", "create it first")
     if path.is_dir():
         raise problem(path, "the path must name a file", "a folder", "add a file name")
-    temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
-    try:
-        with open(temporary, "xb") as handle:
-            form.write(handle, predictions, Header.of(predictions))
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as handle:
+        form.write(handle, predictions, Header.of(predictions))
 
 
 def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, mmap: bool) -> Predictions:
