@@ -8,7 +8,7 @@
 #include "native.h"
 
 /* AHEAD: how many bytes ahead to prefetch; processors do not look past a page by themselves. */
-enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096 };
+enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
 enum { WANT_BRIER = 1, WANT_NLL = 2, WANT_CLASSES = 4 };
 enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, TOTALS };
 enum { MOMENTS = 5 };
@@ -35,7 +35,10 @@ typedef double Pair __attribute__((vector_size(16), aligned(16), may_alias));
 /* What one thread adds up. */
 typedef struct {
     double totals[TOTALS];
-    double *count, *confidence, *right; /* 2 * bins: rows alternate, so that equal bins do not wait for one another */
+    /* Rows alternate between 2 * bins, so that equal bins do not wait for one another; a tally holds the count in its
+     * lower half and how many were right in the upper one, until settle() adds them to count and right (bins each). */
+    int64_t *tally;
+    double *confidence, *count, *right;
     Pair *classes;         /* classes * bins: count and sum */
     double *first;         /* for each class what else its first bin sums to; its count is what is left */
     double *class_correct; /* classes * bins */
@@ -147,6 +150,17 @@ INLINE double first_edge(const Pass *p)
     return p->bins > 1 ? p->edges[1] : INFINITY;
 }
 
+/* Empty the tallies, before their halves can overflow and at the end. */
+INLINE void settle(const Pass *p, Sums *s)
+{
+    for (int64_t cell = 0; cell < 2 * p->bins; cell++) {
+        const double count = (double)(s->tally[cell] & 0xFFFFFFFF), right = (double)(s->tally[cell] >> 32);
+        s->count[cell / 2] += count, s->right[cell / 2] += right;
+        s->totals[ROWS] += count, s->totals[WRONG] += count - right;
+        s->tally[cell] = 0;
+    }
+}
+
 /* One class's probability above the first edge; without a branch, since what comes next cannot be foreseen. */
 INLINE void add_to_class(const double *edges, int64_t bins, Pair *cells, double value)
 {
@@ -233,7 +247,8 @@ static int allocate(const Pass *p, Sums *s)
         return -1;
     double *at = (double *)(((uintptr_t)s->memory + 63) / 64 * 64);
     s->first = at, at += first;
-    s->count = at, s->confidence = at + 2 * p->bins, s->right = at + 4 * p->bins, at += bins;
+    s->tally = (int64_t *)at, s->confidence = at + 2 * p->bins, s->count = at + 4 * p->bins;
+    s->right = at + 5 * p->bins, at += bins;
     s->classes = (Pair *)at, at += 2 * cells;
     s->class_correct = at;
     return 0;
@@ -263,9 +278,9 @@ static void deliver(const Pass *p, const Sums *s, double *totals, double *bins, 
     for (int t = 0; t < TOTALS; t++)
         totals[t] += s->totals[t];
     for (int64_t b = 0; b < p->bins; b++) {
-        bins[b] += s->count[2 * b] + s->count[2 * b + 1];
+        bins[b] += s->count[b];
         bins[p->bins + b] += s->confidence[2 * b] + s->confidence[2 * b + 1];
-        bins[2 * p->bins + b] += s->right[2 * b] + s->right[2 * b + 1];
+        bins[2 * p->bins + b] += s->right[b];
     }
     if (!(p->want & WANT_CLASSES))
         return;

@@ -72,19 +72,14 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
             if (b->own[i] < 2.2250738585072014e-308) /* the vector's log wants normal numbers */
                 b->loss[i] = -log(b->own[i]);
     }
-    double rows = 0, wrong = 0, brier = 0, nll = 0;
+    double brier = 0, nll = 0;
     for (int64_t i = 0; i < BLOCK; i++) /* an ignored row may hold anything */
         b->top[i] = b->label[i] < 0 ? 0 : b->top[i];
     bins_of(b->top, p->edges, p->bins, b->bin);
     for (int64_t i = 0; i < count; i++) {
-        const int counted = b->label[i] >= 0;
-        const int64_t cell = 2 * b->bin[i] + (i & 1);
-        const double right = b->correct[i] & counted;
-        s->count[cell] += counted;
-        s->right[cell] += right;
+        const int64_t counted = b->label[i] >= 0, cell = 2 * b->bin[i] + (i & 1);
+        s->tally[cell] += counted | (int64_t)(b->correct[i] & counted) << 32;
         s->confidence[cell] += b->top[i];
-        rows += counted;
-        wrong += counted - right;
     }
     if (p->want & (WANT_BRIER | WANT_NLL))
         for (int64_t i = 0; i < count; i++) {
@@ -93,7 +88,6 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
             brier += b->label[i] < 0 ? 0 : b->squares[i];
             nll += b->label[i] < 0 ? 0 : b->loss[i];
         }
-    s->totals[ROWS] += rows, s->totals[WRONG] += wrong;
     if (p->want & WANT_BRIER)
         s->totals[BRIER_SUM] += brier;
     if (p->want & WANT_NLL)
@@ -147,7 +141,10 @@ static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double
         judge(p, start, &b);
         if (!ISA(finish)(p, &b, start, count, s))
             break;
+        if ((start - begin) % SETTLE_EVERY == SETTLE_EVERY - BLOCK)
+            settle(p, s);
     }
+    settle(p, s);
     for (int64_t k = 0; k < (p->want & WANT_CLASSES ? p->classes : 0); k++)
         for (int64_t l = 0; l < 8; l++)
             s->first[k] += lane_first[k * 8 + l];

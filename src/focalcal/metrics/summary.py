@@ -69,17 +69,18 @@ def summary(
     assert found.nll is not None
     assert found.confidence is not None
     assert found.correct is not None
+    binned_error = float(ece_of(found.bins))
     return Summary(
         rows=found.rows,
         n_classes=len(found.classes.count),
         error=found.wrong / found.rows,
         nll=found.nll / found.rows,
         brier=found.brier / found.rows,
-        ece=float(ece_of(found.bins)),
+        ece=binned_error,
         adaptive_ece=binary_adaptive_ece(found.confidence, found.correct, n_bins=n_bins),
         classwise_ece=float(ece_of(found.classes).mean()),
         mce=float(mce_of(found.bins)),
-        smooth_ece=binary_smooth_ece(found.confidence, found.correct),
+        smooth_ece=binary_smooth_ece(found.confidence, found.correct, guess=binned_error),
         confidence_gap=float(confidence_gap_of(found.bins)),
         reliability=reliability_of(found.bins, even_edges(n_bins), level),
     )
