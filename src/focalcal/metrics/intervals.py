@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,24 +238,24 @@ class _Plan:
         if function is debiased_ece:
             return Binned(*pair, n_bins, partial(debiased_ece_of, norm=options.get("norm", "l1")))
         if function is top_k_accuracy:
-            probs, labels = self.kept()
+            probs, labels = self.kept
             hits = in_top(probs, labels, checked_k(options.get("k"), probs.shape[1]))
             return Mean(_rows(hits))
         if options:  # conventions and widths that are not resampled in one go
-            return Rowwise(metric, *self.kept())
+            return Rowwise(metric, *self.kept)
         if function in _BINNED:
             return Binned(*pair, n_bins, _BINNED[function])
         if function in _MEANS:
             return Mean(_MEANS[function](found))
         if function is classwise_ece:
-            return Classwise(*self.kept(), n_bins)
+            return Classwise(*self.kept, n_bins)
         if function is adaptive_ece:
             return Adaptive(*pair, n_bins)
         if function is smooth_ece:
             return Smooth(*pair)
         if function is aurc:
             return RiskCoverage(*pair)
-        return Rowwise(metric, *self.kept())
+        return Rowwise(metric, *self.kept)
 
     def estimate(self, metric: Metric) -> float:
         """The metric of the rows as they are."""
@@ -263,12 +263,13 @@ class _Plan:
         if function is auroc:
             return metric(self.probs, self.labels)
         if function not in _RANGES:
-            return metric(*self.kept())
+            return metric(*self.kept)
         options: dict[str, Any] = {"ignore_index": self.ignore_index}
         if (function in _BINNED or function in (classwise_ece, adaptive_ece)) and metric is function:
             options["n_bins"] = self.n_bins
         return metric(self.probs, self.labels, **options)
 
+    @cached_property
     def kept(self) -> tuple[Tensor, Tensor]:
         """Probabilities (rows, K) and labels (rows,) without the ignored ones."""
         scores, index = scores_and_labels("probs", self.probs, self.labels, ignore_index=self.ignore_index)
@@ -310,7 +311,7 @@ class _Plan:
         cumulative = None
         if classwise_ece in map(_function, self.metrics):
             # Row r's distribution function, moved to (r, r + 1]: one sorted list serves all rows.
-            cumulative = self.kept()[0].double().cumsum(1).numpy()
+            cumulative = self.kept[0].double().cumsum(1).numpy()
             cumulative /= cumulative[:, -1:]
             cumulative += np.arange(self.rows)[:, None]
         for count in batches(self.rows, draws):

@@ -94,6 +94,19 @@ def _sums(p: Tensor, y: Tensor, n_bins: int) -> BinSums:
     return sums_at(even_bin_index(p, n_bins), p, y, n_bins)
 
 
+def _nll(p: Tensor, y: Tensor) -> float:
+    p = p.double()
+    return -float(torch.where(y, p.log(), torch.log1p(-p)).mean())
+
+
+def _brier(p: Tensor, y: Tensor) -> float:
+    return float((p.double() - y.double()).square().mean())
+
+
+def _error(p: Tensor, y: Tensor) -> float:
+    return float(((p > 0.5) != y).double().mean())
+
+
 def multilabel_ece(
     probs: Any, labels: Any, *, n_bins: int = 15, average: str | None = "mean", ignore_index: int | None = None
 ) -> Any:
@@ -163,22 +176,17 @@ def multilabel_confidence_gap(
 
 def multilabel_nll(probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None) -> Any:
     """Mean of -log p or -log(1 - p), inf where that is 0."""
-
-    def nll(p: Tensor, y: Tensor) -> float:
-        p = p.double()
-        return -float(torch.where(y, p.log(), torch.log1p(-p)).mean())
-
-    return _each(nll, probs, labels, average, ignore_index)
+    return _each(_nll, probs, labels, average, ignore_index)
 
 
 def multilabel_brier(probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None) -> Any:
     """Mean of (p - y)^2, one coordinate, between 0 and 1: half of the two-class Brier score that the losses use."""
-    return _each(lambda p, y: float((p.double() - y.double()).square().mean()), probs, labels, average, ignore_index)
+    return _each(_brier, probs, labels, average, ignore_index)
 
 
 def multilabel_error(probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None) -> Any:
     """The share of rows with p > 1/2 where the label is 0, or p <= 1/2 where it is 1."""
-    return _each(lambda p, y: float(((p > 0.5) != y).double().mean()), probs, labels, average, ignore_index)
+    return _each(_error, probs, labels, average, ignore_index)
 
 
 def multilabel_auroc(probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None) -> Any:
@@ -205,7 +213,7 @@ def multilabel_murphy(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index
     """The Murphy decomposition of each label's Brier score."""
     check_bins(n_bins)
     columns = multilabel_columns(probs, labels, ignore_index)
-    return [murphy_of(_sums(p, y, n_bins), float((p.double() - y.double()).square().mean())) for p, y in columns]
+    return [murphy_of(_sums(p, y, n_bins), _brier(p, y)) for p, y in columns]
 
 
 def multilabel_reliability(
@@ -255,18 +263,27 @@ def multilabel_summary(
     probs: Any, labels: Any, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
 ) -> MultilabelSummary:
     """`summary`, label by label."""
+    check_bins(n_bins)
+    check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
-    options: dict[str, Any] = {"average": None, "ignore_index": ignore_index}
+    sums = [_sums(p, y, n_bins) for p, y in columns]
+
+    def each(metric: Callable[[Tensor, Tensor], float]) -> Array:
+        return np.array([metric(p, y) for p, y in columns])
+
+    def binned(of: Callable[[BinSums], Array]) -> Array:
+        return np.array([float(of(bins)) for bins in sums])
+
     return MultilabelSummary(
         rows=np.array([len(y) for _, y in columns]),
         positives=np.array([int(y.sum()) for _, y in columns]),
-        error=multilabel_error(probs, labels, **options),
-        nll=multilabel_nll(probs, labels, **options),
-        brier=multilabel_brier(probs, labels, **options),
-        ece=multilabel_ece(probs, labels, n_bins=n_bins, **options),
-        adaptive_ece=multilabel_adaptive_ece(probs, labels, n_bins=n_bins, **options),
-        mce=multilabel_mce(probs, labels, n_bins=n_bins, **options),
-        smooth_ece=multilabel_smooth_ece(probs, labels, **options),
-        confidence_gap=multilabel_confidence_gap(probs, labels, **options),
-        reliability=multilabel_reliability(probs, labels, n_bins=n_bins, level=level, ignore_index=ignore_index),
+        error=each(_error),
+        nll=each(_nll),
+        brier=each(_brier),
+        ece=binned(ece_of),
+        adaptive_ece=each(lambda p, y: binary_adaptive_ece(p, y, n_bins=n_bins)),
+        mce=binned(mce_of),
+        smooth_ece=each(binary_smooth_ece),
+        confidence_gap=binned(confidence_gap_of),
+        reliability=[reliability_of(bins, equal_width_edges(n_bins), level) for bins in sums],
     )

@@ -10,11 +10,11 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from focalcal.core.arrays import one_of
-from focalcal.core.binning import BinSums, equal_mass_edges, equal_width_edges
+from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import is_whole, scores_and_labels
 from focalcal.metrics.ece import binned
-from focalcal.metrics.scan import check_bins, scan
+from focalcal.metrics.scan import check_bins, even_edges, scan
 
 Array = np.ndarray[Any, Any]
 
@@ -76,13 +76,16 @@ def reliability(
     check_bins(n_bins)
     check_level(level)
     one_of("binning", binning, ("equal_width", "equal_mass"))
-    found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=True)
+    even = binning == "equal_width"
+    found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
+    if even and class_index is None:
+        return reliability_of(found.bins, even_edges(n_bins), level)
     confidence, correct = found.confidence, found.correct
     if class_index is not None:
         confidence, correct = _one_class(probs, labels, class_index, ignore_index)
     assert confidence is not None
     assert correct is not None
-    edges = equal_mass_edges(confidence, n_bins) if binning == "equal_mass" else equal_width_edges(n_bins)
+    edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins)
     return reliability_of(binned(confidence, correct, edges), edges, level)
 
 
