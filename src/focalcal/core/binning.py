@@ -84,7 +84,8 @@ class BinSums:
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
         """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
-        return self.count.cpu().numpy(), self.confidence.cpu().numpy(), self.correct.cpu().numpy()
+        count, confidence, correct = (part.cpu().numpy() for part in self.parts)
+        return count, confidence, correct
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:

@@ -96,13 +96,6 @@ def _check_ignore_index(value: Any) -> None:
         raise TypeError(f"ignore_index must be a whole number of 64 bits or None, got {value!r}")
 
 
-def class_labels(labels: Any, classes: int, *, ignore_index: int | None = None) -> Tensor:
-    """Labels as int64, each a class in 0 .. classes - 1 or `ignore_index`."""
-    index = class_indices(labels)
-    labels_below(index, classes, ignore_index=ignore_index)
-    return index
-
-
 def class_indices(labels: Any) -> Tensor:
     """Labels as int64, of any shape and in any range."""
     given = as_tensor("labels", labels)

@@ -94,4 +94,4 @@ def _nonzero(mask: Tensor) -> Tensor:
 
 
 def _on_cpu(sums: BinSums) -> BinSums:
-    return BinSums(sums.count.cpu(), sums.confidence.cpu(), sums.correct.cpu())
+    return BinSums(*(part.cpu() for part in sums.parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -80,8 +81,9 @@ class _MultilabelMetric(SumsMetric):
     def _mean(self, total: int) -> Tensor:
         return self.sums[total] / self.bins[0].sum(-1)
 
+    @abstractmethod
     def _each(self) -> Tensor:
-        raise NotImplementedError
+        """One value a label."""
 
 
 class MultilabelECE(_MultilabelMetric):

@@ -12,6 +12,7 @@ from focalcal.core.binning import BinSums
 from focalcal.core.scores import finite, on_simplex, scores_and_labels
 from focalcal.metrics.detection import binary_aurc
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
+from focalcal.metrics.proper import in_top
 from focalcal.metrics.scan import check_bins, scan
 from focalcal.metrics.sketch import CELLS, CalibrationSketch, adaptive_ece_of, spread
 from focalcal.metrics.smooth import Smoother, interval_moments, smooth_ece_of
@@ -65,7 +66,7 @@ class _SketchMetric(SumsMetric):
 
 def _stacked(sums: BinSums | None) -> Tensor:
     assert sums is not None
-    return torch.stack([sums.count, sums.confidence, sums.correct])
+    return torch.stack(sums.parts)
 
 
 def _moments(found: Scan) -> Tensor:
@@ -233,10 +234,7 @@ class TopKAccuracy(SumsMetric):
         if self.ignore_index is not None:
             flat, index = flat[index != self.ignore_index], index[index != self.ignore_index]
         (finite if self.scores == "logits" else on_simplex)(self.scores, flat)
-        own = flat.gather(1, index.unsqueeze(1))
-        earlier = torch.arange(self._width, device=flat.device) < index.unsqueeze(1)
-        ahead = ((flat > own) | ((flat == own) & earlier)).sum(1)
-        self.totals = self.totals + self._scalar([len(index), int((ahead < self.k).sum())])
+        self.totals = self.totals + self._scalar([len(index), int(in_top(flat, index, self.k).sum())])
 
     def _value(self) -> Tensor:
         return self.totals[1] / self.totals[0]

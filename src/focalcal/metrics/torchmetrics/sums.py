@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -84,5 +85,6 @@ class SumsMetric(Metric):
         if float(self.totals[0]) == 0:  # type: ignore[index]
             raise ValueError(f"{type(self).__name__} has seen no row; call update before compute")
 
+    @abstractmethod
     def _value(self) -> Any:
-        raise NotImplementedError
+        """What `compute` returns."""
