@@ -1,0 +1,104 @@
+"""Posteriors, predictions, gamma and lam as a caller hands them over: checked, in float64, broadcast together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+POSTERIOR_TOLERANCE = 1e-9  # how far a posterior may sum from one
+PREDICTION_TOLERANCE = 1e-5  # a prediction may come from a softmax in float32
+
+
+def distributions(name: str, values: Any, *, tolerance: float = POSTERIOR_TOLERANCE) -> Float[np.ndarray, "*b k"]:
+    """Rows over the last axis as float64, each >= 0 and summing to one within `tolerance`, then exactly so.
+
+    A single distribution has shape (K,); tensors, arrays and lists are taken. The rows are divided by their sums, so
+    that nothing later depends on how they were rounded.
+    """
+    array = _float64(name, values)
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(
+            f"{name} must have shape (K,) or (..., K) with at least one class, got shape {array.shape}; "
+            "put the classes on the last axis"
+        )
+    total = array.sum(-1)
+    wrong = ~((array >= 0).all(-1) & (np.abs(total - 1) <= tolerance))  # NaN is wrong, too
+    if wrong.any():
+        raise _not_a_distribution(name, array, total, np.argwhere(wrong)[0], tolerance)
+    return array / total[..., None]
+
+
+def _not_a_distribution(
+    name: str, array: np.ndarray, total: np.ndarray, at: np.ndarray, tolerance: float
+) -> ValueError:
+    row = array[tuple(at)]
+    where = f" at index {', '.join(map(str, at))}" if len(at) else ""
+    if not np.isfinite(row).all():
+        found, remedy = f"{row[~np.isfinite(row)][0]}", "find out where it comes from"
+    elif (row < 0).any():
+        found, remedy = f"{row.min():g}", "pass probabilities, not logits or scores"
+    else:
+        found, remedy = f"a sum of {total[tuple(at)]:.12g}", "divide it by its sum, in float64"
+    return ValueError(
+        f"{name} must be a distribution over the last axis, >= 0 and summing to 1 within {tolerance:g}, "
+        f"got {found}{where}; {remedy}"
+    )
+
+
+def at_least_zero(name: str, values: Any) -> Float[np.ndarray, "*b"]:
+    """A number or an array of numbers, finite and >= 0, as float64."""
+    array = _float64(name, values)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        raise ValueError(f"{name} must be finite and >= 0, got {array[wrong][0]:g}; choose a value in that range")
+    return array
+
+
+def above_zero(name: str, values: Any) -> Float[np.ndarray, "*b"]:
+    """The same, and not zero."""
+    array = at_least_zero(name, values)
+    if (array == 0).any():
+        raise ValueError(f"{name} must be > 0, got 0; choose a positive value")
+    return array
+
+
+def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:
+    """The probability of each state: given and summing to one, or equal if None."""
+    if weights is None:
+        return np.full(states, 1 / states)
+    checked = distributions("weights", weights)
+    if checked.shape != (states,):
+        raise ValueError(f"weights must have one entry a state, shape ({states},), got {checked.shape}")
+    return checked
+
+
+def broadcast(
+    eta: Float[np.ndarray, "*b k"], *parameters: Float[np.ndarray, "*b"]
+) -> tuple[Float[np.ndarray, "*b k"], tuple[Float[np.ndarray, "*b"], ...]]:
+    """The posteriors and their parameters with the same leading shape, by NumPy's rules."""
+    try:
+        batch = np.broadcast_shapes(eta.shape[:-1], *(p.shape for p in parameters))
+    except ValueError:
+        shapes = ", ".join(str(p.shape) for p in parameters)
+        raise ValueError(
+            f"gamma and lam must broadcast with the leading shape {eta.shape[:-1]} of the posteriors, got {shapes}; "
+            "give one value, or one a posterior"
+        ) from None
+    return np.broadcast_to(eta, (*batch, eta.shape[-1])), tuple(np.broadcast_to(p, batch) for p in parameters)
+
+
+def _float64(name: str, values: Any) -> np.ndarray:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as problem:  # rows of different lengths
+        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}: {problem}") from None
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be numbers of at most 64 bits, got {array.dtype} from {type(values).__name__}")
+    return array.astype(np.float64)
