@@ -30,7 +30,7 @@ def phi_slope(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
     """
     u, gamma = _unit(u), at_least_zero("gamma", gamma)
     with np.errstate(divide="ignore"):
-        return -_power(1 - u, gamma) * (gamma * _log_ratio(u) + 1 / u) + 0.0
+        return psi(u, gamma) / u
 
 
 def phi_curvature(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
@@ -42,7 +42,7 @@ def phi_curvature(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
     c = 1 - u
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bent = np.where(gamma > 0, _power(c, gamma - 1) * gamma * ((gamma - 1) * _log_ratio(u) + 2 / u), 0.0)
-        return bent + _power(c, gamma) / u / u
+        return np.where(u > 0, bent + _power(c, gamma) / u / u, np.inf)
 
 
 def psi(t: Any, gamma: Any) -> Float[np.ndarray, "..."]:
