@@ -1,1 +1,1 @@
-"""The theory of Focal Calibration Loss, computed: the population minimiser, its bounds and what follows for calibration."""
+"""The theory of Focal Calibration Loss, computed: the population minimiser, its bounds, and calibration."""

@@ -1,0 +1,157 @@
+"""The population minimiser of Focal Calibration Loss, to the last digits of float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.theory.newton import solve_rows
+from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+TOLERANCE = 1e-12
+_LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
+_AT_ONCE = 1 << 15  # elements: what one step computes stays in the cache
+
+
+class Status(StrEnum):
+    """How a solve ended; what is not converged says what to do."""
+
+    CONVERGED = "converged"
+    ROUNDING_FLOOR = "converged as far as float64 can tell: the figures are at the rounding floor, which is above 1e-12"
+    MAX_STEPS = (
+        "not converged: the figures are above 1e-12 and above the rounding floor; raise max_steps or lower gamma"
+    )
+    NO_DIGITS = "not converged: (1 - q)^gamma has no correct digit in float64 at this gamma; choose a smaller gamma"
+
+
+class SolverError(ArithmeticError):
+    """A solve whose answer must not be used."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """q* and the evidence for it. For posteriors of shape (*b, K) every field but q and displacement is (*b).
+
+    q, displacement     q* and d = q* - eta; d keeps its relative accuracy where q* and eta agree to many digits
+    multiplier          nu of sum q = 1: eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu on the support of eta; nu <= 0
+    stationarity        max_k |r_k| / (|eta_k phi'(q_k)| + 2 lam |d_k| + |nu|), r_k the difference of the two sides
+    feasibility         |sum d| / sum |d|
+    status              `Status.CONVERGED`: both are <= 1e-12, and the risk being strictly convex q* is *the* minimiser
+    steps               evaluations of the Newton system
+    floor               what rounding alone can make of `stationarity`
+    """
+
+    q: Float[np.ndarray, "*b k"]
+    displacement: Float[np.ndarray, "*b k"]
+    multiplier: Float[np.ndarray, "*b"]
+    stationarity: Float[np.ndarray, "*b"]
+    feasibility: Float[np.ndarray, "*b"]
+    status: Any  # a Status, or an object array of them
+    steps: Int[np.ndarray, "*b"]
+    floor: Float[np.ndarray, "*b"]
+
+    @property
+    def converged(self) -> Any:
+        """True, for each posterior, if the figures are within 1e-12 or at the rounding floor."""
+        accepted = (Status.CONVERGED, Status.ROUNDING_FLOOR)
+        return np.vectorize(lambda status: status in accepted, otypes=[bool])(self.status)[()]
+
+    def unwrap(self) -> Float[np.ndarray, "*b k"]:
+        """q*, or a SolverError with the status of the first posterior that has none."""
+        failed = np.argwhere(~np.asarray(self.converged))
+        if len(failed):
+            at = tuple(failed[0])
+            status = self.status if not at else self.status[at]
+            raise SolverError(f"posterior {at}: {status}; stationarity {np.asarray(self.stationarity)[at]:.2g}")
+        return self.q
+
+
+def minimise(eta: Any, *, gamma: Any, lam: Any, max_steps: int = 200) -> Solution:
+    """q* = argmin over the simplex of R(q; eta) = sum_k eta_k phi(q_k) + lam |q - eta|^2 + const.
+
+    phi(u) = -(1 - u)^gamma log u. eta is one posterior (K,) or a batch (*b, K), its boundary included: a class with
+    eta_k = 0 has q*_k = 0. gamma >= 0 and lam >= 0 are numbers or arrays that broadcast with (*b). The minimiser is
+    unique (docs/math/unique_minimiser.md) and found by a Newton method that costs O(K) a step (docs/math/solver.md).
+
+    >>> minimise([0.7, 0.2, 0.1], gamma=2.0, lam=1.0).q.round(4)
+    array([0.5924, 0.2584, 0.1492])
+    """
+    return _solve(eta, gamma=gamma, lam=lam, max_steps=max_steps, absolute=False)
+
+
+def minimise_l1(eta: Any, *, gamma: Any, lam: Any, max_steps: int = 200) -> Solution:
+    """The same with the absolute anchor lam |q - e_y|_1 = 2 lam (1 - q_y) in place of the quadratic one.
+
+    Its expectation is linear in q, so stationarity is eta_k (phi'(q_k) - 2 lam) = nu, and as lam grows q* leaves the
+    posterior for the vertex of the most probable class. In `stationarity`, 2 lam eta_k takes the place of 2 lam |d_k|.
+
+    >>> minimise_l1([0.7, 0.2, 0.1], gamma=2.0, lam=100.0).q.round(3)
+    array([0.995, 0.003, 0.002])
+    """
+    return _solve(eta, gamma=gamma, lam=lam, max_steps=max_steps, absolute=True)
+
+
+def l1_anchor_minimisers(eta: Any) -> np.ndarray:
+    """Of the absolute anchor alone, E |q - e_Y|_1 = 2 (1 - eta . q): True for the classes that may share all mass.
+
+    Every distribution over the most probable classes is a minimiser, and no other is.
+    """
+    posterior = distributions("eta", eta)
+    return posterior == posterior.max(-1, keepdims=True)
+
+
+def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) -> Solution:
+    if not hasattr(max_steps, "__index__") or isinstance(max_steps, bool) or max_steps < 1:
+        raise ValueError(f"max_steps must be a whole number >= 1, got {max_steps!r}")
+    posterior, (g, weight) = broadcast(
+        distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
+    )
+    batch, classes = posterior.shape[:-1], posterior.shape[-1]
+    rows = posterior.reshape(-1, classes)
+    g, weight = g.reshape(-1), weight.reshape(-1)
+    q, displacement = np.zeros(rows.shape), np.zeros(rows.shape)
+    log_multiplier, stationarity, floor, excess, feasibility = (np.zeros(len(rows)) for _ in range(5))
+    steps = np.zeros(len(rows), dtype=np.int64)
+    at_once = max(1, _AT_ONCE // classes)
+    for start in range(0, len(rows), at_once):
+        part = slice(start, start + at_once)
+        found = solve_rows(rows[part], g[part], weight[part], max_steps=max_steps, absolute=absolute)
+        q[part], displacement[part] = found.q, found.displacement
+        log_multiplier[part], steps[part] = found.log_multiplier, found.steps
+        stationarity[part], floor[part], excess[part] = found.stationarity, found.floor, found.excess
+    size = np.abs(displacement).sum(-1)
+    np.divide(np.abs(displacement.sum(-1)), size, out=feasibility, where=size > 0)
+    status = np.array(list(map(_status, stationarity, feasibility, excess, g)), dtype=object)
+    with np.errstate(under="ignore"):
+        multiplier = -np.exp(log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
+    return Solution(
+        q=q.reshape(posterior.shape),
+        displacement=displacement.reshape(posterior.shape),
+        **{
+            name: values.reshape(batch)[()]
+            for name, values in {
+                "multiplier": multiplier,
+                "stationarity": stationarity,
+                "feasibility": feasibility,
+                "status": status,
+                "steps": steps,
+                "floor": floor,
+            }.items()
+        },
+    )
+
+
+def _status(stationarity: float, feasibility: float, excess: float, gamma: float) -> Status:
+    if max(stationarity, feasibility) <= TOLERANCE:
+        return Status.CONVERGED
+    if gamma > _LARGEST_GAMMA:
+        return Status.NO_DIGITS
+    if excess <= TOLERANCE and feasibility <= TOLERANCE:
+        return Status.ROUNDING_FLOOR
+    return Status.MAX_STEPS
