@@ -128,7 +128,7 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
     size = np.abs(displacement).sum(-1)
     np.divide(np.abs(displacement.sum(-1)), size, out=feasibility, where=size > 0)
     status = np.array(list(map(_status, stationarity, feasibility, excess, g)), dtype=object)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         multiplier = -np.exp(log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
     return Solution(
         q=q.reshape(posterior.shape),

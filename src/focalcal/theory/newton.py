@@ -52,8 +52,9 @@ class _Rows:
     log_pull: Float[np.ndarray, "b k"] | None  # of the absolute anchor: log 2 lam (eta_m - eta_k)
 
     def __getitem__(self, rows: np.ndarray) -> _Rows:
-        pull = None if self.log_pull is None else self.log_pull[rows]
-        return _Rows(*(getattr(self, f.name)[rows] for f in fields(self)[:-1]), pull)
+        log_pull = None if self.log_pull is None else self.log_pull[rows]
+        own = (self.eta, self.log_eta, self.top, self.gamma, self.log_2lam)
+        return _Rows(*(part[rows] for part in own), log_pull=log_pull)
 
 
 @dataclass(frozen=True)
