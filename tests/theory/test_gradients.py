@@ -66,8 +66,10 @@ def test_the_l2_range_holds_every_way_to_share(eps, concentration):
 def test_the_l2_range_is_reached(eps):
     weakest, strongest = l2_gradient_range(eps, classes=6)
     assert weakest == true_logit_gradients(eps, gamma=0, classes=6).l2
-    assert at_true_logit(BrierLoss(), logits_of(eps, [1, 1e-300, 1e-300, 1e-300, 1e-300])) == pytest.approx(strongest)
-    assert strongest == pytest.approx(weakest * 2 * 5 / 6)
+    assert at_true_logit(BrierLoss(), logits_of(eps, [1, 1e-300, 1e-300, 1e-300, 1e-300])) == pytest.approx(
+        strongest, rel=1e-12, abs=0
+    )
+    assert strongest == pytest.approx(weakest * 2 * 5 / 6, rel=1e-12, abs=0)
     two = l2_gradient_range(eps, classes=2)
     assert two[0] == two[1]  # one class to go to
 
