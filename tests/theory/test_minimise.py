@@ -18,11 +18,10 @@ LAMS = [0.0, 1.0, 32768.0]
 
 POSTERIORS = {
     "moderate": [0.7, 0.2, 0.1],
-    "uniform": [0.25] * 4,
     "two classes": [0.9, 0.1],
     "peaked": [0.9999999, 6e-8, 4e-8],
     "almost a vertex": [1.0, 1e-300],
-    "wide": [0.5, 0.4999, 1e-4, 1e-12, 1e-200],
+    "wide": [0.6, 0.4 - 1e-9, 1e-9, 1e-200],
 }
 
 
@@ -38,13 +37,13 @@ def weights(classes: st.SearchStrategy):
 def test_fifty_digits_agree(name, gamma, lam):
     eta = np.array(POSTERIORS[name])
     solution = minimise(eta, gamma=gamma, lam=lam)
-    exact, multiplier = exact_minimiser(eta, gamma, lam, digits=700 if name == "almost a vertex" else 50)
+    exact, multiplier = exact_minimiser(eta, gamma, lam)
     assert solution.status == Status.CONVERGED
-    largest, tiny = max(abs(d) for d in exact), 1e-40 if name == "uniform" else 0
+    largest = max(abs(d) for d in exact)
     # Each displacement to nearly all digits, relative to itself or to the rounding of the input.
     for found, true, e in zip(solution.displacement, exact, eta, strict=True):
-        assert abs(found - true) <= 1e-11 * abs(true) + 1e-14 * min(largest, mpmath.mpf(float(e))) + tiny
-    assert solution.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=1e-300)
+        assert abs(found - true) <= 1e-10 * abs(true) + 1e-14 * min(largest, mpmath.mpf(float(e)))
+    assert solution.multiplier == pytest.approx(float(multiplier), rel=1e-11, abs=0)
 
 
 @pytest.mark.parametrize("classes", [2, 5, 10])
@@ -93,9 +92,9 @@ def test_figures_as_anybody_would_compute_them(weight, gamma, lam):
         nu = mpmath.mpf(float(solution.multiplier))
         worst = 0
         for k in support:
-            not_q = others if k == top else 1 - e[k] - d[k]
-            q = 1 - not_q
-            slope = -(not_q**gamma) * (-gamma * mpmath.log(q) / not_q + 1 / q)
+            q = 1 - others if k == top else e[k] + d[k]
+            not_q = others if k == top else 1 - q
+            slope = -(not_q**gamma) * (-gamma * (mpmath.log1p(-others) if k == top else mpmath.log(q)) / not_q + 1 / q)
             sides = (e[k] * slope, 2 * mpmath.mpf(lam) * d[k], -nu)
             worst = max(worst, abs(sum(sides)) / sum(map(abs, sides)))
         assert worst <= max(1e-12, 4 * solution.floor)
@@ -222,7 +221,7 @@ def test_what_did_not_converge_says_so():
     assert solution.stationarity > 1e-12
     with pytest.raises(SolverError, match="raise max_steps"):
         solution.unwrap()
-    hopeless = minimise([0.7, 0.2, 0.1], gamma=1e15, lam=0.0)
+    hopeless = minimise([0.7, 0.2, 0.1], gamma=1e12, lam=0.0)
     assert hopeless.status == Status.NO_DIGITS
     batch = minimise([[0.7, 0.3], [0.5, 0.5]], gamma=2.0, lam=1.0, max_steps=1)
     with pytest.raises(SolverError, match=r"posterior \(0,\)"):
