@@ -58,7 +58,7 @@ def interior_bound(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]
     posterior, (g, weight) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma), above_zero("lam", lam))
     with np.errstate(over="ignore"):
         bound = 2 * interior_constant(g) * np.sqrt((posterior > 0).sum(-1)) / weight
-    return np.where(weight >= interior_threshold(posterior, gamma=g), bound, np.inf)[()]
+    return np.where(weight >= interior_threshold(eta, gamma=gamma), bound, np.inf)[()]
 
 
 def class_count(classes: Any) -> int:
@@ -66,3 +66,10 @@ def class_count(classes: Any) -> int:
     if not is_whole(classes) or classes < 1:
         raise ValueError(f"classes must be a whole number >= 1, got {classes!r}; give the number of classes")
     return int(classes)
+
+
+def one_number(name: str, values: Float[np.ndarray, "*b"]) -> float:
+    """The float in an array that must hold just one."""
+    if values.ndim:
+        raise ValueError(f"{name} must be one number, got an array of shape {values.shape}; call once for each")
+    return float(values)

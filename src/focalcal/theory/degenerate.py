@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count
+from focalcal.theory.bounds import class_count, one_number
 from focalcal.theory.posteriors import above_zero
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
     >>> degenerate_posterior(5, gamma=1.0).round(4)
     array([0.2362, 0.2362, 0.2362, 0.2362, 0.0551])
     """
-    count, g = class_count(classes), _one_gamma(gamma)
+    count, g = class_count(classes), one_number("gamma", above_zero("gamma", gamma))
     lowest = _lowest_point(g)
     largest = _root(lambda t: _log_minus_psi(t, g), lowest, 0.5)
     if (count - 1) * largest <= 1:
@@ -71,10 +71,3 @@ def _log_minus_psi(t: float, gamma: float) -> float:
 
 def _root(function: Any, low: float, high: float) -> float:
     return float(brentq(function, low, high, xtol=1e-300, rtol=_CLOSEST))
-
-
-def _one_gamma(gamma: Any) -> float:
-    array = above_zero("gamma", gamma)
-    if array.ndim:
-        raise ValueError(f"gamma must be one number, got an array of shape {array.shape}; call once for each")
-    return float(array)

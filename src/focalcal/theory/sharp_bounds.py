@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from focalcal.theory.bias import first_order_bias
-from focalcal.theory.posteriors import above_zero, at_least_zero
+from focalcal.theory.at_posterior import at_posterior
+from focalcal.theory.bounds import one_number
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
 from focalcal.theory.potential import psi
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def slope_bound(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
     So the first-order term never understates the distance, and the bound is sharp as lam grows. It is 0 exactly where
     q* = eta for every lam.
     """
-    slope = np.linalg.norm(first_order_bias(eta, gamma=gamma, lam=1.0), axis=-1)
+    posterior, (g, weight) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma), above_zero("lam", lam))
     with np.errstate(over="ignore"):
-        return (slope / above_zero("lam", lam))[()]
+        return (np.linalg.norm(at_posterior(posterior, g).centred_psi, axis=-1) / 2 / weight)[()]
 
 
 def simplex_constant(gamma: float) -> float:
@@ -41,7 +42,7 @@ def simplex_constant(gamma: float) -> float:
     sum_S eta_k (psi(eta_k) + 1)^2 / eta_k <= B^2. B is 0 for gamma = 0 and 1 for gamma = 1. With many classes it is
     nearly attained, by m classes of probability near 1/m each where 1/m is near the maximiser, and many tiny ones.
     """
-    g = float(at_least_zero("gamma", gamma))
+    g = one_number("gamma", at_least_zero("gamma", gamma))
     if g == 0:
         return 0.0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count, interior_constant
+from focalcal.theory.bounds import class_count, interior_constant, one_number
 from focalcal.theory.minimise import minimise
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
 from focalcal.theory.sharp_bounds import slope_bound
@@ -47,7 +47,7 @@ def lam_for(
     >>> round(lam_for(0.1, classes=10, gamma=2.0), 1)
     230.3
     """
-    allowed = _one_number("tolerance", tolerance)
+    allowed = one_number("tolerance", above_zero("tolerance", tolerance))
     if (eta is None) == (classes is None):
         given = "neither" if eta is None else "both"
         raise ValueError(f"exactly one of eta and classes must be given, got {given}; eta for posteriors you know")
@@ -63,7 +63,7 @@ def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, s
     everywhere = math.log(classes) / tolerance / tolerance
     if smallest is None:
         return everywhere
-    least = _one_number("smallest", smallest)
+    least = one_number("smallest", above_zero("smallest", smallest))
     if least > 1 / classes:
         raise ValueError(
             f"smallest must be in (0, 1/K], K = {classes}, got {least:g}; "
@@ -71,13 +71,6 @@ def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, s
         )
     constant = float(np.max(interior_constant(gamma)))
     return min(everywhere, max(2 * constant * math.sqrt(classes) / tolerance, 4 * math.log(classes) / least / least))
-
-
-def _one_number(name: str, value: Any) -> float:
-    array = above_zero(name, value)
-    if array.ndim:
-        raise ValueError(f"{name} must be one number, got an array of shape {array.shape}")
-    return float(array)
 
 
 def _smallest_lam(tolerance: float, eta: Float[np.ndarray, "n k"], gamma: Float[np.ndarray, " n"]) -> float:
