@@ -138,6 +138,13 @@ def test_always_finite(eta, gamma):
         assert (np.abs(found) <= 1).all()
 
 
+def test_the_newton_step_can_leave_the_simplex():
+    eta = flat_posteriors(100, 50, smallest=1e-6)
+    stepped = eta + pre_asymptotic_bias(eta, gamma=100.0, lam=1.0)
+    assert (stepped < 0).any()
+    assert (minimise(eta, gamma=100.0, lam=1.0).unwrap() > 0).all()
+
+
 def test_nothing_moves_at_a_vertex_or_without_focusing():
     for bias in (first_order_bias, pre_asymptotic_bias):
         assert (bias([0.0, 1.0, 0.0], gamma=3.0, lam=1.0) == 0).all()
