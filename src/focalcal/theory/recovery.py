@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +33,8 @@ def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     checked_gamma = at_least_zero("gamma", gamma)
     if (checked_gamma > _LARGEST_GAMMA).any():
         raise ValueError(
-            f"gamma must be at most {_LARGEST_GAMMA:g}, got {checked_gamma.max():g}: (1 - q)^gamma has no correct digit "
-            "in float64 beyond; choose a smaller gamma"
+            f"gamma must be at most {_LARGEST_GAMMA:g}, got {checked_gamma.max():g}: (1 - q)^gamma has no correct "
+            "digit in float64 beyond; choose a smaller gamma"
         )
     prediction, (g, weight) = broadcast(
         distributions("q", q, tolerance=PREDICTION_TOLERANCE), checked_gamma, at_least_zero("lam", lam)
@@ -66,6 +66,35 @@ def log_posterior(
     eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
     least two classes; gamma and lam are numbers, or columns with one a row.
     """
+    terms = _terms(logits, gamma, lam)
+    log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
+    return torch.where(terms.gamma == 0, terms.log_q, log_eta)
+
+
+def posterior_shift(
+    logits: Float[Tensor, "n k"], *, gamma: float | Float[Tensor, "n 1"], lam: float | Float[Tensor, "n 1"]
+) -> Float[Tensor, "n k"]:
+    """eta - q = (m - q_k (-phi'(q_k))) / b_k for the same eta and q, with the digits that their difference loses.
+
+    Its error is that of m / b_k, hence relative to the shift itself also where lam is large and eta close to q.
+    """
+    terms = _terms(logits, gamma, lam)
+    shift = (terms.log_m - terms.log_b).exp() - (terms.log_q + terms.log_slope - terms.log_b).exp()
+    return torch.where(terms.gamma == 0, 0.0, shift)
+
+
+class _Terms(NamedTuple):
+    """What the closed form is made of, as logarithms: q, -phi'(q), b, m; gamma as it is."""
+
+    gamma: Tensor
+    log_2lam: Tensor
+    log_q: Float[Tensor, "n k"]
+    log_slope: Float[Tensor, "n k"]
+    log_b: Float[Tensor, "n k"]
+    log_m: Float[Tensor, "n 1"]
+
+
+def _terms(logits: Float[Tensor, "n k"], gamma: float | Tensor, lam: float | Tensor) -> _Terms:
     log_q, log_not_q = log_probs_and_complements(logits)
     focusing = torch.as_tensor(gamma, dtype=logits.dtype, device=logits.device)
     log_2lam = math.log(2) + torch.as_tensor(lam, dtype=logits.dtype, device=logits.device).log()
@@ -74,5 +103,4 @@ def log_posterior(
     log_slope = focusing * log_not_q + torch.logaddexp(focusing.log() + log_r, -log_q)
     log_b = torch.logaddexp(log_2lam, log_slope)
     log_m = torch.logsumexp(log_q + log_slope - log_b, 1, keepdim=True) - torch.logsumexp(-log_b, 1, keepdim=True)
-    log_eta = (torch.logaddexp(log_2lam + log_q, log_m) - log_b).log_softmax(1)
-    return torch.where(focusing == 0, log_q, log_eta)
+    return _Terms(focusing, log_2lam, log_q, log_slope, log_b, log_m)
