@@ -99,7 +99,7 @@ def _complement(q: np.ndarray) -> np.ndarray:
     return rest
 
 
-# phi and its derivatives again (`potential` has them of u alone), from u and 1 - u: near a vertex u lacks the digits of 1 - u.
+# phi and its derivatives, which `potential` has of u alone, from u and 1 - u: near a vertex u lacks digits of 1 - u.
 
 
 def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
