@@ -25,7 +25,7 @@ from focalcal.losses import (
     MultilabelFocalCalibrationLoss,
     MultilabelFocalLoss,
 )
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import conditional_risk
 from focalcal.theory.recovery import recover
 

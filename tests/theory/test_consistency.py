@@ -9,7 +9,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from focalcal.theory import consistency
 from focalcal.theory.consistency import decision_gap, decreasing_differences, keeps_decision
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import conditional_risk, phi, phi_curvature, phi_slope
 
 GAMMAS = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 20.0))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.propriety import largest_distortion, propriety_error
 
 

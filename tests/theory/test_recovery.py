@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focalcal.posthoc import PosteriorRecovery
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import phi_slope
 from focalcal.theory.recovery import log_posterior, recover
 

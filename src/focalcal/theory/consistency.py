@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.minimise import Solution, minimise
+from focalcal.theory.minimiser import Solution, minimise
 from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
 from focalcal.theory.potential import phi_slope
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from focalcal.core.arrays import finite_at_least, one_of
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.recovery import posterior_shift, recover
 
 if TYPE_CHECKING:

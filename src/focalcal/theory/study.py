@@ -23,7 +23,7 @@ from focalcal.theory.bounds import (
 )
 from focalcal.theory.calibration import calibration_bounds, calibration_chain
 from focalcal.theory.cross_check import slsqp, stationarity_of
-from focalcal.theory.minimise import Solution, minimise
+from focalcal.theory.minimiser import Solution, minimise
 from focalcal.theory.sharp_bounds import slope_bound
 from focalcal.theory.study_tables import (
     Columns,

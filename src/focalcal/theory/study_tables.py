@@ -14,7 +14,7 @@ from focalcal.theory.potential import phi_curvature
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from focalcal.theory.minimise import Solution
+    from focalcal.theory.minimiser import Solution
 
 Columns = dict[str, np.ndarray]
 
