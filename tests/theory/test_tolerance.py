@@ -60,8 +60,17 @@ def test_just_below_the_distance_without_an_anchor():
     assert distance(eta, gamma=2.0, lam=lam) <= tolerance < distance(eta, gamma=2.0, lam=0.999 * lam)
 
 
+@pytest.mark.parametrize("share", [1e-16, 1e-15, 1e-12])
+def test_at_the_last_digit_of_the_distance_without_an_anchor(share):
+    eta = [0.7, 0.2, 0.1]
+    tolerance = float(distance(eta, gamma=2.0, lam=0.0)) * (1 - share)
+    lam = lam_for(tolerance, eta, gamma=2.0)
+    assert lam < 1e-10
+    assert distance(eta, gamma=2.0, lam=lam) <= tolerance
+
+
 def test_no_anchor_needed():
-    assert lam_for(1e-12, flat_posteriors(5, 20, smallest=1e-3), gamma=0.0) == 0.0
+    assert lam_for(1e-200, flat_posteriors(10, 300, smallest=1e-6), gamma=0.0) == 0.0
     assert lam_for(1e-12, [0.0, 1.0, 0.0], gamma=5.0) == 0.0
     assert lam_for(1e-12, [0.25] * 4, gamma=5.0) == 0.0
     assert lam_for(0.9, [0.7, 0.2, 0.1], gamma=5.0) == 0.0

@@ -56,7 +56,14 @@ def lam_for(
     if smallest is not None:
         raise ValueError(f"smallest must be None with eta, which says it itself, got {smallest!r}; leave it out")
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
-    return _smallest_lam(allowed, posterior.reshape(-1, posterior.shape[-1]), g.reshape(-1))
+    moves = g > 0  # for gamma = 0, q* = eta
+    if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1:
+        return 0.0
+    lam, step = _smallest_lam(allowed, posterior[moves], g[moves]), _PRECISION / 4
+    # The last word is of eta as given: that it was divided by its sum can change the last digits of q* - eta.
+    while _ratios(allowed, eta, gamma, lam)[moves].max() > 1 - _ROUNDING:
+        lam, step = lam * (1 + step), 2 * step
+    return lam
 
 
 def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, smallest: float | None) -> float:
@@ -73,14 +80,17 @@ def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, s
     return min(everywhere, max(2 * constant * math.sqrt(classes) / tolerance, 4 * math.log(classes) / least / least))
 
 
+def _ratios(tolerance: float, eta: Any, gamma: Any, lam: float) -> Float[np.ndarray, "*b"]:
+    """|q* - eta|_2 / tolerance."""
+    solution = minimise(eta, gamma=gamma, lam=lam)
+    solution.unwrap()
+    with np.errstate(over="ignore"):  # of a tolerance below 1e-150
+        return np.asarray(np.linalg.norm(solution.displacement / tolerance, axis=-1))
+
+
 def _smallest_lam(tolerance: float, eta: Float[np.ndarray, "n k"], gamma: Float[np.ndarray, " n"]) -> float:
     """The root of log lam -> log(largest distance / tolerance), which is close to a line of slope -1."""
-    eta, gamma = eta[gamma > 0], gamma[gamma > 0]  # for gamma = 0, q* = eta
-    if not len(eta):
-        return 0.0
     excess = _Excess(tolerance, eta, gamma)
-    if excess(0.0) <= 0:
-        return 0.0
     # The bound is the tolerance at this lam; rounding may leave the distance above it.
     safe = max(float(slope_bound(eta, gamma=gamma, lam=1.0).max()) / tolerance, sys.float_info.min)
     while excess(safe) > 0:
@@ -91,11 +101,8 @@ def _smallest_lam(tolerance: float, eta: Float[np.ndarray, "n k"], gamma: Float[
         broken *= factor
         if broken == 0:  # the tolerance is the distance without an anchor, to the last digit
             return safe
-    step = _PRECISION / 4
-    log_lam = brentq(lambda x: excess(math.exp(x)), math.log(broken), math.log(safe), xtol=step)
-    while excess(math.exp(log_lam)) > -_ROUNDING:
-        log_lam, step = log_lam + step, 2 * step
-    return math.exp(log_lam)
+    root = brentq(lambda x: excess(math.exp(x)), math.log(broken), math.log(safe), xtol=_PRECISION / 4)
+    return math.exp(root)
 
 
 class _Excess:
@@ -109,10 +116,7 @@ class _Excess:
         self._tolerance, self._eta, self._gamma = tolerance, eta, gamma
 
     def __call__(self, lam: float) -> float:
-        solution = minimise(self._eta, gamma=self._gamma, lam=lam)
-        solution.unwrap()
-        with np.errstate(over="ignore"):  # of a tolerance below 1e-150
-            ratio = np.linalg.norm(solution.displacement / self._tolerance, axis=-1)
+        ratio = _ratios(self._tolerance, self._eta, self._gamma, lam)
         above = ratio > 1
         if above.any():
             self._eta, self._gamma = self._eta[above], self._gamma[above]
