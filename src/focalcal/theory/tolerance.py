@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count, interior_constant
+from focalcal.theory.bounds import class_count
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
-from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -21,14 +21,7 @@ _PRECISION = 1e-10  # of lam, relative
 _ROUNDING = 1e-15  # what the order of a sum can change in a norm
 
 
-def lam_for(
-    tolerance: float,
-    eta: Any | None = None,
-    *,
-    gamma: Any,
-    classes: int | None = None,
-    smallest: float | None = None,
-) -> float:
+def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: int | None = None) -> float:
     """The anchor weight that keeps |q* - eta|_2 <= tolerance, over given posteriors or over all of them.
 
     With `eta`, (K,) or (*b, K), and gamma a number or one a posterior: the smallest such lam >= 0, found by solving for
@@ -38,23 +31,21 @@ def lam_for(
     at lam' > lam each minimises its own risk, and adding both inequalities leaves
     (lam' - lam) (|q - eta|^2 - |q' - eta|^2) >= 0.
 
-    With `classes` = K: what the paper's theorems certify for every posterior of K classes, log K / tolerance^2
-    (Theorem 5.4). If each has eta_k >= `smallest`, max(2 A sqrt(K) / tolerance, 4 log K / smallest^2) serves as well
-    (Theorem 5.5, A = `interior_constant`), and the smaller of the two is returned.
+    With `classes` = K: what is certified for every posterior of K classes, the smaller of log K / tolerance^2 (the
+    paper's Theorem 5.4) and B / (2 tolerance) (`simplex_bound`, which is never worse than the paper's interior rate).
 
     >>> round(lam_for(0.01, [0.7, 0.2, 0.1], gamma=2.0), 3)
     36.614
-    >>> round(lam_for(0.1, classes=10, gamma=2.0), 1)
-    230.3
+    >>> round(lam_for(0.1, classes=10, gamma=2.0), 2)
+    5.12
     """
     allowed = one_number("tolerance", above_zero("tolerance", tolerance))
     if (eta is None) == (classes is None):
         given = "neither" if eta is None else "both"
         raise ValueError(f"exactly one of eta and classes must be given, got {given}; eta for posteriors you know")
     if classes is not None:
-        return _certified(allowed, at_least_zero("gamma", gamma), class_count(classes), smallest)
-    if smallest is not None:
-        raise ValueError(f"smallest must be None with eta, which says it itself, got {smallest!r}; leave it out")
+        count, largest = class_count(classes), max(map(simplex_constant, at_least_zero("gamma", gamma).ravel()))
+        return min(math.log(count) / allowed / allowed, largest / 2 / allowed)
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
     moves = g > 0  # for gamma = 0, q* = eta
     if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1:
@@ -64,20 +55,6 @@ def lam_for(
     while _ratios(allowed, eta, gamma, lam)[moves].max() > 1 - _ROUNDING:
         lam, step = lam * (1 + step), 2 * step
     return lam
-
-
-def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, smallest: float | None) -> float:
-    everywhere = math.log(classes) / tolerance / tolerance
-    if smallest is None:
-        return everywhere
-    least = one_number("smallest", above_zero("smallest", smallest))
-    if least > 1 / classes:
-        raise ValueError(
-            f"smallest must be in (0, 1/K], K = {classes}, got {least:g}; "
-            "K probabilities that sum to one are not all larger than 1/K"
-        )
-    constant = float(np.max(interior_constant(gamma)))
-    return min(everywhere, max(2 * constant * math.sqrt(classes) / tolerance, 4 * math.log(classes) / least / least))
 
 
 def _ratios(tolerance: float, eta: Any, gamma: Any, lam: float) -> Float[np.ndarray, "*b"]:
