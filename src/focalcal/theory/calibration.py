@@ -179,11 +179,14 @@ def calibration_bounds(eta: Any, weights: Any = None, *, gamma: float, lam: floa
     eps = float(posterior[weight > 0].min())
     a = float(interior_constant(focusing))
     start = 4 * math.log(classes) / eps / eps if eps > 0 else math.inf
+    with np.errstate(over="ignore"):
+        slopes = np.square(slope_bound(posterior, gamma=focusing, lam=strength))
+        simplex = float(np.square(simplex_bound(gamma=focusing, lam=strength)))
     return CalibrationBounds(
         potential=mean(weight, focal_potential(posterior, gamma=focusing)) / strength,
         log_classes=math.log(classes) / strength,
-        slope=mean(weight, slope_bound(posterior, gamma=focusing, lam=strength) ** 2),
-        simplex=float(simplex_bound(gamma=focusing, lam=strength)) ** 2,
+        slope=mean(weight, slopes),
+        simplex=simplex,
         interior=4 * a * a * classes / strength / strength if strength >= start else math.inf,
         interior_from=start,
     )
