@@ -64,9 +64,9 @@ def test_two_classes_on_a_fine_grid():
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize(("classes", "gamma", "lam"), [(5, 2.0, 1.0), (5, 0.5, 10.0), (8, 5.0, 0.3)])
 def test_a_wider_search_finds_nothing_better(norm, classes, gamma, lam):
-    """One leading class whose probability is too low, equal others, zeros: also after thirty ascents."""
+    """One leading class whose probability is too low, equal others, zeros: also after ten ascents."""
     two_levels = largest_distortion(classes, gamma=gamma, lam=lam, norm=norm, starts=0)
-    wider = largest_distortion(classes, gamma=gamma, lam=lam, norm=norm, starts=30, seed=1)
+    wider = largest_distortion(classes, gamma=gamma, lam=lam, norm=norm, starts=10, seed=1)
     assert wider.distortion == two_levels.distortion
     assert two_levels.posterior[0] > two_levels.prediction[0]
     others = two_levels.prediction[1:]
@@ -79,6 +79,15 @@ def test_several_classes_lead_where_gamma_and_lam_are_large():
     assert (worst.prediction > 0.3).sum() == 3
     one_leads = _best(_Problem(90.0, 4e6, "l2"), [(1, m) for m in range(1, 6)])
     assert worst.distortion > one_leads.distortion * 1.01
+
+
+def test_the_ascents_find_three_levels_where_lam_is_large():
+    two_levels = largest_distortion(9, gamma=2.0, lam=1e5, starts=0)
+    worst = largest_distortion(9, gamma=2.0, lam=1e5)
+    assert worst.distortion > two_levels.distortion * 1.0008
+    assert [int((worst.prediction > least).sum()) for least in (0.5, 0.01, 1e-4)] == [1, 6, 9]
+    solved = minimise(worst.posterior, gamma=2.0, lam=1e5)
+    assert np.linalg.norm(solved.displacement) == pytest.approx(worst.distortion, rel=1e-9)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
