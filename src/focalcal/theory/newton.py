@@ -81,10 +81,17 @@ class _Point:
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(other, field.name)
 
-    def moved(self, share: Float[np.ndarray, " b"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, d and log s after that share of the step: multiplicative in q, so that q stays positive."""
+    def moved(
+        self, eta: Float[np.ndarray, "b k"], share: Float[np.ndarray, " b"]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, d and log s after that share of the step: multiplicative in q, so that q stays positive.
+
+        Of q and d the one with more correct digits gives the other, so that they cannot drift apart.
+        """
         step = self.q * np.expm1(share[:, None] * self.d_log_q)
-        return self.q + step, self.d + step, self.sigma + share * self.d_sigma
+        q, d = self.q + step, self.d + step
+        far = np.abs(q - eta) > eta / 2
+        return np.where(far, q, eta + d), np.where(far, q - eta, d), self.sigma + share * self.d_sigma
 
 
 def solve_rows(
@@ -114,7 +121,7 @@ def solve_rows(
         for _ in range(max_steps):
             if not len(at):
                 break
-            trial = _evaluate(rows, *point.moved(share))
+            trial = _evaluate(rows, *point.moved(rows.eta, share))
             better = trial.excess < point.excess * (1 - 1e-4 * share)
             point.put(better, trial[better])
             share = np.where(better, _whole_step(point), share / 2)

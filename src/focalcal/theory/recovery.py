@@ -66,19 +66,25 @@ def log_posterior(
     eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
     least two classes; gamma and lam are numbers, or columns with one a row.
     """
-    terms = _terms(logits, gamma, lam)
+    terms = _terms(*log_probs_and_complements(logits), gamma, lam)
     log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
     return torch.where(terms.gamma == 0, terms.log_q, log_eta)
 
 
 def posterior_shift(
-    logits: Float[Tensor, "n k"], *, gamma: float | Float[Tensor, "n 1"], lam: float | Float[Tensor, "n 1"]
+    log_q: Float[Tensor, "n k"],
+    log_not_q: Float[Tensor, "n k"],
+    *,
+    gamma: float | Float[Tensor, "n 1"],
+    lam: float | Float[Tensor, "n 1"],
+    copies: Float[Tensor, "n k"] | None = None,
 ) -> Float[Tensor, "n k"]:
     """eta - q = (m - q_k (-phi'(q_k))) / b_k for the same eta and q, with the digits that their difference loses.
 
-    Its error is that of m / b_k, hence relative to the shift itself also where lam is large and eta close to q.
+    From log q_k and log(1 - q_k); `copies` says for how many equal classes an entry stands, one if it is None. The
+    error is that of m / b_k, hence relative to the shift itself also where lam is large and eta close to q.
     """
-    terms = _terms(logits, gamma, lam)
+    terms = _terms(log_q, log_not_q, gamma, lam, 0.0 if copies is None else copies.log())
     shift = (terms.log_m - terms.log_b).exp() - (terms.log_q + terms.log_slope - terms.log_b).exp()
     return torch.where(terms.gamma == 0, 0.0, shift)
 
@@ -94,13 +100,15 @@ class _Terms(NamedTuple):
     log_m: Float[Tensor, "n 1"]
 
 
-def _terms(logits: Float[Tensor, "n k"], gamma: float | Tensor, lam: float | Tensor) -> _Terms:
-    log_q, log_not_q = log_probs_and_complements(logits)
-    focusing = torch.as_tensor(gamma, dtype=logits.dtype, device=logits.device)
-    log_2lam = math.log(2) + torch.as_tensor(lam, dtype=logits.dtype, device=logits.device).log()
+def _terms(
+    log_q: Tensor, log_not_q: Tensor, gamma: float | Tensor, lam: float | Tensor, log_copies: float | Tensor = 0.0
+) -> _Terms:
+    focusing = torch.as_tensor(gamma, dtype=log_q.dtype, device=log_q.device)
+    log_2lam = math.log(2) + torch.as_tensor(lam, dtype=log_q.dtype, device=log_q.device).log()
     tiny = log_not_q < -18.0  # 1 - u below 1.5e-8: log r is (1 - u) / 2 to the last digit
     log_r = torch.where(tiny, log_not_q.exp() / 2, torch.log(-log_q) - log_not_q)
     log_slope = focusing * log_not_q + torch.logaddexp(focusing.log() + log_r, -log_q)
     log_b = torch.logaddexp(log_2lam, log_slope)
-    log_m = torch.logsumexp(log_q + log_slope - log_b, 1, keepdim=True) - torch.logsumexp(-log_b, 1, keepdim=True)
+    pulls, weights = log_copies + log_q + log_slope - log_b, log_copies - log_b
+    log_m = torch.logsumexp(pulls, 1, keepdim=True) - torch.logsumexp(weights, 1, keepdim=True)
     return _Terms(focusing, log_2lam, log_q, log_slope, log_b, log_m)
