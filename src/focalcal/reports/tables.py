@@ -24,7 +24,7 @@ _LATEX = {
     "|": r"\textbar{}",
     **{character: "\\" + character for character in "&%$#_{}"},
 }
-_MARKDOWN = {character: "\\" + character for character in "\\|_*`<>[]"} | {"\n": " ", "\r": " "}
+_MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
 _WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
 
 
