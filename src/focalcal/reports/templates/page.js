@@ -45,9 +45,8 @@
     const state = { eta, gamma, lam, arrows, solution, first, newton, distortion: norm2(solution.displacement) };
     showControls();
     const three = eta.length === 3;
-    get("simplex").toggleAttribute("hidden", !three);
-    get("bars").toggleAttribute("hidden", three);
-    get("arrows-row").toggleAttribute("hidden", !three);
+    ["simplex", "simplex-key", "arrows-row"].forEach((id) => get(id).toggleAttribute("hidden", !three));
+    ["bars", "bars-key"].forEach((id) => get(id).toggleAttribute("hidden", three));
     if (three) simplex.show(state);
     else Bars.show(get("bars"), state);
     Curve.show(get("curve"), state);
@@ -70,9 +69,10 @@
   function readOut({ eta, gamma, lam, solution, first, newton, distortion }) {
     const bounds = Quantities.bounds(eta, gamma, lam);
     const off = (bias) => (distortion > 1e-14 ? norm2(bias.map((value, k) => value - solution.displacement[k])) / distortion : 0);
-    const predicted = (bias) => (bias ? `${number(norm2(bias))}, ${number(100 * off(bias), 2)} % off` : "needs lam > 0");
+    const predicted = (bias) => (bias ? number(norm2(bias)) : "needs lam > 0");
+    const error = (bias) => (bias ? `${number(100 * off(bias), 3)} %` : "\u2013");
     const [before, after] = [decision(eta), decision(solution.q)];
-    const tied = "no: the posterior has no single largest class";
+    const tied = "the posterior has no single largest class";
     const kept = before < 0 ? tied : before === after ? `yes, class ${before + 1}` : `no: class ${before + 1} became ${after + 1}`;
     const interior = bounds.interior < Infinity ? number(bounds.interior) : `none below lam = ${number(bounds.threshold)}`;
     const values = {
@@ -84,7 +84,9 @@
       logClasses: number(bounds.logClasses),
       interior,
       first: predicted(first),
+      "first-error": error(first),
       newton: predicted(newton),
+      "newton-error": error(newton),
       multiplier: number(solution.multiplier),
       stationarity: number(solution.stationarity, 3),
       feasibility: number(solution.feasibility, 3),
