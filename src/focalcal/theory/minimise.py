@@ -66,7 +66,7 @@ class Solution:
         """q*, or a SolverError with the status of the first posterior that has none."""
         failed = np.argwhere(~np.asarray(self.converged))
         if len(failed):
-            at = tuple(failed[0])
+            at = tuple(failed[0].tolist())
             status = self.status if not at else self.status[at]
             raise SolverError(f"posterior {at}: {status}; stationarity {np.asarray(self.stationarity)[at]:.2g}")
         return self.q

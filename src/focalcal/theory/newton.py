@@ -53,8 +53,9 @@ class _Rows:
 
     def __getitem__(self, rows: np.ndarray) -> _Rows:
         log_pull = None if self.log_pull is None else self.log_pull[rows]
-        own = (self.eta, self.log_eta, self.top, self.gamma, self.log_2lam)
-        return _Rows(*(part[rows] for part in own), log_pull=log_pull)
+        return _Rows(
+            self.eta[rows], self.log_eta[rows], self.top[rows], self.gamma[rows], self.log_2lam[rows], log_pull
+        )
 
 
 @dataclass(frozen=True)

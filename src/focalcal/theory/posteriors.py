@@ -67,6 +67,13 @@ def above_zero(name: str, values: Any) -> Float[np.ndarray, "*b"]:
     return array
 
 
+def one_number(name: str, checked: Float[np.ndarray, "*b"]) -> float:
+    """What one of the checks returned, which must be a single number."""
+    if checked.ndim:
+        raise ValueError(f"{name} must be one number, got shape {checked.shape}; call once for each value")
+    return float(checked)
+
+
 def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:
     """The probability of each state: given and summing to one, or equal if None."""
     if weights is None:

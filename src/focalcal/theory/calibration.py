@@ -1,0 +1,207 @@
+"""Calibration of a predictor over a discrete X: expectations over its states, and no sampling.
+
+`probs` (N, K), `eta` (N, K), `weights` (N,), `displacement` (N, K) and `tolerance` are those of `theory.population`,
+and so are the confidence S, the predicted class yhat and Z = 1[Y = yhat].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from focalcal.core.binning import bin_index, equal_width_edges
+from focalcal.core.scores import as_tensor, is_whole
+from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
+from focalcal.theory.posteriors import above_zero, at_least_zero, distributions, one_number, state_weights
+from focalcal.theory.potential import focal_potential
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class CalibrationChain:
+    """cal2 <= confidence_error <= posterior_error, up to rounding: all three squared errors, the first Cal2^2.
+
+    `tight`: eta_yhat is a function of S, constant in each group up to the tolerance, so that the first two are equal.
+    """
+
+    cal2: float
+    confidence_error: float
+    posterior_error: float
+    tight: bool
+
+
+@dataclass(frozen=True)
+class EceChain:
+    """ece <= confidence_distance <= posterior_distance, up to rounding: none of them squared."""
+
+    ece: float
+    confidence_distance: float
+    posterior_distance: float
+
+
+@dataclass(frozen=True)
+class ScoreDecomposition:
+    """brier = calibration + refinement: E(Z - S)^2, Cal2^2 and E[E[Z|S] (1 - E[Z|S])]."""
+
+    brier: float
+    calibration: float
+    refinement: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """kappa*(s) = E[Z | S = s]: for each group its smallest confidence, ascending, E[Z | S] and P(S)."""
+
+    confidence: Float[np.ndarray, " groups"]
+    accuracy: Float[np.ndarray, " groups"]
+    weight: Float[np.ndarray, " groups"]
+
+    def __call__(self, confidence: Any) -> Float[np.ndarray, "*b"]:
+        """The map at confidences of any shape; between those that occur, the value of the next lower one."""
+        group = np.searchsorted(self.confidence, np.asarray(confidence), side="right") - 1
+        return self.accuracy[np.maximum(group, 0)]
+
+
+@dataclass(frozen=True)
+class CalibrationBounds:
+    """Upper bounds of Cal2^2 at the pointwise minimiser of FCL's risk: potential <= log_classes, and interior.
+
+    `interior` is inf, promising nothing, while lam < interior_from (which is inf if some eta_k is 0).
+    """
+
+    potential: float
+    log_classes: float
+    interior: float
+    interior_from: float
+
+
+def exact_cal2(
+    probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
+) -> float:
+    """Cal2^2 = E[(S - E[Z | S])^2]: squared, and without bins.
+
+    Each group adds its probability times the squared mean of S - eta_yhat, so that no large numbers are subtracted.
+    """
+    top = top_label(probs, eta, weights, displacement)
+    return _cal2(top, confidence_groups(top, tolerance))
+
+
+def calibration_chain(
+    probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
+) -> CalibrationChain:
+    """Cal2^2 <= E(S - eta_yhat)^2 <= E|p - eta|_2^2 for any predictor. The paper, Proposition 5.7."""
+    top = top_label(probs, eta, weights, displacement)
+    groups = confidence_groups(top, tolerance)
+    tight = all(bool(np.ptp(top.accuracy[group]) <= tolerance) for group in groups)
+    posterior = mean(top.weight, (top.displacement**2).sum(1))
+    return CalibrationChain(_cal2(top, groups), mean(top.weight, top.gap**2), posterior, tight)
+
+
+def population_ece(probs: Any, eta: Any, weights: Any = None, *, bins: int = 15, edges: Any = None) -> float:
+    """sum_m P(S in B_m) |E[Z | S in B_m] - E[S | S in B_m]|, which `focalcal.metrics.ece` estimates from a sample.
+
+    The bins are (lo, hi] with edges k / `bins`, the first closed; or between `edges`, ascending, where what lies
+    outside them goes to the nearest bin.
+    """
+    return ece_chain(probs, eta, weights, bins=bins, edges=edges).ece
+
+
+def ece_chain(
+    probs: Any, eta: Any, weights: Any = None, *, bins: int = 15, edges: Any = None, displacement: Any = None
+) -> EceChain:
+    """ECE_pop <= E|eta_yhat - S| <= E|p - eta|_2 for any bins, as in `population_ece`. The paper, Lemma 5.9."""
+    top = top_label(probs, eta, weights, displacement)
+    index = bin_index(torch.from_numpy(top.confidence), _bin_edges(bins, edges)).numpy()
+    ece = math.fsum(abs(math.fsum((top.weight * top.gap)[index == m])) for m in np.unique(index))
+    posterior = mean(top.weight, np.linalg.norm(top.displacement, axis=1))
+    return EceChain(ece, mean(top.weight, np.abs(top.gap)), posterior)
+
+
+def murphy_population(
+    probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
+) -> ScoreDecomposition:
+    """E(Z - S)^2 = Cal2^2 + E[E[Z|S] (1 - E[Z|S])]. Murphy (1973); DeGroot & Fienberg (1983).
+
+    `focalcal.metrics.murphy` is the same of a sample, over bins.
+    """
+    top = top_label(probs, eta, weights, displacement)
+    groups = confidence_groups(top, tolerance)
+    brier = mean(top.weight, top.accuracy * (1 - top.confidence) ** 2 + (1 - top.accuracy) * top.confidence**2)
+    best = _score_map(top, groups)
+    return ScoreDecomposition(brier, _cal2(top, groups), mean(best.weight, best.accuracy * (1 - best.accuracy)))
+
+
+def posthoc_headroom(
+    probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
+) -> float:
+    """E(Z - S)^2 - min over kappa of E(Z - kappa(S))^2, what a map of the score alone can gain: it is Cal2^2.
+
+    The paper, Fact 5.10. Temperature scaling of several classes is no such map: it reads all the logits.
+    """
+    return exact_cal2(probs, eta, weights, tolerance=tolerance, displacement=displacement)
+
+
+def best_score_map(probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE) -> ScoreMap:
+    """kappa*(s) = E[Z | S = s], the map of the score that attains the headroom."""
+    top = top_label(probs, eta, weights, None)
+    return _score_map(top, confidence_groups(top, tolerance))
+
+
+def expected_brier(probs: Any, eta: Any, weights: Any = None, *, displacement: Any = None) -> float:
+    """E|p - e_Y|^2 = E|p - eta|^2 + E[1 - |eta|^2], the anchor's population risk: its minimiser is p = eta."""
+    top = top_label(probs, eta, weights, displacement)
+    return mean(top.weight, (top.displacement**2 + top.eta * (1 - top.eta)).sum(1))
+
+
+def calibration_bounds(eta: Any, weights: Any = None, *, gamma: float, lam: float) -> CalibrationBounds:
+    """Cal2^2 <= E[Phi(eta)] / lam <= log K / lam, and <= 4 A^2 K / lam^2 for lam >= 4 log K / eps^2.
+
+    For the predictor that attains FCL's conditional risk minimiser in every state; A = 1 + gamma max(1, 2^(1 - gamma))
+    and eps is the smallest eta_k of a state that occurs. The paper, Corollary 5.8.
+    """
+    strength = one_number("lam", above_zero("lam", lam))
+    focusing = one_number("gamma", at_least_zero("gamma", gamma))
+    posterior = state_rows("eta", distributions("eta", eta))
+    weight = state_weights(weights, len(posterior))
+    classes = posterior.shape[1]
+    eps = float(posterior[weight > 0].min())
+    a = 1 + focusing * max(1.0, 2 ** (1 - focusing))
+    start = 4 * math.log(classes) / eps / eps if eps > 0 else math.inf
+    return CalibrationBounds(
+        potential=mean(weight, focal_potential(posterior, gamma=focusing)) / strength,
+        log_classes=math.log(classes) / strength,
+        interior=4 * a * a * classes / strength / strength if strength >= start else math.inf,
+        interior_from=start,
+    )
+
+
+def _cal2(top: TopLabel, groups: list[np.ndarray]) -> float:
+    def part(group: np.ndarray) -> float:
+        share = math.fsum(top.weight[group])
+        return share * (mean(top.weight[group], top.gap[group]) / share) ** 2
+
+    return math.fsum(map(part, groups))
+
+
+def _score_map(top: TopLabel, groups: list[np.ndarray]) -> ScoreMap:
+    share = np.array([math.fsum(top.weight[group]) for group in groups])
+    right = np.array([mean(top.weight[group], top.accuracy[group]) for group in groups])
+    # The weights' rounding can take the mean of ones past one.
+    return ScoreMap(top.confidence[[group[0] for group in groups]], np.minimum(right / share, 1.0), share)
+
+
+def _bin_edges(bins: int, edges: Any) -> torch.Tensor:
+    if edges is None:
+        if not is_whole(bins) or bins < 1:
+            raise ValueError(f"bins must be a whole number >= 1, got {bins!r}; 15 is usual")
+        return equal_width_edges(int(bins))
+    given = as_tensor("edges", edges).double().cpu()
+    if given.dim() != 1 or len(given) < 2 or not bool((given.diff() >= 0).all()):
+        raise ValueError(f"edges must be two or more ascending numbers, got {given.tolist()}; sort them")
+    return given

@@ -1,0 +1,73 @@
+"""Posteriors that are not uniform and yet not distorted by FCL at all.
+
+If psi(eta_k) = eta_k phi'(eta_k) is the same number c for every k, then q = eta meets the stationarity conditions
+eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu with nu = c, whatever lam >= 0 is. The risk is convex, so q* = eta exactly
+and for every lam. (The paper's Theorem 5.6 says that the first-order term of q* - eta vanishes; all of it does.)
+Conversely q* = eta makes psi constant on the support. Derivations are in docs/math/degenerate_posteriors.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from focalcal.theory.bounds import class_count, one_number
+from focalcal.theory.posteriors import above_zero
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_CLOSEST = 4 * float(np.finfo(np.float64).eps)  # the relative precision that brentq can be asked for
+
+
+def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k"]:
+    """A posterior (K,) of two levels b > a > 0 with psi(a) = psi(b), sorted from the largest; gamma > 0.
+
+    psi falls from -1 at 0 to its minimum and then rises to 0 at 1, so it takes a value at most twice: every non-uniform
+    posterior with constant psi has two levels. They exist if and only if (K - 1) b_max > 1, where b_max in (0, 1/2) is
+    the other point at which psi is -1. This excludes K <= 3 for every gamma; K = 4 has them for gamma up to 1.4288,
+    K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned.
+
+    >>> degenerate_posterior(5, gamma=1.0).round(4)
+    array([0.2362, 0.2362, 0.2362, 0.2362, 0.0551])
+    """
+    count, g = class_count(classes), one_number("gamma", above_zero("gamma", gamma))
+    lowest = _lowest_point(g)
+    largest = _root(lambda t: _log_minus_psi(t, g), lowest, 0.5)
+    if (count - 1) * largest <= 1:
+        enough = math.floor(1 / largest) + 2
+        raise ValueError(
+            f"classes must be at least {enough} for gamma = {g:g}, got {count}: with fewer, only uniform posteriors "
+            "have a constant psi; choose more classes or a smaller gamma"
+        )
+
+    def partner(b: float) -> float:
+        """The a below the minimum with psi(a) = psi(b)."""
+        level = _log_minus_psi(b, g)
+        return 0.0 if level <= 0 else _root(lambda t: _log_minus_psi(t, g) - level, 0.0, lowest)
+
+    middle = (lowest + largest) / 2
+    many = np.arange(1, count)  # how many classes have probability b
+    at_end, at_middle = many * largest - 1, many * middle + (count - many) * partner(middle) - 1
+    wide, narrow = at_end * at_middle <= 0, at_middle * (count * lowest - 1) < 0  # where the root is, if there is one
+    best = int(np.where(wide | narrow, np.abs(at_middle), np.inf).argmin())
+    upper, ends = int(many[best]), (middle, largest) if wide[best] else (lowest, middle)
+    b = _root(lambda b: upper * b + (count - upper) * partner(b) - 1, *ends)
+    return np.repeat([b, (1 - upper * b) / (count - upper)], [upper, count - upper])
+
+
+def _lowest_point(gamma: float) -> float:
+    """Where psi has its minimum: (1 - gamma t) log t + 2 (1 - t) = 0, a concave function with one root below 1/e."""
+    return _root(lambda t: (1 - gamma * t) * math.log(t) + 2 * (1 - t), math.exp(-4) / (1 + gamma), math.exp(-1))
+
+
+def _log_minus_psi(t: float, gamma: float) -> float:
+    """log of -psi(t) = (1 - t)^gamma (1 - gamma t log(t) / (1 - t)), 0 at t = 0."""
+    return gamma * math.log1p(-t) + math.log1p(-gamma * t * math.log(t) / (1 - t)) if t else 0.0
+
+
+def _root(function: Any, low: float, high: float) -> float:
+    return float(brentq(function, low, high, xtol=1e-300, rtol=_CLOSEST))

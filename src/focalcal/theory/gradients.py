@@ -1,0 +1,134 @@
+"""How the losses pull at the true class's logit once an example is easy (the paper, Proposition 4.1).
+
+Everything is a function of eps = 1 - p_t, the probability left to the other classes, and keeps its relative accuracy
+however small eps is: log p_t is log1p(-eps), and 1 - p_t is never formed. Every gradient is negative, so that
+descent raises p_t. These are statements about one example; what holds for the population is in `calibration`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.core.scores import is_whole
+from focalcal.theory.posteriors import above_zero, at_least_zero, one_number
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class TrueLogitGradients:
+    """d loss / d z_y, each of the shape that eps and gamma broadcast to (NumPy scalars for numbers).
+
+    `l2` is the Brier anchor |p - e_y|_2^2, `l1` the absolute one |p - e_y|_1 = 2 (1 - p_t).
+    """
+
+    focal: Float[np.ndarray, "*b"]
+    l2: Float[np.ndarray, "*b"]
+    l1: Float[np.ndarray, "*b"]
+    ce: Float[np.ndarray, "*b"]
+
+
+@dataclass(frozen=True)
+class ScalingExponents:
+    """The a in |d loss / d z_y| ~ eps^a."""
+
+    focal: float
+    l2: float
+    l1: float
+    ce: float
+
+
+def true_logit_gradients(eps: Any, *, gamma: Any, classes: int = 10) -> TrueLogitGradients:
+    """The gradients in z_y at p_t = 1 - eps, 0 < eps < 1, the other classes sharing eps equally.
+
+        focal  -eps^(gamma+1) (1 + gamma p_t r),  r = -log(p_t) / eps, which tends to 1
+        l2     -2 p_t (eps^2 + sum of the other p_k^2) = -2 p_t eps^2 classes / (classes - 1)
+        l1     -2 p_t eps
+        ce     -eps
+
+    Only l2 depends on how eps is shared: see `l2_gradient_range`.
+    """
+    eps, gamma = np.broadcast_arrays(_left_over("eps", eps), at_least_zero("gamma", gamma))
+    with np.errstate(under="ignore"):
+        focal = -np.power(eps, gamma + 1) * _focal_factor(eps, gamma)
+        l2 = -2 * (1 - eps) * eps**2 * _share_factor(classes)
+    return TrueLogitGradients(focal[()], l2[()], (-2 * (1 - eps) * eps)[()], (-eps)[()])
+
+
+def l2_gradient_range(eps: Any, *, classes: int = 10) -> tuple[Float[np.ndarray, "*b"], Float[np.ndarray, "*b"]]:
+    """The l2 anchor's weakest and strongest gradient over all ways to share eps, both negative.
+
+    The others' squares sum to between eps^2 / (classes - 1), shared equally, and eps^2, all on one class; so the
+    gradient lies between -2 p_t eps^2 classes / (classes - 1) and -4 p_t eps^2: eps^2 in every case.
+    """
+    eps = _left_over("eps", eps)
+    with np.errstate(under="ignore"):
+        unit = -2 * (1 - eps) * eps**2
+    return (unit * _share_factor(classes))[()], (2 * unit)[()]
+
+
+def scaling_exponents(
+    *, gamma: float, classes: int = 10, smallest: float = 1e-12, largest: float = 1e-6
+) -> ScalingExponents:
+    """Slopes of log |gradient| in log eps, by least squares over 25 values of eps evenly spread in the logarithm.
+
+    As `largest` goes to 0 they approach gamma + 1 (focal), 2 (l2), 1 (l1) and 1 (cross-entropy).
+    """
+    low = one_number("smallest", _left_over("smallest", smallest))
+    high = one_number("largest", _left_over("largest", largest))
+    if not low < high:
+        raise ValueError(f"smallest must be below largest, got {low:g} and {high:g}; a slope needs a range")
+    eps = np.geomspace(low, high, 25)
+    found = true_logit_gradients(eps, gamma=one_number("gamma", at_least_zero("gamma", gamma)), classes=classes)
+    least = -max(found.focal[0], found.l2[0])
+    if least < np.finfo(np.float64).tiny:
+        raise ValueError(
+            f"smallest must leave gradients that float64 can hold, got {low:g}, where one is {least:g}; raise it"
+        )
+    centred = np.log(eps) - np.log(eps).mean()
+
+    def slope(gradient: np.ndarray) -> float:
+        return float(centred @ np.log(-gradient) / (centred @ centred))
+
+    return ScalingExponents(slope(found.focal), slope(found.l2), slope(found.l1), slope(found.ce))
+
+
+def anchor_share(eps: Any, *, gamma: Any, lam: Any, classes: int = 10) -> Float[np.ndarray, "*b"]:
+    """lam l2 / (focal + lam l2): the anchor's share of FCL's true-logit gradient, the others sharing eps equally.
+
+    As eps -> 0 it tends to 1 for gamma > 1 and to 0 for gamma < 1 (if lam > 0); at gamma = 1 the two are of one order
+    and it tends to lam c / (1 + lam c), c = classes / (classes - 1). A share of two vanishing gradients: neither is
+    large. Computed from their ratio, which does not underflow with them.
+    """
+    eps, gamma, lam = np.broadcast_arrays(
+        _left_over("eps", eps), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
+    )
+    with np.errstate(under="ignore", over="ignore"):
+        anchor = 2 * (1 - eps) * _share_factor(classes) * lam
+        focal = np.power(eps, gamma - 1) * _focal_factor(eps, gamma)
+        share: np.ndarray = np.divide(anchor, focal + anchor, out=np.zeros(eps.shape), where=anchor > 0)
+    return share
+
+
+def _focal_factor(eps: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """1 + gamma p_t r, between 1 (eps -> 1) and 1 + gamma (eps -> 0)."""
+    factor: np.ndarray = 1 + gamma * (1 - eps) * (-np.log1p(-eps) / eps)
+    return factor
+
+
+def _share_factor(classes: int) -> float:
+    """1 + 1 / (classes - 1): eps^2 of the true class and as much again from the others, divided among them."""
+    if not is_whole(classes) or classes < 2:
+        raise ValueError(f"classes must be a whole number >= 2, got {classes!r}; eps needs another class to go to")
+    return classes / (classes - 1)
+
+
+def _left_over(name: str, values: Any) -> Float[np.ndarray, "*b"]:
+    array = above_zero(name, values)
+    if (array >= 1).any():
+        raise ValueError(f"{name} must be below 1, got {array[array >= 1][0]:g}; it is 1 - p_t, p_t in (0, 1)")
+    return array

@@ -1,0 +1,146 @@
+"""The bounds on |q* - eta|_2 against the solver, by hand, and where they promise nothing."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from drawn_posteriors import GAMMAS, LAMS, distance, flat_posteriors, posteriors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focalcal.theory.bounds import (
+    entropy_bound,
+    global_bound,
+    interior_bound,
+    interior_constant,
+    interior_threshold,
+    log_classes_bound,
+)
+from focalcal.theory.sharp_bounds import simplex_bound, simplex_constant, slope_bound
+
+ROUNDING = 1e-14  # of a displacement that is 0 in theory
+
+
+def at_most(small, large):
+    return small <= large * (1 + 1e-9) + ROUNDING
+
+
+@given(eta=posteriors(), gamma=GAMMAS, lam=LAMS)
+@settings(max_examples=300)
+def test_the_chain_of_the_global_bound(eta, gamma, lam):
+    chain = [
+        distance(eta, gamma=gamma, lam=lam),
+        global_bound(eta, gamma=gamma, lam=lam),
+        entropy_bound(eta, lam=lam),
+        log_classes_bound(len(eta), lam=lam),
+    ]
+    assert all(at_most(small, large) for small, large in pairwise(chain)), chain
+
+
+@given(eta=posteriors(), gamma=GAMMAS, times=st.floats(1.0, 1e4))
+@settings(max_examples=300)
+def test_the_interior_bound_on_every_face(eta, gamma, times):
+    lam = max(interior_threshold(eta, gamma=gamma) * times, 1e-3)
+    bound = interior_bound(eta, gamma=gamma, lam=lam)
+    assert np.isfinite(bound)
+    assert at_most(distance(eta, gamma=gamma, lam=lam), bound)
+
+
+@given(eta=posteriors(), gamma=GAMMAS, lam=LAMS)
+@settings(max_examples=300)
+def test_the_first_order_term_bounds_the_distance(eta, gamma, lam):
+    slope = slope_bound(eta, gamma=gamma, lam=lam)
+    assert at_most(distance(eta, gamma=gamma, lam=lam), slope + ROUNDING / lam)
+    assert at_most(slope, simplex_bound(gamma=gamma, lam=lam) + ROUNDING / lam)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0, 5.0])
+def test_the_slope_bound_is_sharp_for_large_lam(gamma):
+    eta = flat_posteriors(5, 50, smallest=1e-2)
+    share = distance(eta, gamma=gamma, lam=1e6) / slope_bound(eta, gamma=gamma, lam=1e6)
+    np.testing.assert_allclose(share, 1.0, atol=2e-4)
+    assert (share <= 1).all()
+
+
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_the_bound_over_the_simplex_does_not_grow_with_the_classes(classes):
+    eta = np.random.default_rng(0).dirichlet(np.full(classes, 0.1), size=200)
+    for gamma in (0.5, 1.0, 3.0, 5.0):
+        for lam in (0.1, 1.0, 1000.0):
+            assert (distance(eta, gamma=gamma, lam=lam) <= simplex_bound(gamma=gamma, lam=lam)).all()
+
+
+@pytest.mark.parametrize("gamma", [3.0, 5.0, 20.0])
+def test_the_constant_over_the_simplex_is_nearly_attained(gamma):
+    t = np.exp(np.linspace(-12, 0, 200_001))
+    minus_psi = (1 - t) ** gamma - gamma * t * np.log(t) * (1 - t) ** (gamma - 1)
+    ratio = np.abs(1 - minus_psi) / np.sqrt(t)
+    assert simplex_constant(gamma) == pytest.approx(ratio.max(), rel=1e-7)
+    many, tiny = round(1 / t[ratio.argmax()]), 1e-9
+    eta = np.append(np.full(many, (1 - 100 * many * tiny) / many), np.full(100 * many, tiny))
+    attained = slope_bound(eta, gamma=gamma, lam=0.5)
+    assert 0.99 * simplex_constant(gamma) < attained < simplex_constant(gamma)
+
+
+def test_by_hand():
+    half = [0.5, 0.5]
+    # Phi = 2 * 1/2 * (1 - 1/2) log 2 = log(2) / 2, and H = log 2
+    assert global_bound(half, gamma=1.0, lam=2.0) == pytest.approx(np.sqrt(np.log(2) / 4))
+    assert entropy_bound(half, lam=2.0) == pytest.approx(np.sqrt(np.log(2) / 2))
+    assert log_classes_bound(8, lam=3.0) == pytest.approx(np.sqrt(np.log(2)))  # log 8 = 3 log 2
+    # A: 1; 1 + 1/2 sqrt 2; 1 + 1; 1 + 3
+    np.testing.assert_allclose(interior_constant([0.0, 0.5, 1.0, 3.0]), [1.0, 1 + np.sqrt(0.5), 2.0, 4.0])
+    # lam0 = 4 * log(2) / 2 / (1/4) = 8 log 2 = 5.545; 2 A sqrt 2 / 8 = sqrt 2 / 2
+    assert interior_threshold(half, gamma=1.0) == pytest.approx(8 * np.log(2))
+    np.testing.assert_allclose(interior_bound(half, gamma=1.0, lam=[5.5, 8.0]), [np.inf, np.sqrt(0.5)])
+    # psi(t) = t log t - 1 + t for gamma = 1, and 1/2 log 1/2 = 1/4 log 1/4: psi differs by 1/4.
+    # psi_bar - psi = (-1/6, 1/12, 1/12), of norm sqrt(4/144 + 2/144); divided by 2 lam = 4
+    assert slope_bound([0.5, 0.25, 0.25], gamma=1.0, lam=2.0) == pytest.approx(np.sqrt(6) / 48)
+    # gamma = 1: sqrt(t) |1 + log t| is 1 at t = 1 and less elsewhere (2 e^-1.5 = 0.446 at e^-3)
+    assert simplex_constant(1.0) == 1.0
+    assert simplex_bound(gamma=1.0, lam=4.0) == 0.125
+    assert simplex_constant(0.0) == 0.0
+
+
+def test_a_face_is_a_problem_with_fewer_classes():
+    on_face, inside = [0.6, 0.0, 0.3, 0.1, 0.0], [0.6, 0.3, 0.1]
+    for bound in (global_bound, interior_bound, slope_bound):
+        assert bound(on_face, gamma=2.0, lam=1e4) == pytest.approx(bound(inside, gamma=2.0, lam=1e4))
+    assert interior_threshold(on_face, gamma=2.0) == pytest.approx(interior_threshold(inside, gamma=2.0))
+    assert interior_bound(on_face, gamma=2.0, lam=1e4) == pytest.approx(2 * 3 * np.sqrt(3) / 1e4)
+    vertex = [0.0, 1.0, 0.0]
+    assert interior_threshold(vertex, gamma=2.0) == 0
+    assert global_bound(vertex, gamma=2.0, lam=1.0) == slope_bound(vertex, gamma=2.0, lam=1.0) == 0
+
+
+def test_batches_and_extremes():
+    eta = torch.tensor([[0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)
+    together = global_bound(eta, gamma=[[1.0], [2.0], [3.0]], lam=2.0)
+    assert together.shape == (3, 2)
+    assert together[2, 1] == global_bound([0.9, 0.1], gamma=3.0, lam=2.0)
+    assert isinstance(slope_bound([0.9, 0.1], gamma=3.0, lam=2.0), float)
+    assert interior_threshold([1.0, 1e-310], gamma=1.0) == np.inf
+    assert interior_bound([1.0, 1e-310], gamma=1.0, lam=1e300) == np.inf
+    assert np.isfinite(global_bound([0.5, 0.5], gamma=1.0, lam=1e-308))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: global_bound([0.5, 0.5], gamma=1.0, lam=0.0), "lam must be > 0, got 0"),
+        (lambda: entropy_bound([0.5, 0.5], lam=-1.0), "lam must be finite and >= 0, got -1"),
+        (lambda: interior_bound([0.5, 0.4], gamma=1.0, lam=1.0), "eta must be a distribution"),
+        (lambda: interior_constant(-2.0), "gamma must be finite and >= 0, got -2"),
+        (lambda: interior_threshold([0.5, 0.5], gamma=[1.0, np.nan]), "gamma must be finite and >= 0, got nan"),
+        (lambda: log_classes_bound(0, lam=1.0), "classes must be a whole number >= 1, got 0"),
+        (lambda: log_classes_bound(2.5, lam=1.0), "classes must be a whole number >= 1, got 2.5"),
+        (lambda: slope_bound([0.5, 0.5], gamma=1.0, lam=0.0), "lam must be > 0, got 0"),
+        (lambda: simplex_bound(gamma=1.0, lam=0.0), "lam must be > 0, got 0"),
+        (lambda: simplex_constant([1.0, 2.0]), "gamma must be one number, got an array of shape"),
+        (lambda: slope_bound([0.5, 0.5], gamma=[1.0, 2.0], lam=[1.0, 2.0, 3.0]), "must broadcast"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

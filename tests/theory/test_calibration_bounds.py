@@ -1,0 +1,85 @@
+"""The bounds of Cal2^2, by hand and against the exact value at the risk's minimiser."""
+
+import math
+
+import numpy as np
+import pytest
+from populations import ETA, WEIGHTS, shares
+
+from focalcal.theory.calibration import calibration_bounds, exact_cal2
+from focalcal.theory.potential import focal_potential, phi_slope
+
+
+def minimiser(eta, gamma, lam):
+    """FCL's conditional risk minimiser by bisection: eta phi'(q) + 2 lam (q - eta) = nu rises in q, sum q in nu."""
+
+    def at(nu):
+        low, high = np.zeros_like(eta), np.ones_like(eta)
+        for _ in range(60):
+            q = (low + high) / 2
+            below = eta * phi_slope(q, gamma) + 2 * lam * (q - eta) < nu
+            low, high = np.where(below, q, low), np.where(below, high, q)
+        return (low + high) / 2
+
+    low, high = np.full((len(eta), 1), -1e3 - 2 * lam), np.full((len(eta), 1), 2 * lam)
+    for _ in range(80):
+        nu = (low + high) / 2
+        short = at(nu).sum(1, keepdims=True) < 1
+        low, high = np.where(short, nu, low), np.where(short, high, nu)
+    return shares(at(nu))
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("lam", [0.1, 1.0, 30.0, 600.0])
+def test_the_minimiser_keeps_the_bounds(gamma, lam):
+    generator = np.random.default_rng(1)
+    eta = 0.7 * generator.dirichlet(np.ones(3), size=30) + 0.1  # eps >= .1
+    weights = generator.dirichlet(np.ones(30))
+    cal2, bounds = (
+        exact_cal2(minimiser(eta, gamma, lam), eta, weights),
+        calibration_bounds(eta, weights, gamma=gamma, lam=lam),
+    )
+    assert 0 < cal2 <= bounds.potential <= bounds.log_classes
+    assert cal2 <= bounds.interior
+    assert (bounds.interior < math.inf) == (lam >= bounds.interior_from)
+    assert bounds.interior_from == pytest.approx(4 * math.log(3) / eta.min() ** 2)
+    assert bounds.potential == pytest.approx((weights * focal_potential(eta, gamma=gamma)).sum() / lam)
+
+
+@pytest.mark.parametrize(("gamma", "a"), [(0, 1.0), (0.5, 1 + 0.5 * math.sqrt(2)), (1, 2.0), (3, 4.0)])
+def test_bounds_by_hand(gamma, a):
+    bounds = calibration_bounds(ETA, WEIGHTS, gamma=gamma, lam=500)  # eps = .1, so from 400 log 3 = 439.4
+    assert bounds.log_classes == pytest.approx(math.log(3) / 500)
+    assert bounds.interior_from == pytest.approx(400 * math.log(3))
+    assert bounds.interior == pytest.approx(4 * a**2 * 3 / 500**2)
+    assert calibration_bounds(ETA, WEIGHTS, gamma=gamma, lam=439).interior == math.inf
+
+
+def test_a_state_that_never_occurs_sets_no_bound():
+    rare = np.vstack([np.eye(3)[:1], ETA])
+    assert calibration_bounds(rare, [0, *WEIGHTS], gamma=1, lam=500) == calibration_bounds(
+        ETA, WEIGHTS, gamma=1, lam=500
+    )
+
+
+def test_bounds_at_the_boundary_of_the_simplex():
+    bounds = calibration_bounds([[1.0, 0.0], [0.5, 0.5]], gamma=2, lam=1e12)
+    assert bounds.interior == bounds.interior_from == math.inf
+    assert bounds.potential == pytest.approx(0.125e-12 * math.log(2), rel=1e-12, abs=0)  # Phi is 0 and (1/2)^2 log 2
+    assert calibration_bounds([[1e-200, 1.0]], gamma=2, lam=1e12).interior_from == math.inf
+    assert calibration_bounds([[0.5, 0.5]], gamma=2, lam=1e-200).log_classes == pytest.approx(math.log(2) * 1e200)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: calibration_bounds(ETA, gamma=1, lam=0), "lam must be > 0, got 0; choose a positive value"),
+        (lambda: calibration_bounds(ETA, gamma=-1, lam=1), "gamma must be finite and >= 0, got -1"),
+        (lambda: calibration_bounds(ETA, gamma=1, lam=[1, 2]), r"lam must be one number, got shape \(2,\); call once"),
+        (lambda: calibration_bounds(ETA[0], gamma=1, lam=1), r"eta must be \(N, K\), one row a state"),
+        (lambda: calibration_bounds(ETA, [1, 0], gamma=1, lam=1), "weights must have one entry a state"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,155 @@
+"""The true-logit gradients in closed form, against autograd of the losses that train, and their scaling."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from engines import ENGINES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalLoss
+from focalcal.theory.gradients import anchor_share, l2_gradient_range, scaling_exponents, true_logit_gradients
+
+EPS = [0.999999, 0.9, 0.5, *(10.0**-n for n in range(1, 13))]
+GAMMAS = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0]
+FIELDS = ("focal", "l2", "l1", "ce")
+
+
+def logits_of(eps, shares):
+    """float64 logits whose softmax is 1 - eps for class 0 and eps times each share for the others, one row."""
+    shares = np.asarray(shares, dtype=float)
+    with np.errstate(divide="ignore"):
+        others = np.log(shares)
+    lead = math.log1p(-eps) - math.log(eps)
+    return torch.tensor(np.concatenate([[lead], others])[None])
+
+
+def at_true_logit(loss, logits, engine="auto"):
+    loss.engine = engine
+    leaf = logits.clone().requires_grad_()
+    return float(torch.autograd.grad(loss(leaf, torch.zeros(1, dtype=torch.int64)), leaf)[0][0, 0])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+@pytest.mark.parametrize("eps", EPS)
+def test_the_training_losses_have_these_gradients(eps, classes, engine):
+    logits = logits_of(eps, np.full(classes - 1, 1 / (classes - 1)))
+    for gamma in GAMMAS:
+        found = true_logit_gradients(eps, gamma=gamma, classes=classes)
+        assert at_true_logit(FocalLoss(gamma), logits, engine) == pytest.approx(found.focal, rel=1e-12, abs=0)
+    assert at_true_logit(BrierLoss(), logits, engine) == pytest.approx(found.l2, rel=1e-12, abs=0)
+    assert at_true_logit(CrossEntropyLoss(), logits, engine) == pytest.approx(found.ce, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("eps", EPS)
+def test_the_l1_anchor(eps):
+    leaf = logits_of(eps, np.full(9, 1 / 9)).requires_grad_()
+    (gradient,) = torch.autograd.grad(2 * leaf.softmax(1)[0, 1:].sum(), leaf)
+    assert float(gradient[0, 0]) == pytest.approx(true_logit_gradients(eps, gamma=1).l1, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("eps", EPS)
+@pytest.mark.parametrize("concentration", [0.05, 1.0, 20.0])
+def test_the_l2_range_holds_every_way_to_share(eps, concentration):
+    weakest, strongest = l2_gradient_range(eps, classes=6)
+    shares = np.random.default_rng(0).dirichlet(np.full(5, concentration), size=20)
+    for row in shares:
+        gradient = at_true_logit(BrierLoss(), logits_of(eps, np.maximum(row, 1e-300)))
+        assert strongest * (1 + 1e-12) <= gradient <= weakest * (1 - 1e-12)
+        assert gradient == pytest.approx(-2 * (1 - eps) * eps**2 * (1 + (row**2).sum()), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("eps", EPS)
+def test_the_l2_range_is_reached(eps):
+    weakest, strongest = l2_gradient_range(eps, classes=6)
+    assert weakest == true_logit_gradients(eps, gamma=0, classes=6).l2
+    assert at_true_logit(BrierLoss(), logits_of(eps, [1, 1e-300, 1e-300, 1e-300, 1e-300])) == pytest.approx(
+        strongest, rel=1e-12, abs=0
+    )
+    assert strongest == pytest.approx(weakest * 2 * 5 / 6, rel=1e-12, abs=0)
+    two = l2_gradient_range(eps, classes=2)
+    assert two[0] == two[1]  # one class to go to
+
+
+@given(eps=st.floats(1e-40, 1 - 1e-12), gamma=st.floats(0, 6), classes=st.integers(2, 1000))
+def test_descent_raises_the_true_logit(eps, gamma, classes):
+    found = true_logit_gradients(eps, gamma=gamma, classes=classes)
+    assert all(getattr(found, name) < 0 for name in FIELDS)
+    weakest, strongest = l2_gradient_range(eps, classes=classes)
+    assert strongest <= weakest < 0
+
+
+@given(eps=st.floats(1e-12, 0.999), gamma=st.floats(0, 6))
+def test_focal_at_gamma_zero_is_cross_entropy(eps, gamma):
+    found = true_logit_gradients(eps, gamma=0)
+    assert found.focal == found.ce
+    # Between 1 and 1 + gamma times eps^(gamma + 1): the constants behind the Theta.
+    ratio = -true_logit_gradients(eps, gamma=gamma).focal / eps ** (gamma + 1)
+    assert 1 - 1e-12 <= ratio <= (1 + gamma) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("gamma", [*GAMMAS, 10.0])
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_exponents(gamma, classes):
+    found = scaling_exponents(gamma=gamma, classes=classes)
+    assert [getattr(found, name) for name in FIELDS] == pytest.approx([gamma + 1, 2, 1, 1], abs=1e-5)
+
+
+def test_exponents_are_limits():
+    far = scaling_exponents(gamma=3, smallest=1e-3, largest=0.3)
+    near = scaling_exponents(gamma=3, smallest=1e-6, largest=1e-3)
+    for name, limit in (("focal", 4), ("l2", 2), ("l1", 1)):
+        assert abs(getattr(near, name) - limit) < 0.05 * abs(getattr(far, name) - limit)
+    assert far.ce == pytest.approx(1, abs=1e-12)  # exactly eps
+
+
+def test_share_is_the_ratio_of_the_gradients():
+    eps = np.array(EPS)[:, None]
+    gamma, lam = np.array([0.0, 0.5, 1, 2, 5]), 0.7
+    found = true_logit_gradients(eps, gamma=gamma, classes=7)
+    expected = lam * found.l2 / (found.focal + lam * found.l2)
+    np.testing.assert_allclose(anchor_share(eps, gamma=gamma, lam=lam, classes=7), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("eps", [1e-12, 1e-100, 1e-300])  # the last two gradients are below the smallest float64
+def test_limits_of_the_share(eps):
+    c = 10 / 9
+    assert anchor_share(eps, gamma=2, lam=1) == pytest.approx(1, abs=1e-11)
+    assert anchor_share(eps, gamma=1, lam=0.5) == pytest.approx(0.5 * c / (1 + 0.5 * c), abs=1e-11)
+    assert anchor_share(eps, gamma=0, lam=1) == pytest.approx(0, abs=1e-11)
+    assert anchor_share(eps, gamma=5, lam=0) == 0  # where the focal gradient underflows, too
+
+
+def test_share_rises_as_examples_get_easier():
+    share = anchor_share(np.geomspace(1e-8, 0.3, 40), gamma=3, lam=1)
+    assert (np.diff(share) < 0).all()
+
+
+def test_shapes():
+    found = true_logit_gradients([[0.1], [0.2]], gamma=torch.tensor([0.0, 1.0, 2.0]))
+    assert {getattr(found, name).shape for name in FIELDS} == {(2, 3)}
+    assert np.ndim(true_logit_gradients(0.1, gamma=2).focal) == 0
+    assert anchor_share(0.1, gamma=[1, 2], lam=1).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: true_logit_gradients(0.0, gamma=1), "eps must be > 0, got 0; choose a positive value"),
+        (lambda: true_logit_gradients([0.1, 1.0], gamma=1), "eps must be below 1, got 1; it is 1 - p_t"),
+        (lambda: true_logit_gradients(np.nan, gamma=1), "eps must be finite and >= 0, got nan"),
+        (lambda: true_logit_gradients(0.1, gamma=-1), "gamma must be finite and >= 0, got -1"),
+        (lambda: true_logit_gradients(0.1, gamma=1, classes=1), "classes must be a whole number >= 2, got 1;"),
+        (lambda: l2_gradient_range(0.1, classes=2.0), r"classes must be a whole number >= 2, got 2\.0;"),
+        (lambda: anchor_share(0.1, gamma=1, lam=-2), "lam must be finite and >= 0, got -2"),
+        (lambda: scaling_exponents(gamma=[1, 2]), r"gamma must be one number, got shape \(2,\); call once"),
+        (lambda: scaling_exponents(gamma=1, smallest=0.1, largest=0.1), "smallest must be below largest, got 0.1 and"),
+        (lambda: scaling_exponents(gamma=40), "smallest must leave gradients that float64 can hold, got 1e-12"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,113 @@
+"""The anchor weight for a tolerance: small enough, never too small, and certified without posteriors."""
+
+import math
+
+import numpy as np
+import pytest
+from drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from focalcal.theory.bounds import log_classes_bound
+from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.tolerance import lam_for
+
+
+@given(eta=posteriors(), gamma=GAMMAS, lam=st.just(0.0) | st.floats(1e-6, 1e6), times=st.floats(1.001, 100.0))
+@settings(max_examples=200)
+def test_the_distance_does_not_increase_with_lam(eta, gamma, lam, times):
+    larger = lam * times or 1e-3
+    assert distance(eta, gamma=gamma, lam=larger) <= distance(eta, gamma=gamma, lam=lam) * (1 + 1e-12) + 1e-14
+
+
+@given(eta=posteriors(), gamma=GAMMAS, tolerance=st.floats(-8.0, -0.5).map(lambda e: 10.0**e))
+@settings(max_examples=60)
+def test_safe_and_no_larger_than_needed(eta, gamma, tolerance):
+    without = distance(eta, gamma=gamma, lam=0.0)
+    assume(not 0.99 < tolerance / max(without, 1e-300) < 1)  # there lam is nearly 0 and q* hardly depends on it
+    lam = lam_for(tolerance, eta, gamma=gamma)
+    assert distance(eta, gamma=gamma, lam=lam) <= tolerance
+    if without <= tolerance:
+        assert lam == 0.0
+    else:
+        assert distance(eta, gamma=gamma, lam=0.999999 * lam) > tolerance
+        assert slope_bound(eta, gamma=gamma, lam=lam) >= tolerance * (1 - 1e-9)  # a bound needs at least this lam
+
+
+@pytest.mark.parametrize("gamma", [0.5, 2.0, 5.0])
+@pytest.mark.parametrize("tolerance", [0.02, 1e-3, 1e-9])
+def test_to_ten_digits_over_many_posteriors(gamma, tolerance):
+    eta = flat_posteriors(10, 300, smallest=1e-6)
+    lam = lam_for(tolerance, eta, gamma=gamma)
+    assert distance(eta, gamma=gamma, lam=lam).max() <= tolerance
+    assert distance(eta, gamma=gamma, lam=(1 - 1e-10) * lam).max() > tolerance
+    alone = [lam_for(tolerance, row, gamma=gamma) for row in eta[:20]]
+    assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10)
+
+
+def test_one_gamma_a_posterior():
+    eta, gammas = [[0.7, 0.2, 0.1], [0.7, 0.3, 0.0]], [4.0, 1.0]
+    alone = [lam_for(0.01, row, gamma=gamma) for row, gamma in zip(eta, gammas, strict=True)]
+    assert alone[0] > 1.5 * alone[1] > 0
+    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10)
+
+
+def test_just_below_the_distance_without_an_anchor():
+    eta = [0.7, 0.2, 0.1]
+    tolerance = float(distance(eta, gamma=2.0, lam=0.0)) * (1 - 1e-7)
+    lam = lam_for(tolerance, eta, gamma=2.0)
+    assert 0 < lam < 1e-5
+    assert distance(eta, gamma=2.0, lam=lam) <= tolerance < distance(eta, gamma=2.0, lam=0.999 * lam)
+
+
+def test_no_anchor_needed():
+    assert lam_for(1e-12, flat_posteriors(5, 20, smallest=1e-3), gamma=0.0) == 0.0
+    assert lam_for(1e-12, [0.0, 1.0, 0.0], gamma=5.0) == 0.0
+    assert lam_for(1e-12, [0.25] * 4, gamma=5.0) == 0.0
+    assert lam_for(0.9, [0.7, 0.2, 0.1], gamma=5.0) == 0.0
+
+
+def test_a_tiny_tolerance():
+    # lam |q* - eta|_2 tends to |psi_bar - psi|_2 / 2 = sqrt(6) / 24 (tests/theory/test_bounds.py, by hand)
+    assert lam_for(1e-200, [0.5, 0.25, 0.25], gamma=1.0) == pytest.approx(np.sqrt(6) / 24 * 1e200, rel=1e-9)
+
+
+def test_certified_by_hand():
+    assert lam_for(0.1, classes=10, gamma=2.0) == pytest.approx(100 * np.log(10))
+    assert log_classes_bound(10, lam=lam_for(0.1, classes=10, gamma=2.0)) == pytest.approx(0.1)
+    # A = 1 + 2 = 3: 2 * 3 * sqrt(4) / 1e-4 = 120,000, above 4 log 4 / 0.01 = 554.5 and below log 4 / 1e-8
+    assert lam_for(1e-4, classes=4, gamma=2.0, smallest=0.1) == pytest.approx(120_000)
+    # 2 * 3 * 2 / 0.005 = 2400 is below 4 log 4 / 1e-4 = 55,452, which is what the threshold asks for
+    assert lam_for(5e-3, classes=4, gamma=2.0, smallest=0.01) == pytest.approx(4 * np.log(4) / 1e-4)
+    # log 4 / 0.01 = 138.6 is the smaller
+    assert lam_for(0.1, classes=4, gamma=2.0, smallest=0.1) == pytest.approx(100 * np.log(4))
+    # the largest A decides: 6
+    assert lam_for(1e-4, classes=4, gamma=[2.0, 5.0], smallest=0.1) == pytest.approx(240_000)
+
+
+@pytest.mark.parametrize(("tolerance", "smallest"), [(0.05, None), (1e-3, None), (0.05, 0.05), (1e-5, 0.05)])
+def test_the_certificate_covers_every_posterior(tolerance, smallest):
+    eta = flat_posteriors(4, 200, smallest=smallest or 1e-9)
+    certified = lam_for(tolerance, classes=4, gamma=3.0, smallest=smallest)
+    assert (distance(eta, gamma=3.0, lam=certified) <= tolerance).all()
+    assert lam_for(tolerance, eta, gamma=3.0) <= certified
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tolerance": 0.0, "eta": [0.5, 0.5]}, "tolerance must be > 0, got 0"),
+        ({"tolerance": math.inf, "eta": [0.5, 0.5]}, "tolerance must be finite and >= 0, got inf"),
+        ({"tolerance": [0.1, 0.2], "eta": [0.5, 0.5]}, "tolerance must be one number"),
+        ({"tolerance": 0.1}, "exactly one of eta and classes must be given, got neither"),
+        ({"tolerance": 0.1, "eta": [0.5, 0.5], "classes": 2}, "exactly one of eta and classes must be given, got both"),
+        ({"tolerance": 0.1, "eta": [0.5, 0.5], "smallest": 0.1}, "smallest must be None with eta"),
+        ({"tolerance": 0.1, "classes": 4, "smallest": 0.3}, r"smallest must be in \(0, 1/K\], K = 4, got 0.3"),
+        ({"tolerance": 0.1, "classes": 4, "smallest": 0.0}, "smallest must be > 0, got 0"),
+        ({"tolerance": 0.1, "classes": 0}, "classes must be a whole number >= 1, got 0"),
+        ({"tolerance": 0.1, "classes": 4, "gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lam_for(**{"gamma": 2.0, **arguments})
