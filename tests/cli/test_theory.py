@@ -3,14 +3,13 @@ import os
 import subprocess
 import sys
 
-import focalcal.theory.study
 import numpy as np
 import pytest
-from focalcal.theory.study import run_study
 from typer.testing import CliRunner
 
 import focalcal
 import focalcal.reports.theory_study
+import focalcal.theory.study
 from focalcal.cli import main
 from focalcal.cli.app import app
 from focalcal.theory.minimise import minimise
@@ -159,8 +158,9 @@ def test_an_interrupted_study_writes_nothing(run, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_writing_leaves_whole_files_only(run, tmp_path, monkeypatch):
-    study = run_study(cross_check=False)
-    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: study)
+    contents = {name: name.encode() * 1000 for name in focalcal.reports.theory_study.FILES}
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: None)
+    monkeypatch.setattr(focalcal.reports.theory_study, "rendered_study", lambda study: contents)
     calls = iter(range(100))
     fsync = os.fsync
 
@@ -171,35 +171,35 @@ def test_an_interrupt_while_writing_leaves_whole_files_only(run, tmp_path, monke
 
     monkeypatch.setattr(os, "fsync", interrupted_at_the_third)
     assert run("study", "--out", tmp_path).exit_code == 130
-    whole = focalcal.reports.theory_study.rendered_study(study)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        name: whole[name] for name in list(focalcal.reports.theory_study.FILES)[:2]
-    }
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict(list(contents.items())[:2])
 
 
-def test_progress_is_passed_on(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("options", "wanted"), [([], True), (["--no-cross-check"], False)])
+def test_the_study_is_told_what_was_asked_for(run, tmp_path, monkeypatch, options, wanted):
     told = []
-    study = run_study(cross_check=False)
 
     def running(*, cross_check, progress):
         progress(1, 2)
         told.append(cross_check)
-        return study
 
     monkeypatch.setattr(focalcal.theory.study, "run_study", running)
-    assert run("study", "--out", tmp_path).exit_code == 0
-    assert told == [True]
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out / "one", out / "two"])
+    result = run("study", "--out", tmp_path, *options)
+    assert result.stdout.splitlines()[:2] == [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert told == [wanted]
 
 
 @pytest.mark.parametrize("package", ["matplotlib", "jinja2", "pyarrow", "rich"])
-def test_a_missing_package_is_named_with_its_extra(run, tmp_path, monkeypatch, package):
+def test_a_missing_package_is_named_with_its_extra_before_the_study_runs(run, tmp_path, monkeypatch, package):
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, package, None)
-    result = run("study", "--out", tmp_path / "theory", "--no-cross-check")
+    ran = []
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: ran.append(True))
+    result = run("study", "--out", tmp_path / "theory")
     assert result.exit_code == 2
     assert f"needs the package {package}: pip install 'focalcal[study]'" in result.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert (ran, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_without_typer_the_command_says_what_to_install(monkeypatch, capsys):

@@ -7,6 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 import quickjs
+
+from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
 from focalcal.theory.bias import first_order_bias, pre_asymptotic_bias
 from focalcal.theory.bounds import (
     entropy_bound,
@@ -15,8 +17,6 @@ from focalcal.theory.bounds import (
     interior_threshold,
     log_classes_bound,
 )
-
-from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
 from focalcal.theory.minimise import minimise
 
 

@@ -24,10 +24,9 @@ def given_rows(name: str, numbers: list[float] | None, file: Path | None) -> Flo
 def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:
     import numpy as np
 
-    readers = {".csv": _csv_rows, ".npy": lambda path: np.load(path, allow_pickle=False)}
-    if file.suffix not in readers:
-        raise ValueError(f"--file must end in {' or '.join(readers)}, got {file.name!r}; save it as one of them")
-    array = readers[file.suffix](file)
+    if file.suffix not in (".csv", ".npy"):
+        raise ValueError(f"--file must end in .csv or .npy, got {file.name!r}; save it as one of them")
+    array: np.ndarray = _csv_rows(file) if file.suffix == ".csv" else np.load(file, allow_pickle=False)
     if array.dtype.kind not in "fiu" or array.ndim not in (1, 2) or array.size == 0:
         raise ValueError(
             f"{file} must hold numbers, one distribution (K,) or one a row (N, K), got {array.dtype} of shape "

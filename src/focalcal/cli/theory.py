@@ -129,9 +129,10 @@ def study(
     """Check the paper's predictions on exact solutions, and write tables, a figure and a page."""
     with plain_failures():
         from focalcal.cli.progress import bar
-        from focalcal.reports.theory_study import write_study
+        from focalcal.reports.theory_study import check_packages, write_study
         from focalcal.theory.study import run_study
 
+        check_packages()
         with bar("cross-checking") as progress:
             found = run_study(cross_check=cross_check, progress=progress)
         paths = write_study(found, out)

@@ -52,8 +52,15 @@ def write_study(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
     return paths
 
 
+def check_packages() -> None:
+    """Fail now if a package that `write_study` needs is missing, and not after the study has run."""
+    for module in ("matplotlib", "jinja2", "pyarrow"):
+        required(module, purpose="Writing the theory study")
+
+
 def rendered_study(study: Study) -> dict[str, bytes]:
     """The files, by name."""
+    check_packages()
     figure = theory_figure(study)
     cases = cases_table(study)
     texts = {

@@ -49,9 +49,8 @@ def cases_table(study: Study) -> Table:
 
 def paper_table(study: Study) -> Table:
     """What the paper reports beside what was found here."""
-    columns = dict(study.paper)
-    columns |= {name: [f"{value:.3f}" for value in columns[name]] for name in ("paper", "ours")}
-    return Table(columns)
+    shown = {name: [f"{value:.3f}" for value in study.paper[name]] for name in ("paper", "ours")}
+    return Table({name: shown.get(name, list(values)) for name, values in study.paper.items()})
 
 
 def injection_table(study: Study) -> Table:
