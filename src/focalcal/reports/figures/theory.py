@@ -102,7 +102,7 @@ def _guide(axes: Axes, lam: np.ndarray, values: np.ndarray, *, power: int) -> No
     """A line of that slope below the data, ending where the lowest curve does."""
     ends = np.array([lam.max() / 256, lam.max() / 2])
     heights = values[lam == lam.max()].min() / 4 * (ends / lam.max()) ** power
-    axes.plot(ends, heights, color=GUIDE, linewidth=0.9, linestyle="--")
+    axes.plot(ends, heights, color=GUIDE, linewidth=0.9, linestyle="--", label="guide")
     middle = np.sqrt(ends.prod()), np.sqrt(heights.prod())
     axes.annotate(
         f"slope {power}".replace("-", "\N{MINUS SIGN}"),
