@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 
 GAMMAS = st.sampled_from([0.0, 0.3, 1.0, 2.0, 3.0, 5.0, 20.0]) | st.floats(0.0, 8.0)
 LAMS = st.floats(-6.0, 6.0).map(lambda exponent: 10.0**exponent)

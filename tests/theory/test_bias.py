@@ -7,7 +7,7 @@ from drawn_posteriors import GAMMAS, LAMS, flat_posteriors, posteriors
 from hypothesis import given, settings
 
 from focalcal.theory.bias import first_order_bias, first_order_constant, pre_asymptotic_bias
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import phi_curvature, psi
 
 

@@ -57,7 +57,7 @@ def test_rational_arithmetic(counts, bins):
     murphy = murphy_population(*floats)
     for value, reference in [
         (exact_cal2(*floats), exact.cal2(*rationals)),
-        (population_ece(*floats, bins=bins), exact.ece(*rationals, bins)),
+        (population_ece(*floats, n_bins=bins), exact.ece(*rationals, bins)),
         (murphy.brier, exact.score_brier(*rationals)),
         (murphy.refinement, exact.refinement(*rationals)),
         (expected_brier(*floats), exact.class_brier(*rationals)),
@@ -94,7 +94,9 @@ def test_metrics_of_a_sample_with_just_these_frequencies(counts, bins):
     rows = np.repeat(np.arange(len(probs)), times.sum(1))
     labels = np.concatenate([np.repeat(np.arange(eta.shape[1]), row) for row in times])
     sample, population = shares(probs)[rows], [shares(c) for c in counts]
-    assert population_ece(*population, bins=bins) == pytest.approx(metrics.ece(sample, labels, n_bins=bins), abs=1e-13)
+    assert population_ece(*population, n_bins=bins) == pytest.approx(
+        metrics.ece(sample, labels, n_bins=bins), abs=1e-13
+    )
     assert expected_brier(*population) == pytest.approx(metrics.brier(sample, labels), abs=1e-13)
     # Bins as fine as the grid: one confidence a bin.
     ours, theirs = murphy_population(*population), metrics.murphy(sample, labels, n_bins=int(probs[0].sum()))
@@ -116,7 +118,9 @@ def test_monte_carlo():
 def test_edges():
     assert population_ece(*BY_HAND, edges=[0, 0.6, 1]) == pytest.approx(0.0875)
     overconfident = np.array([[0.7, 0.3], [0.6, 0.4]]), np.array([[0.5, 0.5], [0.9, 0.1]])  # gaps .2 and -.3
-    assert population_ece(*overconfident, edges=[0, 1]) == population_ece(*overconfident, bins=1) == pytest.approx(0.05)
+    assert (
+        population_ece(*overconfident, edges=[0, 1]) == population_ece(*overconfident, n_bins=1) == pytest.approx(0.05)
+    )
     assert population_ece(*overconfident, edges=[0, 0.6, 1]) == pytest.approx(0.25)  # .6 closes its bin
     assert population_ece(*overconfident, edges=[0, np.nextafter(0.6, 0), 1]) == pytest.approx(0.05)
     assert population_ece(*overconfident, edges=[0.2, 0.65, 0.68]) == pytest.approx(0.25)  # .7 goes to the nearest
@@ -149,8 +153,8 @@ def test_the_map_between_confidences():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: population_ece(PROBS, ETA, bins=0), "bins must be a whole number >= 1, got 0; 15 is usual"),
-        (lambda: population_ece(PROBS, ETA, bins=1.5), r"bins must be a whole number >= 1, got 1\.5"),
+        (lambda: population_ece(PROBS, ETA, n_bins=0), "bins must be a whole number >= 1, got 0; 15 is usual"),
+        (lambda: population_ece(PROBS, ETA, n_bins=1.5), r"bins must be a whole number >= 1, got 1\.5"),
         (
             lambda: population_ece(PROBS, ETA, edges=[1, 0]),
             r"edges must be two or more ascending numbers, got \[1.0, 0",

@@ -1,1 +1,140 @@
-"""The theory of Focal Calibration Loss, computed: the population minimiser, its bounds, and calibration."""
+"""The theory of Focal Calibration Loss, computed: the population minimiser, its bounds, and calibration.
+
+Names are imported when first used: a calibrator that needs the inverse map does not pay for the study.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from focalcal.theory.bias import first_order_bias as first_order_bias
+    from focalcal.theory.bias import first_order_constant as first_order_constant
+    from focalcal.theory.bias import pre_asymptotic_bias as pre_asymptotic_bias
+    from focalcal.theory.bounds import entropy_bound as entropy_bound
+    from focalcal.theory.bounds import global_bound as global_bound
+    from focalcal.theory.bounds import interior_bound as interior_bound
+    from focalcal.theory.bounds import interior_constant as interior_constant
+    from focalcal.theory.bounds import interior_threshold as interior_threshold
+    from focalcal.theory.bounds import log_classes_bound as log_classes_bound
+    from focalcal.theory.calibration import CalibrationBounds as CalibrationBounds
+    from focalcal.theory.calibration import CalibrationChain as CalibrationChain
+    from focalcal.theory.calibration import EceChain as EceChain
+    from focalcal.theory.calibration import ScoreDecomposition as ScoreDecomposition
+    from focalcal.theory.calibration import ScoreMap as ScoreMap
+    from focalcal.theory.calibration import best_score_map as best_score_map
+    from focalcal.theory.calibration import calibration_bounds as calibration_bounds
+    from focalcal.theory.calibration import calibration_chain as calibration_chain
+    from focalcal.theory.calibration import ece_chain as ece_chain
+    from focalcal.theory.calibration import exact_cal2 as exact_cal2
+    from focalcal.theory.calibration import expected_brier as expected_brier
+    from focalcal.theory.calibration import murphy_population as murphy_population
+    from focalcal.theory.calibration import population_ece as population_ece
+    from focalcal.theory.calibration import posthoc_headroom as posthoc_headroom
+    from focalcal.theory.consistency import decision_gap as decision_gap
+    from focalcal.theory.consistency import decreasing_differences as decreasing_differences
+    from focalcal.theory.consistency import keeps_decision as keeps_decision
+    from focalcal.theory.degenerate import degenerate_posterior as degenerate_posterior
+    from focalcal.theory.gradients import ScalingExponents as ScalingExponents
+    from focalcal.theory.gradients import TrueLogitGradients as TrueLogitGradients
+    from focalcal.theory.gradients import anchor_share as anchor_share
+    from focalcal.theory.gradients import l2_gradient_range as l2_gradient_range
+    from focalcal.theory.gradients import scaling_exponents as scaling_exponents
+    from focalcal.theory.gradients import true_logit_gradients as true_logit_gradients
+    from focalcal.theory.minimiser import Solution as Solution
+    from focalcal.theory.minimiser import SolverError as SolverError
+    from focalcal.theory.minimiser import Status as Status
+    from focalcal.theory.minimiser import l1_anchor_minimisers as l1_anchor_minimisers
+    from focalcal.theory.minimiser import minimise as minimise
+    from focalcal.theory.minimiser import minimise_l1 as minimise_l1
+    from focalcal.theory.potential import conditional_risk as conditional_risk
+    from focalcal.theory.potential import entropy as entropy
+    from focalcal.theory.potential import focal_potential as focal_potential
+    from focalcal.theory.potential import phi as phi
+    from focalcal.theory.potential import phi_curvature as phi_curvature
+    from focalcal.theory.potential import phi_slope as phi_slope
+    from focalcal.theory.potential import psi as psi
+    from focalcal.theory.propriety import LargestDistortion as LargestDistortion
+    from focalcal.theory.propriety import largest_distortion as largest_distortion
+    from focalcal.theory.propriety import propriety_error as propriety_error
+    from focalcal.theory.recovery import log_posterior as log_posterior
+    from focalcal.theory.recovery import recover as recover
+    from focalcal.theory.sharp_bounds import simplex_bound as simplex_bound
+    from focalcal.theory.sharp_bounds import simplex_constant as simplex_constant
+    from focalcal.theory.sharp_bounds import slope_bound as slope_bound
+    from focalcal.theory.study import Study as Study
+    from focalcal.theory.study import run_study as run_study
+    from focalcal.theory.tolerance import lam_for as lam_for
+
+_HOME = {
+    "first_order_bias": "bias",
+    "first_order_constant": "bias",
+    "pre_asymptotic_bias": "bias",
+    "entropy_bound": "bounds",
+    "global_bound": "bounds",
+    "interior_bound": "bounds",
+    "interior_constant": "bounds",
+    "interior_threshold": "bounds",
+    "log_classes_bound": "bounds",
+    "CalibrationBounds": "calibration",
+    "CalibrationChain": "calibration",
+    "EceChain": "calibration",
+    "ScoreDecomposition": "calibration",
+    "ScoreMap": "calibration",
+    "best_score_map": "calibration",
+    "calibration_bounds": "calibration",
+    "calibration_chain": "calibration",
+    "ece_chain": "calibration",
+    "exact_cal2": "calibration",
+    "expected_brier": "calibration",
+    "murphy_population": "calibration",
+    "population_ece": "calibration",
+    "posthoc_headroom": "calibration",
+    "decision_gap": "consistency",
+    "decreasing_differences": "consistency",
+    "keeps_decision": "consistency",
+    "degenerate_posterior": "degenerate",
+    "ScalingExponents": "gradients",
+    "TrueLogitGradients": "gradients",
+    "anchor_share": "gradients",
+    "l2_gradient_range": "gradients",
+    "scaling_exponents": "gradients",
+    "true_logit_gradients": "gradients",
+    "Solution": "minimiser",
+    "SolverError": "minimiser",
+    "Status": "minimiser",
+    "l1_anchor_minimisers": "minimiser",
+    "minimise": "minimiser",
+    "minimise_l1": "minimiser",
+    "conditional_risk": "potential",
+    "entropy": "potential",
+    "focal_potential": "potential",
+    "phi": "potential",
+    "phi_curvature": "potential",
+    "phi_slope": "potential",
+    "psi": "potential",
+    "LargestDistortion": "propriety",
+    "largest_distortion": "propriety",
+    "propriety_error": "propriety",
+    "log_posterior": "recovery",
+    "recover": "recovery",
+    "simplex_bound": "sharp_bounds",
+    "simplex_constant": "sharp_bounds",
+    "slope_bound": "sharp_bounds",
+    "Study": "study",
+    "run_study": "study",
+    "lam_for": "tolerance",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"focalcal.theory has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(f"focalcal.theory.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

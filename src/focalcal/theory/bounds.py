@@ -66,10 +66,3 @@ def class_count(classes: Any) -> int:
     if not is_whole(classes) or classes < 1:
         raise ValueError(f"classes must be a whole number >= 1, got {classes!r}; give the number of classes")
     return int(classes)
-
-
-def one_number(name: str, values: Float[np.ndarray, "*b"]) -> float:
-    """The float in an array that must hold just one."""
-    if values.ndim:
-        raise ValueError(f"{name} must be one number, got an array of shape {values.shape}; call once for each")
-    return float(values)

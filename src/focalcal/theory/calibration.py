@@ -103,21 +103,21 @@ def calibration_chain(
     return CalibrationChain(_cal2(top, groups), mean(top.weight, top.gap**2), posterior, tight)
 
 
-def population_ece(probs: Any, eta: Any, weights: Any = None, *, bins: int = 15, edges: Any = None) -> float:
+def population_ece(probs: Any, eta: Any, weights: Any = None, *, n_bins: int = 15, edges: Any = None) -> float:
     """sum_m P(S in B_m) |E[Z | S in B_m] - E[S | S in B_m]|, which `focalcal.metrics.ece` estimates from a sample.
 
-    The bins are (lo, hi] with edges k / `bins`, the first closed; or between `edges`, ascending, where what lies
+    The bins are (lo, hi] with edges k / `n_bins`, the first closed; or between `edges`, ascending, where what lies
     outside them goes to the nearest bin.
     """
-    return ece_chain(probs, eta, weights, bins=bins, edges=edges).ece
+    return ece_chain(probs, eta, weights, n_bins=n_bins, edges=edges).ece
 
 
 def ece_chain(
-    probs: Any, eta: Any, weights: Any = None, *, bins: int = 15, edges: Any = None, displacement: Any = None
+    probs: Any, eta: Any, weights: Any = None, *, n_bins: int = 15, edges: Any = None, displacement: Any = None
 ) -> EceChain:
     """ECE_pop <= E|eta_yhat - S| <= E|p - eta|_2 for any bins, as in `population_ece`. The paper, Lemma 5.9."""
     top = top_label(probs, eta, weights, displacement)
-    index = bin_index(torch.from_numpy(top.confidence), _bin_edges(bins, edges)).numpy()
+    index = bin_index(torch.from_numpy(top.confidence), _bin_edges(n_bins, edges)).numpy()
     ece = math.fsum(abs(math.fsum((top.weight * top.gap)[index == m])) for m in np.unique(index))
     posterior = mean(top.weight, np.linalg.norm(top.displacement, axis=1))
     return EceChain(ece, mean(top.weight, np.abs(top.gap)), posterior)
@@ -196,11 +196,11 @@ def _score_map(top: TopLabel, groups: list[np.ndarray]) -> ScoreMap:
     return ScoreMap(top.confidence[[group[0] for group in groups]], np.minimum(right / share, 1.0), share)
 
 
-def _bin_edges(bins: int, edges: Any) -> torch.Tensor:
+def _bin_edges(n_bins: int, edges: Any) -> torch.Tensor:
     if edges is None:
-        if not is_whole(bins) or bins < 1:
-            raise ValueError(f"bins must be a whole number >= 1, got {bins!r}; 15 is usual")
-        return equal_width_edges(int(bins))
+        if not is_whole(n_bins) or n_bins < 1:
+            raise ValueError(f"n_bins must be a whole number >= 1, got {n_bins!r}; 15 is usual")
+        return equal_width_edges(int(n_bins))
     given = as_tensor("edges", edges).double().cpu()
     if given.dim() != 1 or len(given) < 2 or not bool((given.diff() >= 0).all()):
         raise ValueError(f"edges must be two or more ascending numbers, got {given.tolist()}; sort them")

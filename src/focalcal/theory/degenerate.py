@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count, one_number
-from focalcal.theory.posteriors import above_zero
+from focalcal.theory.bounds import class_count
+from focalcal.theory.posteriors import above_zero, one_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focalcal.theory.at_posterior import at_posterior
+
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
@@ -134,15 +136,10 @@ def _rows(eta: np.ndarray, gamma: np.ndarray, lam: np.ndarray, *, absolute: bool
 
 def _start(rows: _Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q = eta, and the s that is right for an infinitely strong anchor: the mean of -psi(eta_k) over the support."""
-    others = rows.eta.copy()
-    np.put_along_axis(others, rows.top, 0.0, 1)
-    rest = others.sum(1, keepdims=True)
-    log_not_eta = np.log1p(-others)
-    np.put_along_axis(log_not_eta, rows.top, np.log(rest), 1)
-    bent = -rows.log_eta * rows.eta / np.exp(log_not_eta)
-    log_minus_psi = np.where(rows.eta > 0, rows.gamma * log_not_eta + np.log(rows.gamma * bent + 1), -np.inf)
-    count = (rows.eta > 0).sum(1)
-    return rows.eta, np.zeros(rows.eta.shape), np.logaddexp.reduce(log_minus_psi, 1) - np.log(count)
+    here = at_posterior(rows.eta, rows.gamma[:, 0])
+    log_minus_psi = np.where(here.support, here.log_minus_psi, -np.inf)
+    mean = np.logaddexp.reduce(log_minus_psi, 1) - np.log(here.support.sum(1))
+    return rows.eta, np.zeros(rows.eta.shape), mean
 
 
 def _whole_step(point: _Point) -> Float[np.ndarray, " b"]:

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from focalcal.theory.at_posterior import at_posterior
-from focalcal.theory.bounds import one_number
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
 from focalcal.theory.potential import psi
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,20 +23,23 @@ from focalcal.theory.bounds import (
 )
 from focalcal.theory.calibration import calibration_bounds, calibration_chain
 from focalcal.theory.cross_check import slsqp, stationarity_of
-from focalcal.theory.minimise import Solution, minimise
-from focalcal.theory.potential import phi_curvature
+from focalcal.theory.minimiser import Solution, minimise
+from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.study_tables import (
+    Columns,
+    calibration_slope_table,
+    case_table,
+    columns,
+    injection_table,
+    paper_table,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-Columns = dict[str, np.ndarray]
-
 GAMMAS = np.array([1.0, 2.0, 3.0, 5.0])
 CALIBRATION_GAMMAS = np.array([2.0, 3.0])
 LAMS = 2.0 ** np.arange(-2, 16)
-WINDOWS = {"all": 0.0, "from_1": 1.0, "from_16": 16.0, "from_128": 128.0, "from_1024": 1024.0}
-PAPER_RESIDUAL = 3e-6  # where the paper's own solver stops at K = 100
-_DRAWS = 400
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Study:
     distortion          504 rows: a solve each, with its figures, bounds, biases and cross-check
     calibration         36 rows: exact Cal2^2 of the 40 states, its chain and its bounds
     cases               28 rows, a posterior and a gamma each: constant, slopes over windows of lam, worst figures
-    calibration_slopes  2 rows: slopes of Cal2^2
+    calibration_slopes  2 rows: slopes of Cal2^2 and their standard errors
     injection           what a residual, or an error, of 3e-6 does to the slopes at K = 100
     paper               the paper's figures beside ours
     """
@@ -90,16 +93,15 @@ def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] 
     calibration = _calibration(states, solved_states)
     if cross_check:
         _cross_check(distortion, calibration, etas, solved, states, solved_states, progress or (lambda done, of: None))
-    cases, calibration_slopes = _cases(etas, distortion), _calibration_slopes(calibration)
+    cases, calibration_slopes = case_table(distortion), calibration_slope_table(calibration)
     return Study(
-        distortion, calibration, cases, calibration_slopes, _injection(etas, solved), _paper(cases, calibration_slopes)
+        distortion=distortion,
+        calibration=calibration,
+        cases=cases,
+        calibration_slopes=calibration_slopes,
+        injection=injection_table(etas, solved, gammas=GAMMAS, lams=LAMS),
+        paper=paper_table(cases, calibration_slopes),
     )
-
-
-def slope(lam: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"], *, smallest: float = 0.0) -> float:
-    """The least-squares slope of log values on log lam over lam >= smallest."""
-    window = lam >= smallest
-    return float(np.polyfit(np.log(lam[window]), np.log(values[window]), 1)[0])
 
 
 def _distortion(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Columns:
@@ -110,11 +112,11 @@ def _distortion(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Col
         exact = solution.displacement
         size = np.linalg.norm(exact, axis=-1)
         first, newton = (f(eta, gamma=gamma, lam=lam) for f in (first_order_bias, pre_asymptotic_bias))
-        threshold = interior_threshold(eta, gamma=gamma)
         parts.append(
             {
                 "posterior": np.full(gamma.shape, name, dtype=object),
                 "classes": np.full(gamma.shape, len(eta)),
+                "eta_min": np.full(gamma.shape, eta.min()),
                 "gamma": gamma,
                 "lam": lam,
                 "distortion_inf": np.abs(exact).max(-1),
@@ -128,8 +130,10 @@ def _distortion(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Col
                 "global_bound": global_bound(eta, gamma=gamma, lam=lam),
                 "entropy_bound": entropy_bound(eta, lam=lam),
                 "log_classes_bound": log_classes_bound(len(eta), lam=lam),
-                "interior_threshold": threshold,
+                "interior_threshold": interior_threshold(eta, gamma=gamma),
                 "interior_bound": interior_bound(eta, gamma=gamma, lam=lam),
+                "slope_bound": slope_bound(eta, gamma=gamma, lam=lam),
+                "first_order_constant": np.broadcast_to(first_order_constant(eta, gamma=gamma), gamma.shape),
                 "first_order_inf": np.abs(first).max(-1),
                 "pre_asymptotic_inf": np.abs(newton).max(-1),
                 "first_order_error": np.linalg.norm(first - exact, axis=-1) / size,
@@ -162,7 +166,7 @@ def _calibration(states: np.ndarray, solution: Solution) -> Columns:
                     "slsqp_difference": np.nan,
                 }
             )
-    return _columns(rows)
+    return columns(rows)
 
 
 def _cross_check(
@@ -190,98 +194,3 @@ def _cross_check(
             for eta, q in zip(states, solved_states.q[:, i, j], strict=True)
         )
         progress(len(distortion["lam"]) + row + 1, total)
-
-
-def _cases(etas: dict[str, np.ndarray], distortion: Columns) -> Columns:
-    rows = []
-    for name, eta in etas.items():
-        for gamma in GAMMAS:
-            own = (distortion["posterior"] == name) & (distortion["gamma"] == gamma)
-            part = {key: column[own] for key, column in distortion.items()}
-            constant = float(first_order_constant(eta, gamma=gamma))
-            recovered = float((part["lam"] * part["distortion_inf"])[-1])
-            rows.append(
-                {
-                    "posterior": name,
-                    "classes": len(eta),
-                    "eta_min": eta.min(),
-                    "gamma": gamma,
-                    "constant": constant,
-                    "recovered": recovered,
-                    "constant_error": abs(recovered / constant - 1),
-                    **{
-                        f"slope_{window}": slope(part["lam"], part["distortion_inf"], smallest=smallest)
-                        for window, smallest in WINDOWS.items()
-                    },
-                    "worst_stationarity": part["stationarity"].max(),
-                    "worst_feasibility": part["feasibility"].max(),
-                    "worst_slsqp_difference": part["slsqp_difference"].max(),
-                }
-            )
-    return _columns(rows)
-
-
-def _calibration_slopes(calibration: Columns) -> Columns:
-    rows = []
-    for gamma in CALIBRATION_GAMMAS:
-        own = calibration["gamma"] == gamma
-        lam, cal2 = calibration["lam"][own], calibration["cal2"][own]
-        slopes = {f"slope_{name}": slope(lam, cal2, smallest=smallest) for name, smallest in WINDOWS.items()}
-        rows.append({"gamma": gamma, **slopes})
-    return _columns(rows)
-
-
-def _injection(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Columns:
-    """Slopes at K = 100 after solutions were spoilt at random, in the two senses that a figure of 3e-6 can have.
-
-    "residual": stationarity is off by up to 3e-6 in every coordinate, so that q moves by (e_k - mean) / h_k with
-    h_k = eta_k phi''(q_k) + 2 lam; "error": q itself is off by up to 3e-6. Both keep the sum of q.
-    """
-    rng = np.random.default_rng(0)
-    rows = []
-    for name, eta in etas.items():
-        if len(eta) < 100:
-            continue
-        for i, gamma in enumerate(GAMMAS):
-            d, q = solved[name].displacement[i], solved[name].q[i]
-            noise = rng.uniform(-PAPER_RESIDUAL, PAPER_RESIDUAL, size=(_DRAWS, *d.shape))
-            stiffness = eta * phi_curvature(q, gamma) + 2 * LAMS[:, None]
-            share = (1 / stiffness) / (1 / stiffness).sum(-1, keepdims=True)
-            moved = (noise - (noise * share).sum(-1, keepdims=True)) / stiffness
-            shaken = noise - noise.mean(-1, keepdims=True)
-            for kind, change in (("residual", moved), ("error", shaken)):
-                for window in ("all", "from_16", "from_128"):
-                    slopes = [slope(LAMS, np.abs(d + one).max(-1), smallest=WINDOWS[window]) for one in change]
-                    rows.append(
-                        {
-                            "posterior": name,
-                            "gamma": gamma,
-                            "kind": kind,
-                            "window": window,
-                            "slope_exact": slope(LAMS, np.abs(d).max(-1), smallest=WINDOWS[window]),
-                            "slope_low": min(slopes),
-                            "slope_high": max(slopes),
-                        }
-                    )
-    return _columns(rows)
-
-
-def _paper(cases: Columns, calibration_slopes: Columns) -> Columns:
-    """The paper does not say over which lam it fitted; lam >= 128 is where ours come closest to its figures."""
-    window = cases["slope_from_128"]
-    error = 100 * cases["constant_error"]
-    ours = {
-        "median slope of the distortion": (-0.994, np.median(window)),
-        "steepest slope": (-1.004, window.min()),
-        "shallowest slope": (-0.942, window.max()),
-        "error of the first-order constant, median, %": (0.01, np.median(error)),
-        "error of the first-order constant, worst, %": (0.18, error.max()),
-        "slope of Cal2^2, gamma = 2": (-1.990, calibration_slopes["slope_from_128"][0]),
-        "slope of Cal2^2, gamma = 3": (-1.989, calibration_slopes["slope_from_128"][1]),
-    }
-    return _columns([{"figure": name, "paper": theirs, "ours": float(own)} for name, (theirs, own) in ours.items()])
-
-
-def _columns(rows: list[dict[str, Any]]) -> Columns:
-    text = {key for key, value in rows[0].items() if isinstance(value, str)}
-    return {key: np.array([row[key] for row in rows], dtype=object if key in text else None) for key in rows[0]}

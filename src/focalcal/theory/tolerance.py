@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count, interior_constant, one_number
-from focalcal.theory.minimise import minimise
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
+from focalcal.theory.bounds import class_count, interior_constant
+from focalcal.theory.minimiser import minimise
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
 from focalcal.theory.sharp_bounds import slope_bound
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from references.exact_minimiser import exact_minimiser
 
 from focalcal.theory.cross_check import slsqp, stationarity_of
-from focalcal.theory.minimise import SolverError, Status, l1_anchor_minimisers, minimise, minimise_l1
+from focalcal.theory.minimiser import SolverError, Status, l1_anchor_minimisers, minimise, minimise_l1
 from focalcal.theory.potential import conditional_risk, phi_curvature, phi_slope
 
 GAMMAS = [0.3, 1.0, 3.0, 20.0]

@@ -1,0 +1,127 @@
+"""Theorem 1 of the paper, computed: the minimiser keeps the Bayes decision, and a wrong one costs a strict gap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.theory.minimiser import Solution, minimise
+from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
+from focalcal.theory.potential import phi_slope
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+_ROUNDING = 1e-12  # numbers that differ by less, relatively, may be equal
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def keeps_decision(eta: Any, *, gamma: Any, lam: Any) -> Bool[np.ndarray, "*b"]:
+    """Whether q* has its maximum at the classes where eta has its own, and at no others. Theorem 1 says: always.
+
+    eta (K,) or (*b, K); gamma and lam broadcast with (*b). Several classes that tie for the maximum of eta must tie for
+    that of q*, to 1e-12 of it. Every other class must be strictly below, unless its eta is within that of the maximum:
+    then float64 cannot tell.
+    """
+    posterior, (g, weight) = broadcast(
+        distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
+    )
+    q = minimise(posterior, gamma=g, lam=weight).unwrap()
+    most, highest = posterior.max(-1, keepdims=True), q.max(-1, keepdims=True)
+    leads = posterior == most
+    tied = q >= highest * (1 - _ROUNDING)
+    below = (q < highest) | (posterior >= most * (1 - _ROUNDING * (1 + g[..., None])))
+    return np.where(leads, tied, below).all(-1)[()]
+
+
+def decreasing_differences(u: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "..."]:
+    """d^2 g / du da = phi'(u) - 2 lam of g(u; a) = a phi(u) + lam u^2 - 2 lam a u, where R = sum_k g(q_k; eta_k) + lam.
+
+    Negative on (0, 1), which is all that Theorem 1 needs; u, gamma and lam broadcast together.
+    """
+    return phi_slope(u, gamma) - 2 * at_least_zero("lam", lam)
+
+
+def decision_gap(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
+    """inf {R(q; eta) : max_{k != y} q_k >= q_y} - min_q R(q; eta), y the most probable class: Theorem 1's strict gap.
+
+    The infimum is min_q R(q; eta'), where eta' has eta_y and the runner-up's eta_j replaced by their mean
+    (docs/math/decision_gap.md). With q = q*(eta) and p = q*(eta') the gap is the Bregman divergence
+
+        lam |p - q|^2 + sum_k eta_k (phi(p_k) - phi(q_k) - phi'(q_k) (p_k - q_k)) - nu sum_{eta_k = 0} p_k,
+
+    in which every term is >= 0, so that gaps far below the rounding of R itself have correct digits: the relative error
+    is about 1e-15 q_y / (q_y - p_y). 0 where several classes tie for the maximum; infinite for K = 1, where no decision
+    is wrong. eta (K,) or (*b, K); gamma and lam broadcast with (*b).
+    """
+    posterior, (g, weight) = broadcast(
+        distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
+    )
+    if posterior.shape[-1] == 1:
+        return np.full(posterior.shape[:-1], np.inf)[()]
+    pair = np.argsort(-posterior, -1, kind="stable")[..., :2]
+    two = np.take_along_axis(posterior, pair, -1)
+    averaged, half = posterior.copy(), (two[..., 0] - two[..., 1])[..., None] / 2
+    np.put_along_axis(averaged, pair, two.mean(-1, keepdims=True), -1)
+    ours, tied = (minimise(rows, gamma=g, lam=weight) for rows in (posterior, averaged))
+    ours.unwrap(), tied.unwrap()
+    step = tied.displacement - ours.displacement  # p - q = (eta' - eta) + (d' - d): what is alike has cancelled
+    moved = np.zeros(posterior.shape)
+    np.put_along_axis(moved, pair, half * np.array([-1.0, 1.0]), -1)
+    step = np.where(half > 0, step + moved, 0.0)
+    return _divergence(posterior, ours, tied, step, g[..., None], weight)[()]
+
+
+def _divergence(
+    eta: np.ndarray, ours: Solution, tied: Solution, step: np.ndarray, gamma: np.ndarray, lam: np.ndarray
+) -> np.ndarray:
+    q, not_q, p, not_p = ours.q, _complement(ours.q), tied.q, _complement(tied.q)
+    with np.errstate(all="ignore"):  # outside the support, which is masked
+        near = np.abs(step) * (1 / np.minimum(q, p) + (1 + gamma) / np.minimum(not_q, not_p)) < 0.5
+        focal = np.where(
+            near,
+            step**2 * _mean_curvature(q, not_q, step, gamma),
+            _phi(p, not_p, gamma) - _phi(q, not_q, gamma) + _steepness(q, not_q, gamma) * step,
+        )
+        own = np.where((eta > 0) & (step != 0), eta * focal, 0.0).sum(-1)
+    outside = np.where(eta > 0, 0.0, step).sum(-1)
+    return lam * (step**2).sum(-1) + own - ours.multiplier * outside
+
+
+def _complement(q: np.ndarray) -> np.ndarray:
+    """1 - q_k, for a row's largest entry as the sum of the others."""
+    at = q.argmax(-1)[..., None]
+    others = q.copy()
+    np.put_along_axis(others, at, 0.0, -1)
+    rest = 1 - others
+    np.put_along_axis(rest, at, others.sum(-1, keepdims=True), -1)
+    return rest
+
+
+# phi and its derivatives, which `potential` has of u alone, from u and 1 - u: near a vertex u lacks digits of 1 - u.
+
+
+def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """-log u from u and c = 1 - u, whichever is the smaller."""
+    return np.where(c < 0.5, -np.log1p(-c), -np.log(u))
+
+
+def _phi(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    return np.where(c > 0, c**gamma * _minus_log(u, c), 0.0)
+
+
+def _steepness(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """-phi'(u), 0 at u = 1 unless gamma = 0."""
+    return c**gamma * (gamma * np.where(c > 0, _minus_log(u, c) / c, 1.0) + 1 / u)
+
+
+def _mean_curvature(q: np.ndarray, not_q: np.ndarray, step: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """int_0^1 (1 - t) phi''(q + t step) dt, all of one sign, by Gauss-Legendre: phi'' is smooth over short steps."""
+    total = np.zeros(q.shape)
+    for node, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
+        u, c = q + node * step, not_q - node * step
+        ratio = _minus_log(u, c) / c
+        curvature = c**gamma * (gamma * ((gamma - 1) * ratio + 2 / u) / c + 1 / u**2)
+        total += weight * (1 - node) * curvature
+    return total

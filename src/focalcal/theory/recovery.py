@@ -1,0 +1,106 @@
+"""The exact inverse of what Focal Calibration Loss does to the posterior (docs/math/inverse_map.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.core.softmax_logs import log_probs_and_complements
+from focalcal.theory.posteriors import PREDICTION_TOLERANCE, at_least_zero, broadcast, distributions
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
+
+
+def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
+    """The posterior eta whose FCL minimiser is q: the inverse of `minimise`, in closed form (`log_posterior`).
+
+    q is one prediction (K,) or a batch (*b, K) whose rows sum to one within 1e-5, and are then divided by their sums;
+    gamma >= 0 and lam >= 0 are numbers or arrays that broadcast with (*b). q_k = 0 gives eta_k = 0, and a vertex
+    gives itself. 1 - q_k of a row's largest entry is taken as the sum of the others, which near a vertex has the
+    digits that the entry itself has not. For lam = 0 an eta_k is of the order of q_k (1 - q_max)^gamma, and 0 where
+    float64 has nothing so small.
+
+    >>> recover([0.5924, 0.2584, 0.1492], gamma=2.0, lam=1.0).round(3)
+    array([0.7, 0.2, 0.1])
+    """
+    checked_gamma = at_least_zero("gamma", gamma)
+    if (checked_gamma > _LARGEST_GAMMA).any():
+        raise ValueError(
+            f"gamma must be at most {_LARGEST_GAMMA:g}, got {checked_gamma.max():g}: (1 - q)^gamma has no correct "
+            "digit in float64 beyond; choose a smaller gamma"
+        )
+    prediction, (g, weight) = broadcast(
+        distributions("q", q, tolerance=PREDICTION_TOLERANCE), checked_gamma, at_least_zero("lam", lam)
+    )
+    classes = prediction.shape[-1]
+    if classes == 1:
+        return np.ones(prediction.shape)
+    with np.errstate(divide="ignore"):
+        log_q = torch.from_numpy(np.log(prediction).reshape(-1, classes))
+    log_eta = log_posterior(
+        log_q, gamma=torch.from_numpy(g.reshape(-1, 1).copy()), lam=torch.from_numpy(weight.reshape(-1, 1).copy())
+    )
+    return log_eta.exp().numpy().reshape(prediction.shape)
+
+
+def log_posterior(
+    logits: Float[Tensor, "n k"], *, gamma: float | Float[Tensor, "n 1"], lam: float | Float[Tensor, "n 1"]
+) -> Float[Tensor, "n k"]:
+    """log eta, where q = softmax(logits) minimises FCL's conditional risk under the posterior eta.
+
+    With phi(u) = -(1 - u)^gamma log u, stationarity eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu is linear in eta.
+    b_k = 2 lam - phi'(q_k) > 0 gives
+
+        eta_k = (2 lam q_k + m) / b_k,      m = sum_k q_k (-phi'(q_k)) / b_k  /  sum_k 1 / b_k.
+
+    Every term is positive, so nothing cancels, and all of it is done on logarithms:
+    log(-phi'(u)) = gamma log(1 - u) + log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So
+    rows in which softmax underflows or rounds to one have the right limits. lam = 0 is the inverse of focal loss,
+    eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
+    least two classes; gamma and lam are numbers, or columns with one a row.
+    """
+    terms = _terms(logits, gamma, lam)
+    log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
+    return torch.where(terms.gamma == 0, terms.log_q, log_eta)
+
+
+def posterior_shift(
+    logits: Float[Tensor, "n k"], *, gamma: float | Float[Tensor, "n 1"], lam: float | Float[Tensor, "n 1"]
+) -> Float[Tensor, "n k"]:
+    """eta - q = (m - q_k (-phi'(q_k))) / b_k for the same eta and q, with the digits that their difference loses.
+
+    Its error is that of m / b_k, hence relative to the shift itself also where lam is large and eta close to q.
+    """
+    terms = _terms(logits, gamma, lam)
+    shift = (terms.log_m - terms.log_b).exp() - (terms.log_q + terms.log_slope - terms.log_b).exp()
+    return torch.where(terms.gamma == 0, 0.0, shift)
+
+
+class _Terms(NamedTuple):
+    """What the closed form is made of, as logarithms: q, -phi'(q), b, m; gamma as it is."""
+
+    gamma: Tensor
+    log_2lam: Tensor
+    log_q: Float[Tensor, "n k"]
+    log_slope: Float[Tensor, "n k"]
+    log_b: Float[Tensor, "n k"]
+    log_m: Float[Tensor, "n 1"]
+
+
+def _terms(logits: Float[Tensor, "n k"], gamma: float | Tensor, lam: float | Tensor) -> _Terms:
+    log_q, log_not_q = log_probs_and_complements(logits)
+    focusing = torch.as_tensor(gamma, dtype=logits.dtype, device=logits.device)
+    log_2lam = math.log(2) + torch.as_tensor(lam, dtype=logits.dtype, device=logits.device).log()
+    tiny = log_not_q < -18.0  # 1 - u below 1.5e-8: log r is (1 - u) / 2 to the last digit
+    log_r = torch.where(tiny, log_not_q.exp() / 2, torch.log(-log_q) - log_not_q)
+    log_slope = focusing * log_not_q + torch.logaddexp(focusing.log() + log_r, -log_q)
+    log_b = torch.logaddexp(log_2lam, log_slope)
+    log_m = torch.logsumexp(log_q + log_slope - log_b, 1, keepdim=True) - torch.logsumexp(-log_b, 1, keepdim=True)
+    return _Terms(focusing, log_2lam, log_q, log_slope, log_b, log_m)
