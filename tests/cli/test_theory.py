@@ -12,7 +12,7 @@ import focalcal.reports.theory_study
 import focalcal.theory.study
 from focalcal.cli import main
 from focalcal.cli.app import app
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 
 ETA = ["0.7", "0.2", "0.1"]
 
@@ -70,6 +70,7 @@ def test_bounds(run):
     entropy = -sum(p * np.log(p) for p in (0.7, 0.2, 0.1))
     assert bounds["global"] == pytest.approx(np.sqrt(entropy / 4))
     assert bounds["entropy"] == pytest.approx(np.sqrt(entropy / 4))
+    assert bounds["slope"] == 0
     assert bounds["log_classes"] == pytest.approx(np.sqrt(np.log(3) / 4))
     assert bounds["interior"] is None
     assert bounds["interior_from_lam"] == pytest.approx(4 * entropy / 0.01)

@@ -17,7 +17,8 @@ from focalcal.theory.bounds import (
     interior_threshold,
     log_classes_bound,
 )
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
+from focalcal.theory.sharp_bounds import slope_bound
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,7 @@ def test_bounds_agree(browser):
             continue
         found = browser("Quantities.bounds", eta, gamma, lam)
         assert found["global"] == pytest.approx(float(global_bound(eta, gamma=gamma, lam=lam)), rel=1e-9)
+        assert found["slope"] == pytest.approx(float(slope_bound(eta, gamma=gamma, lam=lam)), rel=1e-9, abs=1e-14)
         assert found["entropy"] == pytest.approx(float(entropy_bound(eta, lam=lam)), rel=1e-9)
         assert found["logClasses"] == pytest.approx(float(log_classes_bound(len(eta), lam=lam)), rel=1e-12)
         assert found["threshold"] == pytest.approx(float(interior_threshold(eta, gamma=gamma)), rel=1e-9)

@@ -13,7 +13,7 @@ USAGE, INTERRUPTED = 2, 130
 @contextmanager
 def plain_failures() -> Iterator[None]:
     """The library's errors, and Ctrl-C, as one line on stderr; anything else is a bug and keeps its traceback."""
-    from focalcal.theory.minimise import SolverError
+    from focalcal.theory.minimiser import SolverError
 
     try:
         yield

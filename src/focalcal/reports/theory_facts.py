@@ -17,13 +17,15 @@ from focalcal.theory.bounds import (
     log_classes_bound,
 )
 from focalcal.theory.consistency import keeps_decision
-from focalcal.theory.minimise import Solution, minimise
+from focalcal.theory.minimiser import Solution, minimise
 from focalcal.theory.posteriors import distributions
+from focalcal.theory.sharp_bounds import slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 _BOUND_NAMES = {
+    "slope": "bound: slope at the posterior",
     "global": "bound: global",
     "entropy": "bound: entropy",
     "log_classes": "bound: log classes",
@@ -119,6 +121,7 @@ def posterior_facts(eta: Any, *, gamma: float, lam: float) -> PosteriorFacts:
 def posterior_bounds(eta: Any, *, gamma: float, lam: float) -> dict[str, float]:
     """The bounds on |q* - eta|_2 by name, and the lam from which on the interior one holds."""
     return {
+        "slope": float(slope_bound(eta, gamma=gamma, lam=lam)),
         "global": float(global_bound(eta, gamma=gamma, lam=lam)),
         "entropy": float(entropy_bound(eta, lam=lam)),
         "log_classes": float(log_classes_bound(len(eta), lam=lam)),

@@ -9,7 +9,8 @@ import numpy as np
 from focalcal.reports.tables import number
 
 if TYPE_CHECKING:
-    from focalcal.theory.study import Columns, Study
+    from focalcal.theory.study import Study
+    from focalcal.theory.study_tables import Columns
 
 
 def findings(study: Study) -> list[tuple[str, str]]:
@@ -61,9 +62,10 @@ def _constant(cases: Columns) -> str:
 
 
 def _calibration(slopes: Columns) -> str:
+    keys = ("gamma", "slope_from_128", "error_from_128", "slope_all")
     each = [
-        f"{late:.3f} for gamma = {gamma:g} (over all lam {whole:.3f})"
-        for gamma, late, whole in zip(*(slopes[key] for key in ("gamma", "slope_from_128", "slope_all")), strict=True)
+        f"{late:.3f} \N{PLUS-MINUS SIGN} {error:.3f} for gamma = {gamma:g} (over all lam {whole:.3f})"
+        for gamma, late, error, whole in zip(*(slopes[key] for key in keys), strict=True)
     ]
     return f"The slope of the exact squared calibration error over lam >= 128 is {' and '.join(each)}."
 
@@ -73,14 +75,16 @@ def _bounds(distortion: Columns) -> str:
     promised = np.isfinite(distortion["interior_bound"])
     broken = sum(
         int((size > distortion[name]).sum())
-        for name in ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound")
+        for name in ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound", "slope_bound")
     )
     kept = "No solve breaks a bound" if broken == 0 else f"A bound is broken {broken} times"
     loose = np.median(distortion["global_bound"] / size)
     interior = np.median((distortion["interior_bound"] / size)[promised])
+    sharp = np.median(distortion["slope_bound"] / size)
     return (
         f"{kept}. The global bound exceeds the distortion by a median factor of {loose:.0f}; the interior bound "
-        f"applies to {promised.sum()} of {len(size)} solves and exceeds it by a median factor of {interior:.0f}."
+        f"applies to {promised.sum()} of {len(size)} solves and exceeds it by a median factor of {interior:.0f}; "
+        f"the norm of the first-order bias, which is a bound for every lam and posterior, by {sharp:.2f}."
     )
 
 

@@ -14,7 +14,7 @@ from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.theory_findings import findings
 from focalcal.reports.theory_tables import cases_table, injection_table, paper_table
-from focalcal.theory.minimise import minimise
+from focalcal.theory.minimiser import minimise
 from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:

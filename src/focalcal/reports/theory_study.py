@@ -21,7 +21,8 @@ from focalcal.reports.theory_tables import (
 )
 
 if TYPE_CHECKING:
-    from focalcal.theory.study import Columns, Study
+    from focalcal.theory.study import Study
+    from focalcal.theory.study_tables import Columns
 
 FILES = {
     "index.html": "the interactive page; open it in a browser, it needs no network",

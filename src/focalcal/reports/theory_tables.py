@@ -69,9 +69,17 @@ def injection_table(study: Study) -> Table:
 
 
 def slopes_table(study: Study) -> Table:
-    """The slopes of the exact calibration error over windows of lam."""
-    names = {name: _window(name[6:]) for name in study.calibration_slopes if name.startswith("slope_")}
-    return Table(study.calibration_slopes, names, digits=4)
+    """The slopes of the exact calibration error over windows of lam, with their standard errors."""
+    columns = study.calibration_slopes
+    shown = {
+        _window(name[6:]): [
+            f"{slope:.3f} \N{PLUS-MINUS SIGN} {error:.3f}"
+            for slope, error in zip(columns[name], columns[f"error_{name[6:]}"], strict=True)
+        ]
+        for name in columns
+        if name.startswith("slope_")
+    }
+    return Table({"gamma": columns["gamma"], **shown})
 
 
 def _window(name: str) -> str:

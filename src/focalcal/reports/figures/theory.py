@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.theory.study import Columns, Study
+    from focalcal.theory.study import Study
+    from focalcal.theory.study_tables import Columns
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))  # by gamma
 _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the right panel: its column, its look

@@ -79,6 +79,7 @@
       l2: number(distortion),
       linf: number(normInf(solution.displacement)),
       kept,
+      slope: number(bounds.slope),
       global: number(bounds.global),
       entropy: number(bounds.entropy),
       logClasses: number(bounds.logClasses),

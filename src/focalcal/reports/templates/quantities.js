@@ -16,13 +16,15 @@ const Quantities = (() => {
   const potential = (eta, gamma) =>
     sum(eta.map((value) => (value > 0 ? value * Math.pow(1 - value, gamma) * -Math.log(value) : 0)));
 
-  /* Of the support of eta: sqrt(Phi / lam) <= sqrt(H / lam) <= sqrt(log K / lam), and 2 A sqrt(K) / lam from lam0 on. */
+  /* The norm of the first-order bias; sqrt(Phi / lam) <= sqrt(H / lam) <= sqrt(log K / lam); and, with K the size of the
+     support of eta, 2 A sqrt(K) / lam from lam0 on. */
   function bounds(eta, gamma, lam) {
     const inside = eta.filter((value) => value > 0);
     const threshold = (4 * potential(inside, gamma)) / Math.min(...inside) ** 2;
     const steepest = 1 + gamma * Math.max(1, Math.pow(2, 1 - gamma));
     const promised = lam > 0 && lam >= threshold;
     return {
+      slope: lam > 0 ? norm2(firstOrderBias(eta, gamma, lam)) : Infinity,
       global: Math.sqrt(potential(eta, gamma) / lam),
       entropy: Math.sqrt(potential(eta, 0) / lam),
       logClasses: Math.sqrt(Math.log(eta.length) / lam),

@@ -18,7 +18,7 @@ const Solver = (() => {
     return high === -Infinity ? high : high + Math.log1p(Math.exp(Math.min(a, b) - high));
   }
 
-  /* q*, d = q* - eta, nu and the figures that judge them: see focalcal.theory.minimise.Solution. */
+  /* q*, d = q* - eta, nu and the figures that judge them: see focalcal.theory.Solution. */
   function minimise(eta, gamma, lam) {
     const support = eta.map((_, k) => k).filter((k) => eta[k] > 0);
     if (support.length === 1) {
