@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import focalcal
+import focalcal.reports.theory_facts
 import focalcal.reports.theory_study
 import focalcal.theory.study
 from focalcal.cli import main
@@ -98,6 +99,7 @@ def test_lam_for_a_tolerance(run):
         (["solve"], "either as numbers or with --file, got neither"),
         (["solve", *ETA, "--file", "eta.csv"], "got both"),
         (["solve", *ETA, "--gamma", "-1"], "gamma must be finite and >= 0, got -1"),
+        (["solve", *ETA, "--gamma", "1e12"], "choose a smaller gamma"),
         (["solve", "--file", "nowhere.csv"], "nowhere.csv"),
         (["solve", "--file", "eta.txt"], "--file must end in .csv or .npy, got 'eta.txt'"),
         (["bound", *ETA, "--lam", "0"], "lam must be > 0"),
@@ -115,6 +117,14 @@ def test_errors_are_one_line_and_exit_2(run, arguments, message):
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr.startswith("focalcal: ")
     assert message in result.stderr
+
+
+def test_a_bug_keeps_its_traceback(run, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(focalcal.reports.theory_facts, "posterior_facts", broken)
+    assert isinstance(run("solve", *ETA).exception, KeyError)
 
 
 @pytest.mark.parametrize(

@@ -150,16 +150,76 @@ def test_the_tables_are_on_the_page(page, study):
     )
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+
+
+def opened(page, folder, state):
+    """What the page looks like, as HTML, after a browser has run it."""
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom"]
+    command = ["chromium", *options, f"file://{folder}/index.html#{state}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@needs_chromium
 @pytest.mark.parametrize(
     "state", ["gamma=3&lam=1", "gamma=0&lam=0&preset=7&arrows=1", "gamma=x&eta=0.1,-1", "eta=1,0,0"]
 )
 def test_the_page_runs_in_a_browser(page, tmp_path, state):
-    (tmp_path / "index.html").write_text(page, encoding="utf-8")
-    address = f"file://{tmp_path}/index.html#{state}"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
-    done = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=60, check=True)
-    assert re.search(r'id="check"[^>]*class="good">checked against the reference solver on \d+ problems', done.stdout)
-    for name in ("l2", "kept", "global", "first", "newton", "multiplier", "steps"):
-        assert re.search(rf'id="out-{name}">(?!NaN)[^<]+<', done.stdout), name
-    assert not re.search(r'(?:d|x|y|height|transform)="[^"]*(?:NaN|Infinity|undefined)', done.stdout)
+    shown = opened(page, tmp_path, state)
+    assert re.search(r'id="check"[^>]*class="good">checked against the reference solver on \d+ problems', shown)
+    for name in ("l2", "kept", "slope", "global", "first", "newton", "multiplier", "steps"):
+        assert re.search(rf'id="out-{name}">(?!NaN)[^<]+<', shown), name
+    assert not re.search(r'(?:d|x|y|height|transform)="[^"]*(?:NaN|Infinity|undefined)', shown)
+
+
+PROBE = """
+const get = (id) => document.getElementById(id);
+const tell = (element, kind, value) => {
+  if (value !== undefined) element.value = value;
+  element.dispatchEvent(new Event(kind, { bubbles: true }));
+};
+const seen = {};
+const handle = document.querySelector(".handle");
+handle.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp" }));
+seen.arrowUp = get("eta").value;
+const corner = get("simplex").getBoundingClientRect();
+get("simplex").setPointerCapture = () => {};
+const at = { clientX: corner.left + corner.width / 2, clientY: corner.top + 5, pointerId: 1 };
+get("simplex").dispatchEvent(new PointerEvent("pointerdown", at));
+seen.draggedToTheTop = get("eta").value;
+tell(get("eta"), "input", "2 1, 1");
+seen.note = get("eta-note").textContent;
+seen.preset = get("preset").value;
+seen.address = location.hash;
+tell(get("eta"), "input", "0.5 -1");
+seen.refused = [get("eta-note").textContent, get("eta").getAttribute("aria-invalid")];
+tell(get("lam"), "input", "-3.05");
+seen.lam = [get("lam-number").value, get("out-global").textContent];
+tell(get("gamma-number"), "input", "2.5");
+seen.gamma = get("gamma").value;
+tell(get("preset"), "change", "5");
+seen.bars = [get("simplex").hasAttribute("hidden"), get("bars").hasAttribute("hidden"), get("classes").rows.length];
+const probe = document.createElement("pre");
+probe.id = "probe";
+probe.textContent = JSON.stringify(seen);
+document.body.append(probe);
+"""
+
+
+@needs_chromium
+def test_the_controls_work(page, tmp_path):
+    probed = page.replace("</body>", f"<script>{PROBE}</script></body>")
+    shown = opened(probed, tmp_path, "gamma=3&lam=1&eta=0.5,0.3,0.2")
+    seen = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1]))
+    assert seen == {
+        "arrowUp": "0.51, 0.295, 0.195",
+        "draggedToTheTop": "1, 0, 0",
+        "note": "they sum to 4 and were divided by it",
+        "preset": "-1",
+        "address": "#gamma=3&lam=1&eta=0.5,0.25,0.25",
+        "refused": ["every number must be at least 0, got -1", "true"],
+        "lam": ["0", "\N{INFINITY}"],
+        "gamma": "2.5",
+        "bars": [True, False, 10],
+    }

@@ -7,19 +7,25 @@ from contextlib import contextmanager
 
 import typer
 
-USAGE, INTERRUPTED = 2, 130
+from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
 
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
     """The library's errors, and Ctrl-C, as one line on stderr; anything else is a bug and keeps its traceback."""
-    from focalcal.theory.minimiser import SolverError
-
     try:
         yield
-    except (ValueError, SolverError, OSError, ModuleNotFoundError) as error:
+    except KeyboardInterrupt:
+        typer.echo(INTERRUPTION, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if not _can_be_mended(error):
+            raise
         typer.echo(f"focalcal: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(USAGE) from None
-    except KeyboardInterrupt:
-        typer.echo("focalcal: interrupted; no file was left half-written", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+
+
+def _can_be_mended(error: Exception) -> bool:
+    from focalcal.theory.minimiser import SolverError  # here, because it costs what torch costs
+
+    return isinstance(error, ValueError | OSError | ModuleNotFoundError | SolverError)
