@@ -147,7 +147,7 @@ def test_the_newton_step_can_leave_the_simplex():
 
 def test_nothing_moves_at_a_vertex_or_without_focusing():
     for bias in (first_order_bias, pre_asymptotic_bias):
-        assert (bias([0.0, 1.0, 0.0], gamma=3.0, lam=1.0) == 0).all()
+        assert (bias([0.0, 1.0, 0.0], gamma=[0.0, 0.5, 3.0], lam=1.0) == 0).all()
         assert (bias([0.7, 0.2, 0.1], gamma=0.0, lam=1.0) == 0).all()
     assert first_order_constant([0.7, 0.2, 0.1], gamma=0.0) == 0
 

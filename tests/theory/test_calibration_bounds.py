@@ -4,29 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from populations import ETA, WEIGHTS, shares
+from populations import ETA, WEIGHTS
 
 from focalcal.theory.calibration import calibration_bounds, exact_cal2
-from focalcal.theory.potential import focal_potential, phi_slope
-
-
-def minimiser(eta, gamma, lam):
-    """FCL's conditional risk minimiser by bisection: eta phi'(q) + 2 lam (q - eta) = nu rises in q, sum q in nu."""
-
-    def at(nu):
-        low, high = np.zeros_like(eta), np.ones_like(eta)
-        for _ in range(60):
-            q = (low + high) / 2
-            below = eta * phi_slope(q, gamma) + 2 * lam * (q - eta) < nu
-            low, high = np.where(below, q, low), np.where(below, high, q)
-        return (low + high) / 2
-
-    low, high = np.full((len(eta), 1), -1e3 - 2 * lam), np.full((len(eta), 1), 2 * lam)
-    for _ in range(80):
-        nu = (low + high) / 2
-        short = at(nu).sum(1, keepdims=True) < 1
-        low, high = np.where(short, nu, low), np.where(short, high, nu)
-    return shares(at(nu))
+from focalcal.theory.minimiser import minimise
+from focalcal.theory.potential import focal_potential
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])
@@ -35,11 +17,11 @@ def test_the_minimiser_keeps_the_bounds(gamma, lam):
     generator = np.random.default_rng(1)
     eta = 0.7 * generator.dirichlet(np.ones(3), size=30) + 0.1  # eps >= .1
     weights = generator.dirichlet(np.ones(30))
-    cal2, bounds = (
-        exact_cal2(minimiser(eta, gamma, lam), eta, weights),
-        calibration_bounds(eta, weights, gamma=gamma, lam=lam),
-    )
+    solution = minimise(eta, gamma=gamma, lam=lam)
+    cal2 = exact_cal2(solution.q, eta, weights, displacement=solution.displacement)
+    bounds = calibration_bounds(eta, weights, gamma=gamma, lam=lam)
     assert 0 < cal2 <= bounds.potential <= bounds.log_classes
+    assert cal2 <= bounds.slope <= bounds.simplex < bounds.interior
     assert cal2 <= bounds.interior
     assert (bounds.interior < math.inf) == (lam >= bounds.interior_from)
     assert bounds.interior_from == pytest.approx(4 * math.log(3) / eta.min() ** 2)

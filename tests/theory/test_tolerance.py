@@ -8,8 +8,8 @@ from drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from focalcal.theory.bounds import log_classes_bound
-from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.bounds import interior_constant, log_classes_bound
+from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 from focalcal.theory.tolerance import lam_for
 
 
@@ -60,8 +60,17 @@ def test_just_below_the_distance_without_an_anchor():
     assert distance(eta, gamma=2.0, lam=lam) <= tolerance < distance(eta, gamma=2.0, lam=0.999 * lam)
 
 
+@pytest.mark.parametrize("share", [1e-16, 1e-15, 1e-12])
+def test_at_the_last_digit_of_the_distance_without_an_anchor(share):
+    eta = [0.7, 0.2, 0.1]
+    tolerance = float(distance(eta, gamma=2.0, lam=0.0)) * (1 - share)
+    lam = lam_for(tolerance, eta, gamma=2.0)
+    assert lam < 1e-10
+    assert distance(eta, gamma=2.0, lam=lam) <= tolerance
+
+
 def test_no_anchor_needed():
-    assert lam_for(1e-12, flat_posteriors(5, 20, smallest=1e-3), gamma=0.0) == 0.0
+    assert lam_for(1e-200, flat_posteriors(10, 300, smallest=1e-6), gamma=0.0) == 0.0
     assert lam_for(1e-12, [0.0, 1.0, 0.0], gamma=5.0) == 0.0
     assert lam_for(1e-12, [0.25] * 4, gamma=5.0) == 0.0
     assert lam_for(0.9, [0.7, 0.2, 0.1], gamma=5.0) == 0.0
@@ -73,22 +82,25 @@ def test_a_tiny_tolerance():
 
 
 def test_certified_by_hand():
-    assert lam_for(0.1, classes=10, gamma=2.0) == pytest.approx(100 * np.log(10))
-    assert log_classes_bound(10, lam=lam_for(0.1, classes=10, gamma=2.0)) == pytest.approx(0.1)
-    # A = 1 + 2 = 3: 2 * 3 * sqrt(4) / 1e-4 = 120,000, above 4 log 4 / 0.01 = 554.5 and below log 4 / 1e-8
-    assert lam_for(1e-4, classes=4, gamma=2.0, smallest=0.1) == pytest.approx(120_000)
-    # 2 * 3 * 2 / 0.005 = 2400 is below 4 log 4 / 1e-4 = 55,452, which is what the threshold asks for
-    assert lam_for(5e-3, classes=4, gamma=2.0, smallest=0.01) == pytest.approx(4 * np.log(4) / 1e-4)
-    # log 4 / 0.01 = 138.6 is the smaller
-    assert lam_for(0.1, classes=4, gamma=2.0, smallest=0.1) == pytest.approx(100 * np.log(4))
-    # the largest A decides: 6
-    assert lam_for(1e-4, classes=4, gamma=[2.0, 5.0], smallest=0.1) == pytest.approx(240_000)
+    # gamma = 1: psi(t) + 1 = t log t + t, so |psi + 1| / sqrt(t) = sqrt(t) |1 + log t|, largest at t = 1: B = 1
+    assert lam_for(1e-3, classes=10, gamma=1.0) == pytest.approx(500)
+    # a coarse tolerance, where log 2 / 9 = 0.077 is below 1 / 6
+    assert lam_for(3.0, classes=2, gamma=1.0) == pytest.approx(np.log(2) / 9)
+    assert log_classes_bound(2, lam=lam_for(3.0, classes=2, gamma=1.0)) == pytest.approx(3.0)
+    assert lam_for(1e-3, classes=10, gamma=[1.0, 5.0]) == lam_for(1e-3, classes=10, gamma=5.0) > 500
+    assert lam_for(1e-3, classes=10, gamma=0.0) == 0.0
+    assert lam_for(1e-3, classes=1, gamma=2.0) == 0.0
 
 
-@pytest.mark.parametrize(("tolerance", "smallest"), [(0.05, None), (1e-3, None), (0.05, 0.05), (1e-5, 0.05)])
-def test_the_certificate_covers_every_posterior(tolerance, smallest):
-    eta = flat_posteriors(4, 200, smallest=smallest or 1e-9)
-    certified = lam_for(tolerance, classes=4, gamma=3.0, smallest=smallest)
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 2.0, 5.0, 30.0])
+def test_the_interior_rate_of_the_paper_asks_for_more(gamma):
+    assert simplex_constant(gamma) / 2 < 2 * interior_constant(gamma) * np.sqrt(2)
+
+
+@pytest.mark.parametrize("tolerance", [0.05, 1e-3, 1e-5])
+def test_the_certificate_covers_every_posterior(tolerance):
+    eta = flat_posteriors(4, 200, smallest=1e-9)
+    certified = lam_for(tolerance, classes=4, gamma=3.0)
     assert (distance(eta, gamma=3.0, lam=certified) <= tolerance).all()
     assert lam_for(tolerance, eta, gamma=3.0) <= certified
 
@@ -101,9 +113,6 @@ def test_the_certificate_covers_every_posterior(tolerance, smallest):
         ({"tolerance": [0.1, 0.2], "eta": [0.5, 0.5]}, "tolerance must be one number"),
         ({"tolerance": 0.1}, "exactly one of eta and classes must be given, got neither"),
         ({"tolerance": 0.1, "eta": [0.5, 0.5], "classes": 2}, "exactly one of eta and classes must be given, got both"),
-        ({"tolerance": 0.1, "eta": [0.5, 0.5], "smallest": 0.1}, "smallest must be None with eta"),
-        ({"tolerance": 0.1, "classes": 4, "smallest": 0.3}, r"smallest must be in \(0, 1/K\], K = 4, got 0.3"),
-        ({"tolerance": 0.1, "classes": 4, "smallest": 0.0}, "smallest must be > 0, got 0"),
         ({"tolerance": 0.1, "classes": 0}, "classes must be a whole number >= 1, got 0"),
         ({"tolerance": 0.1, "classes": 4, "gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
     ],

@@ -50,6 +50,6 @@ def at_posterior(eta: Float[np.ndarray, "*b k"], gamma: Float[np.ndarray, "*b"])
         np.put_along_axis(complement, top, rest, -1)
         np.put_along_axis(log_complement, top, np.log(rest), -1)
         bent = np.where(eta > 0, np.where(complement > 0, -log_eta * eta / complement, 1.0), 0.0)
-        power = np.where(gamma > 0, gamma * log_complement, 0.0)  # of 1 - eta_k, which may be 0
+        power = gamma * log_complement  # NaN for gamma = 0 at a vertex, where nothing is asked for
         log_curvature = power - log_complement + np.log(gamma * (2 + (gamma - 1) * bent) + complement / eta)
         return AtPosterior(eta > 0, power + np.log1p(gamma * bent), np.where(eta > 0, log_curvature, np.inf))

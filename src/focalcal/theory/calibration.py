@@ -15,9 +15,11 @@ import torch
 
 from focalcal.core.binning import bin_index, equal_width_edges
 from focalcal.core.scores import as_tensor, is_whole
+from focalcal.theory.bounds import interior_constant
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
 from focalcal.theory.posteriors import above_zero, at_least_zero, distributions, one_number, state_weights
 from focalcal.theory.potential import focal_potential
+from focalcal.theory.sharp_bounds import simplex_bound, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -70,13 +72,16 @@ class ScoreMap:
 
 @dataclass(frozen=True)
 class CalibrationBounds:
-    """Upper bounds of Cal2^2 at the pointwise minimiser of FCL's risk: potential <= log_classes, and interior.
+    """Upper bounds of Cal2^2 at the pointwise minimiser of FCL's risk.
 
+    potential <= log_classes of rate 1/lam, slope <= simplex of rate 1/lam^2, and the paper's interior of that rate.
     `interior` is inf, promising nothing, while lam < interior_from (which is inf if some eta_k is 0).
     """
 
     potential: float
     log_classes: float
+    slope: float
+    simplex: float
     interior: float
     interior_from: float
 
@@ -163,7 +168,8 @@ def calibration_bounds(eta: Any, weights: Any = None, *, gamma: float, lam: floa
     """Cal2^2 <= E[Phi(eta)] / lam <= log K / lam, and <= 4 A^2 K / lam^2 for lam >= 4 log K / eps^2.
 
     For the predictor that attains FCL's conditional risk minimiser in every state; A = 1 + gamma max(1, 2^(1 - gamma))
-    and eps is the smallest eta_k of a state that occurs. The paper, Corollary 5.8.
+    and eps is the smallest eta_k of a state that occurs. The paper, Corollary 5.8. Not in the paper, for every lam > 0
+    and every posterior (docs/math/sharp_bounds.md): Cal2^2 <= E|psi_bar - psi(eta)|_2^2 / (4 lam^2) <= B^2 / (4 lam^2).
     """
     strength = one_number("lam", above_zero("lam", lam))
     focusing = one_number("gamma", at_least_zero("gamma", gamma))
@@ -171,11 +177,16 @@ def calibration_bounds(eta: Any, weights: Any = None, *, gamma: float, lam: floa
     weight = state_weights(weights, len(posterior))
     classes = posterior.shape[1]
     eps = float(posterior[weight > 0].min())
-    a = 1 + focusing * max(1.0, 2 ** (1 - focusing))
+    a = float(interior_constant(focusing))
     start = 4 * math.log(classes) / eps / eps if eps > 0 else math.inf
+    with np.errstate(over="ignore"):
+        slopes = np.square(slope_bound(posterior, gamma=focusing, lam=strength))
+        simplex = float(np.square(simplex_bound(gamma=focusing, lam=strength)))
     return CalibrationBounds(
         potential=mean(weight, focal_potential(posterior, gamma=focusing)) / strength,
         log_classes=math.log(classes) / strength,
+        slope=mean(weight, slopes),
+        simplex=simplex,
         interior=4 * a * a * classes / strength / strength if strength >= start else math.inf,
         interior_from=start,
     )

@@ -161,6 +161,7 @@ def _calibration(states: np.ndarray, solution: Solution) -> Columns:
                     "potential_bound": bounds.potential,
                     "log_classes_bound": bounds.log_classes,
                     "interior_bound": bounds.interior,
+                    "slope_bound": bounds.slope,
                     "stationarity": solution.stationarity[:, i, j].max(),
                     "feasibility": solution.feasibility[:, i, j].max(),
                     "slsqp_difference": np.nan,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count, interior_constant
+from focalcal.theory.bounds import class_count
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
-from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -21,14 +21,7 @@ _PRECISION = 1e-10  # of lam, relative
 _ROUNDING = 1e-15  # what the order of a sum can change in a norm
 
 
-def lam_for(
-    tolerance: float,
-    eta: Any | None = None,
-    *,
-    gamma: Any,
-    classes: int | None = None,
-    smallest: float | None = None,
-) -> float:
+def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: int | None = None) -> float:
     """The anchor weight that keeps |q* - eta|_2 <= tolerance, over given posteriors or over all of them.
 
     With `eta`, (K,) or (*b, K), and gamma a number or one a posterior: the smallest such lam >= 0, found by solving for
@@ -38,49 +31,43 @@ def lam_for(
     at lam' > lam each minimises its own risk, and adding both inequalities leaves
     (lam' - lam) (|q - eta|^2 - |q' - eta|^2) >= 0.
 
-    With `classes` = K: what the paper's theorems certify for every posterior of K classes, log K / tolerance^2
-    (Theorem 5.4). If each has eta_k >= `smallest`, max(2 A sqrt(K) / tolerance, 4 log K / smallest^2) serves as well
-    (Theorem 5.5, A = `interior_constant`), and the smaller of the two is returned.
+    With `classes` = K: what is certified for every posterior of K classes, the smaller of log K / tolerance^2 (the
+    paper's Theorem 5.4) and B / (2 tolerance) (`simplex_bound`, which is never worse than the paper's interior rate).
 
     >>> round(lam_for(0.01, [0.7, 0.2, 0.1], gamma=2.0), 3)
     36.614
-    >>> round(lam_for(0.1, classes=10, gamma=2.0), 1)
-    230.3
+    >>> round(lam_for(0.1, classes=10, gamma=2.0), 2)
+    5.12
     """
     allowed = one_number("tolerance", above_zero("tolerance", tolerance))
     if (eta is None) == (classes is None):
         given = "neither" if eta is None else "both"
         raise ValueError(f"exactly one of eta and classes must be given, got {given}; eta for posteriors you know")
     if classes is not None:
-        return _certified(allowed, at_least_zero("gamma", gamma), class_count(classes), smallest)
-    if smallest is not None:
-        raise ValueError(f"smallest must be None with eta, which says it itself, got {smallest!r}; leave it out")
+        count, largest = class_count(classes), max(map(simplex_constant, at_least_zero("gamma", gamma).ravel()))
+        return min(math.log(count) / allowed / allowed, largest / 2 / allowed)
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
-    return _smallest_lam(allowed, posterior.reshape(-1, posterior.shape[-1]), g.reshape(-1))
+    moves = g > 0  # for gamma = 0, q* = eta
+    if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1:
+        return 0.0
+    lam, step = _smallest_lam(allowed, posterior[moves], g[moves]), _PRECISION / 4
+    # The last word is of eta as given: that it was divided by its sum can change the last digits of q* - eta.
+    while _ratios(allowed, eta, gamma, lam)[moves].max() > 1 - _ROUNDING:
+        lam, step = lam * (1 + step), 2 * step
+    return lam
 
 
-def _certified(tolerance: float, gamma: Float[np.ndarray, "*b"], classes: int, smallest: float | None) -> float:
-    everywhere = math.log(classes) / tolerance / tolerance
-    if smallest is None:
-        return everywhere
-    least = one_number("smallest", above_zero("smallest", smallest))
-    if least > 1 / classes:
-        raise ValueError(
-            f"smallest must be in (0, 1/K], K = {classes}, got {least:g}; "
-            "K probabilities that sum to one are not all larger than 1/K"
-        )
-    constant = float(np.max(interior_constant(gamma)))
-    return min(everywhere, max(2 * constant * math.sqrt(classes) / tolerance, 4 * math.log(classes) / least / least))
+def _ratios(tolerance: float, eta: Any, gamma: Any, lam: float) -> Float[np.ndarray, "*b"]:
+    """|q* - eta|_2 / tolerance."""
+    solution = minimise(eta, gamma=gamma, lam=lam)
+    solution.unwrap()
+    with np.errstate(over="ignore"):  # of a tolerance below 1e-150
+        return np.asarray(np.linalg.norm(solution.displacement / tolerance, axis=-1))
 
 
 def _smallest_lam(tolerance: float, eta: Float[np.ndarray, "n k"], gamma: Float[np.ndarray, " n"]) -> float:
     """The root of log lam -> log(largest distance / tolerance), which is close to a line of slope -1."""
-    eta, gamma = eta[gamma > 0], gamma[gamma > 0]  # for gamma = 0, q* = eta
-    if not len(eta):
-        return 0.0
     excess = _Excess(tolerance, eta, gamma)
-    if excess(0.0) <= 0:
-        return 0.0
     # The bound is the tolerance at this lam; rounding may leave the distance above it.
     safe = max(float(slope_bound(eta, gamma=gamma, lam=1.0).max()) / tolerance, sys.float_info.min)
     while excess(safe) > 0:
@@ -91,11 +78,8 @@ def _smallest_lam(tolerance: float, eta: Float[np.ndarray, "n k"], gamma: Float[
         broken *= factor
         if broken == 0:  # the tolerance is the distance without an anchor, to the last digit
             return safe
-    step = _PRECISION / 4
-    log_lam = brentq(lambda x: excess(math.exp(x)), math.log(broken), math.log(safe), xtol=step)
-    while excess(math.exp(log_lam)) > -_ROUNDING:
-        log_lam, step = log_lam + step, 2 * step
-    return math.exp(log_lam)
+    root = brentq(lambda x: excess(math.exp(x)), math.log(broken), math.log(safe), xtol=_PRECISION / 4)
+    return math.exp(root)
 
 
 class _Excess:
@@ -109,10 +93,7 @@ class _Excess:
         self._tolerance, self._eta, self._gamma = tolerance, eta, gamma
 
     def __call__(self, lam: float) -> float:
-        solution = minimise(self._eta, gamma=self._gamma, lam=lam)
-        solution.unwrap()
-        with np.errstate(over="ignore"):  # of a tolerance below 1e-150
-            ratio = np.linalg.norm(solution.displacement / self._tolerance, axis=-1)
+        ratio = _ratios(self._tolerance, self._eta, self._gamma, lam)
         above = ratio > 1
         if above.any():
             self._eta, self._gamma = self._eta[above], self._gamma[above]
