@@ -75,7 +75,9 @@ def test_bounds(run):
     assert bounds["log_classes"] == pytest.approx(np.sqrt(np.log(3) / 4))
     assert bounds["interior"] is None
     assert bounds["interior_from_lam"] == pytest.approx(4 * entropy / 0.01)
-    assert run("bound", "--classes", 10, "--lam", 1).output == "log classes\n      1.517\n"
+    assert (
+        run("bound", "--classes", 10, "--lam", 1, "--gamma", 1).output == "log classes  simplex\n      1.517   0.5000\n"
+    )
 
 
 def test_recover_undoes_solve(run):
@@ -89,7 +91,9 @@ def test_lam_for_a_tolerance(run):
     found = json.loads(run("lam", "--tolerance", 0.01, "--gamma", 3, *ETA, "--json").output)["lam"]
     distance = np.linalg.norm(minimise([0.7, 0.2, 0.1], gamma=3.0, lam=found).displacement)
     assert distance == pytest.approx(0.01, rel=1e-8)
-    assert run("lam", "--tolerance", 0.1, "--classes", 10).output == "lam = 230.259\n"
+    certified = json.loads(run("lam", "--tolerance", 0.1, "--classes", 10, "--gamma", 1, "--json").output)["lam"]
+    assert certified == pytest.approx(5.0, rel=1e-6)
+    assert run("lam", "--tolerance", 10, *ETA).output == "lam = 0\n"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_the_right_panel_shows_the_calibration_error_below_its_bounds(figure, st
         error = lines[f"cal2, gamma = {gamma}"].get_ydata()
         np.testing.assert_array_equal(error, study.calibration["cal2"][own])
         assert (error < lines[f"potential_bound, gamma = {gamma}"].get_ydata()).all()
+        assert (error < lines[f"slope_bound, gamma = {gamma}"].get_ydata()).all()
         interior = lines[f"interior_bound, gamma = {gamma}"].get_ydata()
         assert len(interior) == np.isfinite(study.calibration["interior_bound"][own]).sum() > 0
         assert (error[-len(interior) :] < interior).all()

@@ -61,9 +61,11 @@ def bound(
         from focalcal.reports.tables import Table
         from focalcal.reports.theory_facts import posterior_bounds
         from focalcal.theory.bounds import log_classes_bound
+        from focalcal.theory.sharp_bounds import simplex_bound
 
         if classes is not None:
-            bounds = [{"log_classes": float(log_classes_bound(classes, lam=lam))}]
+            sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes
+            bounds = [{"log_classes": float(log_classes_bound(classes, lam=lam)), "simplex": sharp}]
         else:
             bounds = [posterior_bounds(row, gamma=gamma, lam=lam) for row in given_rows("eta", eta, file)]
         if as_json:
@@ -104,7 +106,6 @@ def lam(
     eta: _Posterior = None,
     gamma: _Gamma = 3.0,
     classes: Annotated[int | None, typer.Option(help="For all posteriors of so many classes instead.")] = None,
-    smallest: Annotated[float | None, typer.Option(help="With --classes: every probability is at least this.")] = None,
     file: _File = None,
     as_json: _Json = False,
 ) -> None:
@@ -114,7 +115,7 @@ def lam(
         from focalcal.theory.tolerance import lam_for
 
         posteriors = given_rows("eta", eta, file) if classes is None or eta or file else None
-        found = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes, smallest=smallest))
+        found = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
         if as_json:
             _print_json({"tolerance": tolerance, "gamma": gamma, "lam": found})
         else:

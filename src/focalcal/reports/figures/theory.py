@@ -21,6 +21,7 @@ _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1
 _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the right panel: its column, its look
     r"exact $\mathrm{Cal}_2^2$": ("cal2", {"marker": "o", "markersize": 2.4, "linewidth": 0.9}),
     r"bound $E[\Phi_\gamma(\eta)]/\lambda$": ("potential_bound", {"linestyle": (0, (4, 1.2))}),
+    r"bound $E\|\bar\psi-\psi(\eta)\|_2^2/4\lambda^2$": ("slope_bound", {"linestyle": (0, (4, 1.2, 1, 1.2))}),
     r"bound $4A_\gamma^2K/\lambda^2$": ("interior_bound", {"linestyle": (0, (1, 1)), "linewidth": 1.4}),
 }
 
@@ -29,14 +30,14 @@ def theory_figure(study: Study) -> Figure:
     """Three panels over lam.
 
     Left: |q* - eta|_inf of every posterior (colour) and gamma (dashes) with a guide of slope -1. Middle: the same times
-    lam over the first-order constant C, which tends to 1. Right: exact Cal2^2 with a guide of slope -2 and two bounds.
+    lam over the first-order constant C, which tends to 1. Right: exact Cal2^2 with a guide of slope -2 and bounds.
     """
     matplotlib = required("matplotlib", purpose="The theory figure")
     figure_class = required("matplotlib.figure", purpose="The theory figure").Figure
     with matplotlib.rc_context(STYLE):
-        figure: Figure = figure_class(figsize=(TEXT_WIDTH, 3.75))
+        figure: Figure = figure_class(figsize=(TEXT_WIDTH, 3.9))
         left, middle, right = figure.subplots(1, 3)
-        figure.subplots_adjust(left=0.085, right=0.985, top=0.93, bottom=0.41, wspace=0.4)
+        figure.subplots_adjust(left=0.085, right=0.985, top=0.935, bottom=0.43, wspace=0.4)
         _distortion(left, study)
         _constant(middle, study)
         _calibration(right, study.calibration)
@@ -141,7 +142,7 @@ def _legends(figure: Figure, study: Study) -> None:
             handles=handles,
             title=title,
             ncols=columns,
-            bbox_to_anchor=(left, 0.28),
+            bbox_to_anchor=(left, 0.305),
             loc="upper left",
             borderaxespad=0.0,
             borderpad=0.0,
