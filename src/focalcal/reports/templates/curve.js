@@ -2,7 +2,7 @@
 /* |q* - eta|_2 against lam, both on logarithmic axes, with its bounds, its predictions and the present lam. */
 const Curve = (() => {
   const { element, path, number } = Drawing;
-  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [520, 360, 58, 12, 14, 44];
+  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [520, 360, 58, 18, 14, 48];
   const DECADES = [-3, 5]; // of lam
   const POINTS = 49;
   const LINES = ["logClasses", "entropy", "global", "interior", "first", "newton", "solution"];
@@ -50,14 +50,14 @@ const Curve = (() => {
   function axes(svg, x, y, low, high) {
     for (let power = DECADES[0]; power <= DECADES[1]; power += 1) {
       element(svg, "path", { d: `M${x(10 ** power)} ${TOP}V${HEIGHT - BOTTOM}`, class: "grid" });
-      element(svg, "text", { x: x(10 ** power), y: HEIGHT - BOTTOM + 16, class: "label middle" }, powerOfTen(power));
+      element(svg, "text", { x: x(10 ** power), y: HEIGHT - BOTTOM + 20, class: "label middle" }, powerOfTen(power));
     }
     const every = Math.ceil((high - low) / 9);
     for (let power = high; power >= low; power -= every) {
       element(svg, "path", { d: `M${LEFT} ${y(10 ** power)}H${WIDTH - RIGHT}`, class: "grid" });
       element(svg, "text", { x: LEFT - 6, y: y(10 ** power) + 4, class: "label end" }, powerOfTen(power));
     }
-    element(svg, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, class: "label middle" }, "anchor weight lam");
+    element(svg, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 7, class: "label middle" }, "anchor weight lam");
   }
 
   const powerOfTen = (power) => (Math.abs(power) <= 2 ? number(10 ** power) : `1e${power}`.replace("-", "\u2212"));
