@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 
 import numpy as np
@@ -59,3 +60,17 @@ def test_the_readme_states_the_numbers(folder, study):
 def test_writing_again_gives_the_same_bytes(folder, study, tmp_path):
     for path in write_study(study, tmp_path):
         assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
+
+
+def test_the_cross_check_is_reported_by_its_largest_difference(study):
+    difference = np.full(len(study.distortion["lam"]), 1e-9)
+    difference[7] = 2.5e-7
+    checked = dataclasses.replace(study, distortion=study.distortion | {"slsqp_difference": difference})
+    assert "differs from them by 2.5e-07 at most" in dict(findings(checked))["Accuracy"]
+
+
+def test_a_broken_bound_would_be_reported(study):
+    small = study.distortion["global_bound"].copy()
+    small[[3, 5]] = 1e-12
+    broken = dataclasses.replace(study, distortion=study.distortion | {"global_bound": small})
+    assert dict(findings(broken))["Bounds"].startswith("A bound is broken 2 times.")
