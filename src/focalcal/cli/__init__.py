@@ -1,0 +1,23 @@
+"""The command `focalcal`: one file a sub-command, each of which parses, calls the library and prints the result."""
+
+from __future__ import annotations
+
+import sys
+
+USAGE, INTERRUPTED = 2, 130  # exit codes
+INTERRUPTION = "focalcal: interrupted; no file was left half-written"
+
+
+def main() -> None:
+    """Run the command line, or say what to install."""
+    try:
+        from focalcal.cli.app import app
+    except KeyboardInterrupt:
+        print(INTERRUPTION, file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        print("focalcal: the command line needs the package typer: pip install 'focalcal[study]'", file=sys.stderr)
+        raise SystemExit(USAGE) from None
+    app()

@@ -1,0 +1,34 @@
+"""The sub-commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from focalcal import __version__
+from focalcal.cli import theory
+
+app = typer.Typer(
+    name="focalcal",
+    help="Train, measure and mend the calibration of classifiers, around Focal Calibration Loss.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(theory.app, name="theory")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"focalcal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What holds for every sub-command."""

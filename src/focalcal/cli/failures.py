@@ -1,0 +1,31 @@
+"""What goes wrong for a reason that the user can mend, as one line and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """The library's errors, and Ctrl-C, as one line on stderr; anything else is a bug and keeps its traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(INTERRUPTION, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if not _can_be_mended(error):
+            raise
+        typer.echo(f"focalcal: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(USAGE) from None
+
+
+def _can_be_mended(error: Exception) -> bool:
+    from focalcal.theory.minimiser import SolverError  # here, because it costs what torch costs
+
+    return isinstance(error, ValueError | OSError | ModuleNotFoundError | SolverError)

@@ -1,0 +1,81 @@
+"""The interactive page of the theory: one HTML file that needs no network and solves in the browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from focalcal.reports.extras import required
+from focalcal.reports.figures.style import rendered
+from focalcal.reports.figures.theory import theory_figure
+from focalcal.reports.theory_findings import findings
+from focalcal.reports.theory_tables import cases_table, injection_table, paper_table
+from focalcal.theory.minimiser import minimise
+from focalcal.theory.study import posteriors
+
+if TYPE_CHECKING:
+    from focalcal.theory.study import Study
+
+SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
+_REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
+_EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
+
+
+def theory_page(study: Study) -> str:
+    """The page as HTML: the explorer, the findings, the figure and the tables."""
+    jinja = required("jinja2", purpose="The theory page")
+    markup = required("markupsafe", purpose="The theory page").Markup
+    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
+    environment.filters["minus"] = _with_minus_signs
+    presets = _presets()
+    page: str = environment.from_string(template("theory.html.j2")).render(
+        style=markup(template("theory.css")),
+        scripts=[markup(template(name)) for name in SCRIPTS],
+        data=markup(_inert_json({"presets": presets, "references": references()})),
+        presets=presets,
+        findings=findings(study),
+        figure=base64.b64encode(rendered(theory_figure(study), "svg")).decode(),
+        paper=paper_table(study),
+        cases=cases_table(study),
+        injection=injection_table(study),
+    )
+    return page.strip() + "\n"
+
+
+@cache
+def template(name: str) -> str:
+    """The text of a file of the page."""
+    return files("focalcal.reports").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def references() -> list[dict[str, Any]]:
+    """Solutions by the Python solver, against which the page checks its own when it is opened."""
+    return [
+        {
+            "eta": preset["eta"],
+            "gamma": gamma,
+            "lam": lam,
+            "q": minimise(preset["eta"], gamma=gamma, lam=lam).q.tolist(),
+        }
+        for preset in _presets()
+        for gamma, lam in _REFERENCE_PARAMETERS
+    ]
+
+
+def _presets() -> list[dict[str, Any]]:
+    own = {name: eta.tolist() for name, eta in posteriors().items()}
+    return [{"name": name, "eta": eta} for name, eta in (_EXAMPLE | own).items()]
+
+
+def _with_minus_signs(text: str) -> str:
+    """Hyphens before digits as minus signs, at which no line breaks."""
+    return re.sub(r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)", "\N{MINUS SIGN}", text)
+
+
+def _inert_json(data: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")

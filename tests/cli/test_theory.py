@@ -1,0 +1,237 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import focalcal
+import focalcal.reports.theory_facts
+import focalcal.reports.theory_study
+import focalcal.theory.study
+from focalcal.cli import main
+from focalcal.cli.app import app
+from focalcal.theory.minimiser import minimise
+
+ETA = ["0.7", "0.2", "0.1"]
+
+
+@pytest.fixture
+def run():
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(app, ["theory", *map(str, arguments)])
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"focalcal {focalcal.__version__}\n")
+
+
+def test_solve_prints_the_minimiser_and_what_is_known_of_it(run):
+    result = run("solve", *ETA, "--gamma", 2, "--lam", 1)
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.output.splitlines()]
+    assert next(line for line in lines if line[:1] == ["1"])[:3] == ["1", "0.7000", "0.5924"]
+    assert "decision kept                      yes\n" in result.output
+    assert "bound: interior                    none at this lam\n" in result.output
+
+
+def test_solve_as_json_has_every_digit(run):
+    (record,) = json.loads(run("solve", *ETA, "--gamma", 3, "--lam", 1000, "--json").output)
+    solution = minimise([0.7, 0.2, 0.1], gamma=3.0, lam=1000.0)
+    assert record["q"] == solution.q.tolist()
+    assert record["displacement"] == solution.displacement.tolist()
+    assert record["status"] == "converged"
+    assert record["distortion_l2"] == pytest.approx(np.linalg.norm(solution.displacement), rel=1e-14)
+    assert record["distortion_l2"] < record["bounds"]["interior"] < record["bounds"]["global"]
+    assert record["first_order_bias"] == pytest.approx(record["displacement"], rel=0.01)
+
+
+def test_without_an_anchor_there_are_no_bounds(run):
+    (record,) = json.loads(run("solve", *ETA, "--lam", 0, "--json").output)
+    assert record["bounds"] is None
+    assert record["first_order_bias"] is None
+    assert record["q"] == minimise([0.7, 0.2, 0.1], gamma=3.0, lam=0.0).q.tolist()
+    assert "bound:" not in run("solve", *ETA, "--lam", 0).output
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy"])
+def test_posteriors_from_a_file(run, tmp_path, suffix):
+    rows, file = np.array([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5]]), tmp_path / f"eta{suffix}"
+    np.savetxt(file, rows, delimiter=",", fmt="%.17g") if suffix == ".csv" else np.save(file, rows)
+    records = json.loads(run("solve", "--file", file, "--json").output)
+    np.testing.assert_array_equal([one["q"] for one in records], minimise(rows, gamma=3.0, lam=1.0).q)
+    assert "posterior 2 of 2" in run("solve", "--file", file).output
+
+
+def test_bounds(run):
+    (bounds,) = json.loads(run("bound", *ETA, "--gamma", 0, "--lam", 4, "--json").output)
+    entropy = -sum(p * np.log(p) for p in (0.7, 0.2, 0.1))
+    assert bounds["global"] == pytest.approx(np.sqrt(entropy / 4))
+    assert bounds["entropy"] == pytest.approx(np.sqrt(entropy / 4))
+    assert bounds["slope"] == 0
+    assert bounds["log_classes"] == pytest.approx(np.sqrt(np.log(3) / 4))
+    assert bounds["interior"] is None
+    assert bounds["interior_from_lam"] == pytest.approx(4 * entropy / 0.01)
+    assert (
+        run("bound", "--classes", 10, "--lam", 1, "--gamma", 1).output == "log classes  simplex\n      1.517   0.5000\n"
+    )
+
+
+def test_recover_undoes_solve(run):
+    q = minimise([0.7, 0.2, 0.1], gamma=3.0, lam=1.0).q
+    (record,) = json.loads(run("recover", *map(repr, q.tolist()), "--gamma", 3, "--lam", 1, "--json").output)
+    assert record["eta"] == pytest.approx([0.7, 0.2, 0.1], abs=1e-12)
+    assert run("recover", *map(repr, q.tolist())).output.splitlines()[1].split() == ["1", "0.5670", "0.7000"]
+
+
+def test_lam_for_a_tolerance(run):
+    found = json.loads(run("lam", "--tolerance", 0.01, "--gamma", 3, *ETA, "--json").output)["lam"]
+    distance = np.linalg.norm(minimise([0.7, 0.2, 0.1], gamma=3.0, lam=found).displacement)
+    assert distance == pytest.approx(0.01, rel=1e-8)
+    certified = json.loads(run("lam", "--tolerance", 0.1, "--classes", 10, "--gamma", 1, "--json").output)["lam"]
+    assert certified == pytest.approx(5.0, rel=1e-6)
+    assert run("lam", "--tolerance", 10, *ETA).output == "lam = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "0.7", "0.2"], "got a sum of 0.9"),
+        (["solve"], "either as numbers or with --file, got neither"),
+        (["solve", *ETA, "--file", "eta.csv"], "got both"),
+        (["solve", *ETA, "--gamma", "-1"], "gamma must be finite and >= 0, got -1"),
+        (["solve", *ETA, "--gamma", "1e12"], "choose a smaller gamma"),
+        (["solve", "--file", "nowhere.csv"], "nowhere.csv"),
+        (["solve", "--file", "eta.txt"], "--file must end in .csv or .npy, got 'eta.txt'"),
+        (["bound", *ETA, "--lam", "0"], "lam must be > 0"),
+        (["bound", *ETA, "--classes", "3"], "without eta"),
+        (["recover", "0.5", "0.1"], "q must be a distribution"),
+        (["lam", "--tolerance", "0", *ETA], "tolerance must be > 0"),
+        (["lam", "--tolerance", "0.1", *ETA, "--classes", "3"], "exactly one of eta and classes"),
+        (["lam", "--tolerance", "0.1"], "got neither"),
+    ],
+)
+def test_errors_are_one_line_and_exit_2(run, arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("focalcal: ")
+    assert message in result.stderr
+
+
+def test_a_bug_keeps_its_traceback(run, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(focalcal.reports.theory_facts, "posterior_facts", broken)
+    assert isinstance(run("solve", *ETA).exception, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n0.5,0.5\n", "line 1: every cell must be a number, got 'a,b'"),
+        ("0.5,0.5\n0.2,0.3,0.5\n", "line 2: every line must have 2 numbers like the first, got 3"),
+        ("", "must hold numbers"),
+    ],
+)
+def test_wrong_files_are_named_with_the_line(run, tmp_path, content, message):
+    (tmp_path / "eta.csv").write_text(content)
+    result = run("solve", "--file", tmp_path / "eta.csv")
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_objects_in_a_file_are_never_unpickled(run, tmp_path):
+    np.save(tmp_path / "eta.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    result = run("solve", "--file", tmp_path / "eta.npy")
+    assert result.exit_code == 2
+    assert "allow_pickle=False" in result.stderr
+
+
+def test_study_writes_its_folder_and_says_where(run, tmp_path):
+    result = run("study", "--out", tmp_path / "new" / "theory", "--no-cross-check")
+    assert result.exit_code == 0
+    written = sorted(path.name for path in (tmp_path / "new" / "theory").iterdir())
+    assert written == sorted(focalcal.reports.theory_study.FILES)
+    assert str(tmp_path / "new" / "theory" / "index.html") in result.output.splitlines()
+
+
+def test_an_interrupted_study_writes_nothing(run, tmp_path, monkeypatch):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(focalcal.theory.study, "run_study", interrupted)
+    result = run("study", "--out", tmp_path / "theory")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "focalcal: interrupted; no file was left half-written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_writing_leaves_whole_files_only(run, tmp_path, monkeypatch):
+    contents = {name: name.encode() * 1000 for name in focalcal.reports.theory_study.FILES}
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: None)
+    monkeypatch.setattr(focalcal.reports.theory_study, "rendered_study", lambda study: contents)
+    calls = iter(range(100))
+    fsync = os.fsync
+
+    def interrupted_at_the_third(descriptor):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupted_at_the_third)
+    assert run("study", "--out", tmp_path).exit_code == 130
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict(list(contents.items())[:2])
+
+
+@pytest.mark.parametrize(("options", "wanted"), [([], True), (["--no-cross-check"], False)])
+def test_the_study_is_told_what_was_asked_for(run, tmp_path, monkeypatch, options, wanted):
+    told = []
+
+    def running(*, cross_check, progress):
+        progress(1, 2)
+        told.append(cross_check)
+
+    monkeypatch.setattr(focalcal.theory.study, "run_study", running)
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out / "one", out / "two"])
+    result = run("study", "--out", tmp_path, *options)
+    assert result.stdout.splitlines()[:2] == [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert told == [wanted]
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2", "pyarrow", "rich"])
+def test_a_missing_package_is_named_with_its_extra_before_the_study_runs(run, tmp_path, monkeypatch, package):
+    for module in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = []
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: ran.append(True))
+    result = run("study", "--out", tmp_path / "theory")
+    assert result.exit_code == 2
+    assert f"needs the package {package}: pip install 'focalcal[study]'" in result.stderr
+    assert (ran, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_without_typer_the_command_says_what_to_install(monkeypatch, capsys):
+    for module in ("focalcal.cli.app", "focalcal.cli.theory"):
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "needs the package typer: pip install 'focalcal[study]'" in capsys.readouterr().err
+
+
+def test_solving_imports_nothing_that_draws():
+    code = (
+        "import sys; from focalcal.cli.app import app\n"
+        f"app(['theory', 'solve', *{ETA}], standalone_mode=False)\n"
+        "print([name for name in ('matplotlib', 'jinja2', 'pyarrow', 'plotly', 'sklearn') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
