@@ -41,23 +41,29 @@ class Roots:
     excess: Float[np.ndarray, " b"]  # how far the worst class is above its own floor
     steps: Int[np.ndarray, " b"]
 
+    def put(self, at: Int[np.ndarray, " n"], point: _Point, swap: Int[np.ndarray, "b k"]) -> None:
+        """Record the points of those rows."""
+        self.q[at] = np.take_along_axis(point.q, swap[at], 1)
+        self.displacement[at] = np.take_along_axis(point.d, swap[at], 1)
+        self.log_multiplier[at] = point.sigma
+        self.stationarity[at] = np.tanh(point.error / 2)
+        self.floor[at] = np.tanh(point.floor / 2)
+        self.excess[at] = point.excess
+
 
 @dataclass(frozen=True)
 class _Rows:
-    """The problems: one a row, each with at least two classes in its support."""
+    """The problems, one a row, with the class m in column 0."""
 
     eta: Float[np.ndarray, "b k"]
     log_eta: Float[np.ndarray, "b k"]
-    top: Int[np.ndarray, "b 1"]  # the class m
     gamma: Float[np.ndarray, "b 1"]
     log_2lam: Float[np.ndarray, "b 1"]
     log_pull: Float[np.ndarray, "b k"] | None  # of the absolute anchor: log 2 lam (eta_m - eta_k)
 
     def __getitem__(self, rows: np.ndarray) -> _Rows:
         log_pull = None if self.log_pull is None else self.log_pull[rows]
-        return _Rows(
-            self.eta[rows], self.log_eta[rows], self.top[rows], self.gamma[rows], self.log_2lam[rows], log_pull
-        )
+        return _Rows(self.eta[rows], self.log_eta[rows], self.gamma[rows], self.log_2lam[rows], log_pull)
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,9 @@ def solve_rows(
         steps=np.zeros(count, dtype=np.int64),
     )
     at = np.flatnonzero((eta > 0).sum(1) > 1)
+    swap = _top_first(eta)
     with np.errstate(all="ignore"):  # log 0 is meant, and what is NaN outside the support is masked
-        rows = _rows(eta[at], gamma[at], lam[at], absolute=absolute)
+        rows = _rows(np.take_along_axis(eta, swap, 1)[at], gamma[at], lam[at], absolute=absolute)
         point = _evaluate(rows, *_start(rows))
         share = _whole_step(point)
         for _ in range(max_steps):
@@ -128,17 +135,25 @@ def solve_rows(
             found.steps[at] += 1
             # At the floor, or so near to it that rounding decides which step looks better.
             done = (point.excess == 0) | ((point.excess < 1e-12) & (share < 0.1)) | (share < 1e-12)
-            _record(found, at[done], point[done])
+            found.put(at[done], point[done], swap)
             at, rows, point, share = at[~done], rows[~done], point[~done], share[~done]
-        _record(found, at, point)
+        found.put(at, point, swap)
     return found
 
 
+def _top_first(eta: Float[np.ndarray, "b k"]) -> Int[np.ndarray, "b k"]:
+    """Indices that exchange column 0 and the largest entry, in each row. Doing it twice undoes it."""
+    index = np.tile(np.arange(eta.shape[1]), (len(eta), 1))
+    top = eta.argmax(1)
+    index[:, 0] = top
+    index[np.arange(len(eta)), top] = 0
+    return index
+
+
 def _rows(eta: np.ndarray, gamma: np.ndarray, lam: np.ndarray, *, absolute: bool) -> _Rows:
-    top = eta.argmax(1)[:, None]
     log_2lam = (np.log(2.0) + np.log(lam))[:, None]
-    log_pull = log_2lam + np.log(np.take_along_axis(eta, top, 1) - eta) if absolute else None
-    return _Rows(eta, np.log(eta), top, gamma[:, None], log_2lam, log_pull)
+    log_pull = log_2lam + np.log(eta[:, :1] - eta) if absolute else None
+    return _Rows(eta, np.log(eta), gamma[:, None], log_2lam, log_pull)
 
 
 def _start(rows: _Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -155,71 +170,70 @@ def _whole_step(point: _Point) -> Float[np.ndarray, " b"]:
     return np.minimum(1.0, room.min(1))
 
 
-def _record(found: Roots, at: np.ndarray, point: _Point) -> None:
-    found.q[at] = point.q
-    found.displacement[at] = point.d
-    found.log_multiplier[at] = point.sigma
-    found.stationarity[at] = np.tanh(point.error / 2)
-    found.floor[at] = np.tanh(point.floor / 2)
-    found.excess[at] = point.excess
+@dataclass(frozen=True)
+class _Focal:
+    """The focal term's part of a point. Each class has its own variable: q_k, and 1 - q_m for the class m."""
+
+    own: Float[np.ndarray, "b k"]
+    log_own: Float[np.ndarray, "b k"]
+    log_weight: Float[np.ndarray, "b k"]  # log of eta_k w(q_k)
+    elasticity: Float[np.ndarray, "b k"]  # |d log w / d log own|
+    rounding: Float[np.ndarray, "b k"]  # what it does to log_weight
+    spacing: Float[np.ndarray, "b k"]  # of own, relative
+
+
+def _focal(rows: _Rows, q: Float[np.ndarray, "b k"], rest: Float[np.ndarray, " b"]) -> _Focal:
+    gamma = rows.gamma
+    not_q, log_q, log_not_q = 1 - q, np.log(q), np.log1p(-q)
+    not_q[:, 0], log_not_q[:, 0] = rest, np.log(rest)
+    log_q[:, 0] = np.where(rest < 0.5, np.log1p(-rest), log_q[:, 0])
+    own, log_own = q.copy(), log_q.copy()
+    own[:, 0], log_own[:, 0] = rest, log_not_q[:, 0]
+
+    bent = -log_q * q / not_q
+    slope = gamma * bent + 1  # w(q) = (1 - q)^gamma slope / q
+    power = gamma * log_not_q
+    return _Focal(
+        own=own,
+        log_own=log_own,
+        log_weight=rows.log_eta + power + np.log(slope) - log_q,
+        elasticity=(gamma * ((gamma - 1) * bent + 2) * (own / not_q) + own / q) / slope,
+        rounding=_EPS * (2 + np.abs(rows.log_eta) + np.abs(power) + np.abs(log_q)),
+        spacing=np.spacing(np.minimum(own, q)) / own,  # the smaller of q_m and 1 - q_m gives the other
+    )
 
 
 def _evaluate(
     rows: _Rows, q: Float[np.ndarray, "b k"], d: Float[np.ndarray, "b k"], sigma: Float[np.ndarray, " b"]
 ) -> _Point:
     """rho and the Newton step at (q, d, log s). Those of the class m follow from the others, whatever is given."""
-    eta, gamma, top = rows.eta, rows.gamma, rows.top
-    inside = eta > 0
-    others, d, q = q.copy(), d.copy(), q.copy()
-    np.put_along_axis(others, top, 0.0, 1)
-    np.put_along_axis(d, top, 0.0, 1)
-    rest, d_top = others.sum(1, keepdims=True), -d.sum(1, keepdims=True)
-    q_top = np.where(rest < 0.5, 1 - rest, np.take_along_axis(eta, top, 1) + d_top)
-    np.put_along_axis(d, top, d_top, 1)
-    np.put_along_axis(q, top, q_top, 1)
+    q, d, inside = q.copy(), d.copy(), rows.eta > 0
+    rest = q[:, 1:].sum(1)
+    d[:, 0] = -d[:, 1:].sum(1)
+    q[:, 0] = np.where(rest < 0.5, 1 - rest, rows.eta[:, 0] + d[:, 0])
+    focal, s_side = _focal(rows, q, rest), sigma[:, None]
 
-    not_q = 1 - others
-    np.put_along_axis(not_q, top, rest, 1)
-    log_q, log_not_q = np.log(q), np.log1p(-others)
-    np.put_along_axis(log_q, top, np.where(rest < 0.5, np.log1p(-rest), np.log(q_top)), 1)
-    np.put_along_axis(log_not_q, top, np.log(rest), 1)
-
-    # Each class has its own variable: log q_k, and log(1 - q_m) for the class m.
-    own, log_own = others, log_q.copy()
-    np.put_along_axis(own, top, rest, 1)
-    np.put_along_axis(log_own, top, np.log(rest), 1)
-
-    bent = -log_q * q / not_q
-    slope = gamma * bent + 1  # w(q) = (1 - q)^gamma slope / q
-    log_focal = rows.log_eta + gamma * log_not_q + np.log(slope) - log_q
-    elasticity = (gamma * ((gamma - 1) * bent + 2) * (own / not_q) + own / q) / slope  # |d log w / d log own|
-
-    s_side = sigma[:, None]
     if rows.log_pull is None:
         log_anchor, falls = rows.log_2lam + np.log(np.abs(d)), d < 0
     else:
         log_anchor, falls = rows.log_pull, np.zeros(d.shape, dtype=bool)
-    log_sum = np.logaddexp(np.where(falls, log_focal, s_side), log_anchor)  # the side that holds the anchor
-    rho = np.where(falls, log_sum - s_side, log_focal - log_sum)
+    log_sum = np.logaddexp(np.where(falls, focal.log_weight, s_side), log_anchor)  # the side that holds the anchor
+    rho = np.where(falls, log_sum - s_side, focal.log_weight - log_sum)
     s_share = np.where(falls, 1.0, np.exp(s_side - log_sum))
-    bend = np.where(falls, np.exp(log_focal - log_sum), 1.0) * elasticity
-    pull = np.exp(rows.log_2lam + log_own - log_sum) if rows.log_pull is None else np.zeros(d.shape)
-    slope_of_rho = np.minimum(
-        bend + pull, _HUGE
-    )  # |d rho / d log own|: negative for log q_k, positive for log(1 - q_m)
+    bend = np.where(falls, np.exp(focal.log_weight - log_sum), 1.0) * focal.elasticity
+    pull = np.exp(rows.log_2lam + focal.log_own - log_sum) if rows.log_pull is None else np.zeros(d.shape)
+    slope = np.minimum(bend + pull, _HUGE)  # |d rho / d log own|: rho falls with log q_k, and rises with log(1 - q_m)
 
-    # What rounding does: to each logarithm, to the variable, and to d where it is subnormal.
-    floor = _EPS * (2 + np.abs(rows.log_eta) + np.abs(gamma * log_not_q) + np.abs(log_q))
-    spacing = np.spacing(np.minimum(own, q)) / own  # of the smaller of q_m and 1 - q_m, which gives the other
-    floor += np.where(spacing < 0.05, bend * spacing, np.inf) + pull * np.spacing(np.abs(d)) / own
-    size, floor = np.where(inside, np.abs(rho), 0.0), np.where(inside, floor, 0.0)
+    # Rounding shakes the logarithms, the variable, and d where it is subnormal.
+    shaken = np.where(focal.spacing < 0.05, bend * focal.spacing, np.inf)
+    floor = np.where(inside, focal.rounding + shaken + pull * np.spacing(np.abs(d)) / focal.own, 0.0)
+    size = np.where(inside, np.abs(rho), 0.0)
     excess = np.where(np.isinf(floor), 0.0, np.maximum(size - floor, 0.0)).max(1)
-    excess[~((q_top[:, 0] > 0) & ~np.isnan(excess))] = np.inf
+    excess[~((q[:, 0] > 0) & ~np.isnan(excess))] = np.inf
 
-    weight = np.where(inside, own / rest / slope_of_rho, 0.0)
-    np.put_along_axis(weight, top, 0.0, 1)
-    rho_top, s_top, slope_top = (np.take_along_axis(part, top, 1) for part in (rho, s_share, slope_of_rho))
-    pushed = (weight * np.where(inside, rho, 0.0)).sum(1, keepdims=True)
-    d_sigma = (rho_top + slope_top * pushed) / (s_top + slope_top * (weight * s_share).sum(1, keepdims=True))
-    d_log_q = np.where(weight > 0, (rho - s_share * d_sigma) / slope_of_rho, 0.0)
-    return _Point(q, d, sigma, size.max(1), floor.max(1), excess, d_log_q, d_sigma[:, 0])
+    share = np.where(inside, focal.own / rest[:, None] / slope, 0.0)[:, 1:]
+    pushed = (share * np.where(inside, rho, 0.0)[:, 1:]).sum(1)
+    d_sigma = (rho[:, 0] + slope[:, 0] * pushed) / (s_share[:, 0] + slope[:, 0] * (share * s_share[:, 1:]).sum(1))
+    d_log_q = np.where(inside & (focal.own > 0), (rho - s_share * d_sigma[:, None]) / slope, 0.0)
+    d_log_q[:, 0] = 0.0  # it follows from the others
+    return _Point(q, d, sigma, size.max(1), floor.max(1), excess, d_log_q, d_sigma)
