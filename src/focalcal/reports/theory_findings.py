@@ -47,9 +47,9 @@ def _slopes(cases: Columns) -> str:
     return (
         f"The distortion falls like 1/lam once lam is large: over lam >= 128 the median slope is {np.median(late):.3f} "
         f"(range {late.min():.3f} to {late.max():.3f}), over lam >= 1024 {np.median(cases['slope_from_1024']):.3f}. "
-        f"Over all lam from 0.25 it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f}): where "
-        "lam is not far above 1/(2 min eta), the curvature of the focal term still resists the anchor, and the more "
-        "classes the later the asymptote begins."
+        f"Over all lam from 0.25 it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f}): until "
+        "2 lam far exceeds the focal curvature eta_k phi''(eta_k) of the classes that move, that curvature resists the "
+        "anchor. It is about 1/eta_k where eta_k is small, so with many equal classes the asymptote begins late."
     )
 
 
