@@ -1,4 +1,5 @@
 import pytest
+
 from focalcal.theory.study import Study, run_study
 
 

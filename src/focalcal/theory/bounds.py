@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.core.scores import is_whole
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, whole_number
 from focalcal.theory.potential import entropy, focal_potential
 
 if TYPE_CHECKING:
@@ -63,6 +62,4 @@ def interior_bound(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]
 
 def class_count(classes: Any) -> int:
     """A number of classes, checked: whole and at least 1."""
-    if not is_whole(classes) or classes < 1:
-        raise ValueError(f"classes must be a whole number >= 1, got {classes!r}; give the number of classes")
-    return int(classes)
+    return whole_number("classes", classes, least=1, remedy="give the number of classes")

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from focalcal.core.binning import bin_index, equal_width_edges
-from focalcal.core.scores import as_tensor, is_whole
+from focalcal.core.scores import as_tensor
 from focalcal.theory.bounds import interior_constant
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
-from focalcal.theory.posteriors import above_zero, at_least_zero, distributions, one_number, state_weights
+from focalcal.theory.posteriors import above_zero, at_least_zero, distributions, one_number, state_weights, whole_number
 from focalcal.theory.potential import focal_potential
 from focalcal.theory.sharp_bounds import simplex_bound, slope_bound
 
@@ -209,9 +209,7 @@ def _score_map(top: TopLabel, groups: list[np.ndarray]) -> ScoreMap:
 
 def _bin_edges(n_bins: int, edges: Any) -> torch.Tensor:
     if edges is None:
-        if not is_whole(n_bins) or n_bins < 1:
-            raise ValueError(f"n_bins must be a whole number >= 1, got {n_bins!r}; 15 is usual")
-        return equal_width_edges(int(n_bins))
+        return equal_width_edges(whole_number("n_bins", n_bins, least=1, remedy="15 is usual"))
     given = as_tensor("edges", edges).double().cpu()
     if given.dim() != 1 or len(given) < 2 or not bool((given.diff() >= 0).all()):
         raise ValueError(f"edges must be two or more ascending numbers, got {given.tolist()}; sort them")

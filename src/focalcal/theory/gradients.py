@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.core.scores import is_whole
-from focalcal.theory.posteriors import above_zero, at_least_zero, one_number
+from focalcal.theory.posteriors import above_zero, at_least_zero, one_number, whole_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -122,9 +121,8 @@ def _focal_factor(eps: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 
 def _share_factor(classes: int) -> float:
     """1 + 1 / (classes - 1): eps^2 of the true class and as much again from the others, divided among them."""
-    if not is_whole(classes) or classes < 2:
-        raise ValueError(f"classes must be a whole number >= 2, got {classes!r}; eps needs another class to go to")
-    return classes / (classes - 1)
+    count = whole_number("classes", classes, least=2, remedy="eps needs another class to go to")
+    return count / (count - 1)
 
 
 def _left_over(name: str, values: Any) -> Float[np.ndarray, "*b"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.theory.newton import solve_rows
-from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import at_least_zero, broadcast, distributions, whole_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -107,8 +107,7 @@ def l1_anchor_minimisers(eta: Any) -> np.ndarray:
 
 
 def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) -> Solution:
-    if not hasattr(max_steps, "__index__") or isinstance(max_steps, bool) or max_steps < 1:
-        raise ValueError(f"max_steps must be a whole number >= 1, got {max_steps!r}")
+    most = whole_number("max_steps", max_steps, least=1, remedy="200 is plenty")
     posterior, (g, weight) = broadcast(
         distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
     )
@@ -121,7 +120,7 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
     at_once = max(1, _AT_ONCE // classes)
     for start in range(0, len(rows), at_once):
         part = slice(start, start + at_once)
-        found = solve_rows(rows[part], g[part], weight[part], max_steps=max_steps, absolute=absolute)
+        found = solve_rows(rows[part], g[part], weight[part], max_steps=most, absolute=absolute)
         q[part], displacement[part] = found.q, found.displacement
         log_multiplier[part], steps[part] = found.log_multiplier, found.steps
         stationarity[part], floor[part], excess[part] = found.stationarity, found.floor, found.excess

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -74,6 +74,13 @@ def one_number(name: str, checked: Float[np.ndarray, "*b"]) -> float:
     return float(checked)
 
 
+def whole_number(name: str, value: Any, *, least: int, remedy: str) -> int:
+    """A Python or NumPy integer that is not too small."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__") or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}; {remedy}")
+    return int(value)
+
+
 def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:
     """The probability of each state: given and summing to one, or equal if None."""
     if weights is None:
@@ -100,8 +107,9 @@ def broadcast(
 
 
 def _float64(name: str, values: Any) -> np.ndarray:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+    torch = sys.modules.get("torch")  # whoever has a tensor has imported it; nobody else need
+    if torch is not None and isinstance(values, torch.Tensor):
+        values = values.detach().cpu().double().numpy()
     try:
         array = np.asarray(values)
     except ValueError as problem:  # rows of different lengths

@@ -13,6 +13,7 @@ from torch import Tensor
 from focalcal.core.arrays import finite_at_least, one_of
 from focalcal.core.softmax_logs import log_probs_and_complements
 from focalcal.theory.minimiser import minimise
+from focalcal.theory.posteriors import whole_number
 from focalcal.theory.recovery import posterior_shift, recover
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ def largest_distortion(
     (0.1611, array([0.845, 0.078, 0.078]), array([0.713, 0.143, 0.143]))
     """
     for name, number, least in (("classes", classes, 1), ("starts", starts, 0), ("seed", seed, 0)):
-        if not hasattr(number, "__index__") or isinstance(number, bool) or number < least:
-            raise ValueError(f"{name} must be a whole number >= {least}, got {number!r}")
+        whole_number(name, number, least=least, remedy="choose another")
     one_of("norm", norm, get_args(Norm))
     problem = _Problem(finite_at_least("gamma", gamma, 0.0), finite_at_least("lam", lam, 0.0), norm)
     if classes == 1 or problem.gamma == 0:

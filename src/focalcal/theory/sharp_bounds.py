@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from focalcal.theory.at_posterior import at_posterior
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
@@ -41,6 +40,8 @@ def simplex_constant(gamma: float) -> float:
     sum_S eta_k (psi(eta_k) + 1)^2 / eta_k <= B^2. B is 0 for gamma = 0 and 1 for gamma = 1. With many classes it is
     nearly attained, by m classes of probability near 1/m each where 1/m is near the maximiser, and many tiny ones.
     """
+    from scipy.optimize import minimize_scalar  # a quarter of a second, which a single solve need not wait for
+
     g = one_number("gamma", at_least_zero("gamma", gamma))
     if g == 0:
         return 0.0
