@@ -35,6 +35,17 @@ print(sorted(heavy & set(sys.modules)))
     assert run("-c", code).strip() == "[]"
 
 
+def test_a_solve_needs_neither_torch_nor_scipy():
+    code = """
+import sys
+from focalcal.theory import keeps_decision, minimise, pre_asymptotic_bias, slope_bound
+for solve in (keeps_decision, minimise, pre_asymptotic_bias, slope_bound):
+    solve([0.7, 0.3], gamma=2, lam=1)
+print(sorted({"torch", "scipy", "matplotlib"} & set(sys.modules)))
+"""
+    assert run("-c", code).strip() == "[]"
+
+
 def test_every_public_name_is_there():
     for name in focalcal.__all__:
         assert getattr(focalcal, name) is not None
@@ -42,6 +53,9 @@ def test_every_public_name_is_there():
     from focalcal import losses
 
     assert {n for n in losses.__all__ if n.endswith("Loss")} <= set(focalcal.__all__)
+    from focalcal import theory
+
+    assert all(callable(getattr(theory, name)) for name in theory.__all__)
     assert set(losses.LOSSES.values()) == {getattr(losses, n) for n in losses.__all__ if n.endswith("Loss")}
 
 
@@ -56,7 +70,20 @@ def test_one_version():
     assert re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1).strip("'\"") == version
 
 
-@pytest.mark.parametrize("module", ["losses.focal_calibration", "posthoc.temperature", "posthoc.recovery"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "losses.focal_calibration",
+        "posthoc.temperature",
+        "posthoc.recovery",
+        "theory.bias",
+        "theory.degenerate",
+        "theory.minimiser",
+        "theory.propriety",
+        "theory.recovery",
+        "theory.tolerance",
+    ],
+)
 def test_docstring_examples(module):
     import doctest
     from importlib import import_module

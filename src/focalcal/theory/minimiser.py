@@ -92,7 +92,7 @@ def minimise_l1(eta: Any, *, gamma: Any, lam: Any, max_steps: int = 200) -> Solu
     posterior for the vertex of the most probable class. In `stationarity`, 2 lam eta_k takes the place of 2 lam |d_k|.
 
     >>> minimise_l1([0.7, 0.2, 0.1], gamma=2.0, lam=100.0).q.round(3)
-    array([0.995, 0.003, 0.002])
+    array([0.997, 0.002, 0.001])
     """
     return _solve(eta, gamma=gamma, lam=lam, max_steps=max_steps, absolute=True)
 
