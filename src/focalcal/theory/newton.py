@@ -121,6 +121,7 @@ def solve_rows(
     )
     at = np.flatnonzero((eta > 0).sum(1) > 1)
     swap = _top_first(eta)
+    lowest = 0.5 / (eta > 0).sum(1)  # of q_m: at the solution it is the largest of the q_k, as eta_m is of the eta_k
     with np.errstate(all="ignore"):  # log 0 is meant, and what is NaN outside the support is masked
         rows = _rows(np.take_along_axis(eta, swap, 1)[at], gamma[at], lam[at], absolute=absolute)
         point = _evaluate(rows, *_start(rows))
@@ -130,6 +131,7 @@ def solve_rows(
                 break
             trial = _evaluate(rows, *point.moved(rows.eta, share))
             better = trial.excess < point.excess * (1 - 1e-4 * share)
+            better &= trial.q[:, 0] > np.maximum(0.1 * point.q[:, 0], lowest[at])
             point.put(better, trial[better])
             share = np.where(better, _whole_step(point), share / 2)
             found.steps[at] += 1
@@ -193,13 +195,15 @@ def _focal(rows: _Rows, q: Float[np.ndarray, "b k"], rest: Float[np.ndarray, " b
     bent = -log_q * q / not_q
     slope = gamma * bent + 1  # w(q) = (1 - q)^gamma slope / q
     power = gamma * log_not_q
+    spacing = np.spacing(q)
+    spacing[:, 0] = np.where(rest < 0.5, spacing[:, 1:].sum(1), spacing[:, 0])  # 1 - q_m is a sum, or gives q_m
     return _Focal(
         own=own,
         log_own=log_own,
         log_weight=rows.log_eta + power + np.log(slope) - log_q,
         elasticity=(gamma * ((gamma - 1) * bent + 2) * (own / not_q) + own / q) / slope,
         rounding=_EPS * (2 + np.abs(rows.log_eta) + np.abs(power) + np.abs(log_q)),
-        spacing=np.spacing(np.minimum(own, q)) / own,  # the smaller of q_m and 1 - q_m gives the other
+        spacing=spacing / own,
     )
 
 
@@ -211,12 +215,14 @@ def _evaluate(
     rest = q[:, 1:].sum(1)
     d[:, 0] = -d[:, 1:].sum(1)
     q[:, 0] = np.where(rest < 0.5, 1 - rest, rows.eta[:, 0] + d[:, 0])
-    focal, s_side = _focal(rows, q, rest), sigma[:, None]
+    focal = _focal(rows, q, rest)
 
     if rows.log_pull is None:
         log_anchor, falls = rows.log_2lam + np.log(np.abs(d)), d < 0
     else:
         log_anchor, falls = rows.log_pull, np.zeros(d.shape, dtype=bool)
+        sigma = focal.log_weight[:, 0]  # t = eta_m w(q_m): known once q is
+    s_side = sigma[:, None]
     log_sum = np.logaddexp(np.where(falls, focal.log_weight, s_side), log_anchor)  # the side that holds the anchor
     rho = np.where(falls, log_sum - s_side, focal.log_weight - log_sum)
     s_share = np.where(falls, 1.0, np.exp(s_side - log_sum))
@@ -225,7 +231,9 @@ def _evaluate(
     slope = np.minimum(bend + pull, _HUGE)  # |d rho / d log own|: rho falls with log q_k, and rises with log(1 - q_m)
 
     # Rounding shakes the logarithms, the variable, and d where it is subnormal.
-    shaken = np.where(focal.spacing < 0.05, bend * focal.spacing, np.inf)
+    shaken = 2 * bend * focal.spacing
+    too_large = np.where(np.arange(d.shape[1]) > 0, rho < 0, rho > 0)
+    shaken[(focal.own < 1e-322) & too_large] = np.inf  # float64 has nothing smaller
     floor = np.where(inside, focal.rounding + shaken + pull * np.spacing(np.abs(d)) / focal.own, 0.0)
     size = np.where(inside, np.abs(rho), 0.0)
     excess = np.where(np.isinf(floor), 0.0, np.maximum(size - floor, 0.0)).max(1)
