@@ -32,8 +32,8 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
     posterior with constant psi has two levels. They exist if and only if (K - 1) b_max > 1, where b_max in (0, 1/2) is
     the other point at which psi is -1, with two exceptions: K = 5 at gamma = 0.029320523523 and K = 6 at
     0.418893734488, where the minimum is at 1/K. This excludes K <= 3 for every gamma; K = 4 has them for gamma up to
-    1.4288, K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned, with b at least 1e-6 above the minimum,
-    relatively: within about 1e-5 of the two exceptions there is no such one.
+    1.4288, K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned, with b at least 1e-6 above the
+    minimum, relatively: within about 1e-5 of the two exceptions there is no such one.
 
     >>> degenerate_posterior(5, gamma=1.0).round(4)
     array([0.2362, 0.2362, 0.2362, 0.2362, 0.0551])
@@ -60,8 +60,8 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
     wide, narrow = at_end * at_middle <= 0, (at_middle * at_start < 0) & (np.abs(at_start) > _ROUNDING)
     if not (wide | narrow).any():
         raise ValueError(
-            f"gamma must not be so close to where psi has its minimum at 1 / classes, got {g:.17g} with {count} classes: "
-            f"only posteriors within {_APART:g} of the uniform one have a constant psi; move gamma by 1e-4 of itself"
+            f"gamma must not be so close to where psi has its minimum at 1 / classes, got {g:.17g} with {count} classes"
+            f": only posteriors within {_APART:g} of the uniform one have a constant psi; move gamma by 1e-4 of itself"
         )
     best = int(np.where(wide | narrow, np.abs(at_middle), np.inf).argmin())
     upper, ends = int(many[best]), (middle, largest) if wide[best] else (nearest, middle)
