@@ -42,7 +42,7 @@ CALIBRATION_GAMMAS = np.array([2.0, 3.0])
 LAMS = 2.0 ** np.arange(-2, 16)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """The records and what is made of them.
 
