@@ -146,11 +146,13 @@ def test_up_to_the_largest_gamma(eta):
         assert np.isfinite(first_order_bias(eta, gamma=gamma, lam=1.0)).all()
 
 
-@pytest.mark.parametrize("small", [1e-300, 1e-305, 3e-308])
+@pytest.mark.parametrize("small", [1e-300, 3e-308, 1e-309])
 def test_a_class_whose_curvature_is_at_the_end_of_float64(small):
     # lam = 0, gamma = 1: h = 1 / small, and (nu - psi) / h is of the order of small
     found = pre_asymptotic_bias([0.6, 0.4, small], gamma=1.0, lam=0.0)[2] / small
-    assert found == pytest.approx(pre_asymptotic_bias([0.6, 0.4, 1e-100], gamma=1.0, lam=0.0)[2] / 1e-100, rel=1e-9)
+    assert found == pytest.approx(
+        pre_asymptotic_bias([0.6, 0.4, 1e-100], gamma=1.0, lam=0.0)[2] / 1e-100, rel=1e-9, abs=0
+    )
 
 
 def test_the_newton_step_can_leave_the_simplex():

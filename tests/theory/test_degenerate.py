@@ -50,7 +50,7 @@ def test_by_hand():
 
     r = brentq(left, 1.01, 1e6, xtol=1e-12)
     eta = degenerate_posterior(4, gamma=1.0)
-    assert eta[0] / eta[3] == pytest.approx(r, rel=1e-9)
+    assert eta[0] / eta[3] == pytest.approx(r, rel=1e-9, abs=0)
     np.testing.assert_allclose(eta, [r / (3 * r + 1)] * 3 + [1 / (3 * r + 1)], rtol=1e-10)
 
 

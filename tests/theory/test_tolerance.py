@@ -42,14 +42,14 @@ def test_to_ten_digits_over_many_posteriors(gamma, tolerance):
     assert distance(eta, gamma=gamma, lam=lam).max() <= tolerance
     assert distance(eta, gamma=gamma, lam=(1 - 1e-10) * lam).max() > tolerance
     alone = [lam_for(tolerance, row, gamma=gamma) for row in eta[:20]]
-    assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10)
+    assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10, abs=0)
 
 
 def test_one_gamma_a_posterior():
     eta, gammas = [[0.7, 0.2, 0.1], [0.7, 0.3, 0.0]], [4.0, 1.0]
     alone = [lam_for(0.01, row, gamma=gamma) for row, gamma in zip(eta, gammas, strict=True)]
     assert alone[0] > 1.5 * alone[1] > 0
-    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10)
+    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10, abs=0)
 
 
 def test_just_below_the_distance_without_an_anchor():
@@ -80,7 +80,7 @@ def test_a_tiny_tolerance():
     # lam |q* - eta|_2 tends to |psi_bar - psi|_2 / 2 = sqrt(6) / 24 (tests/theory/test_bounds.py, by hand)
     for tolerance in (1e-200, 1e-300):
         expected = np.sqrt(6) / 24 / tolerance
-        assert lam_for(tolerance, [0.5, 0.25, 0.25], gamma=1.0) == pytest.approx(expected, rel=1e-9)
+        assert lam_for(tolerance, [0.5, 0.25, 0.25], gamma=1.0) == pytest.approx(expected, rel=1e-9, abs=0)
     assert lam_for(1e-300, classes=3, gamma=1.0) == pytest.approx(0.5e300)
 
 
