@@ -138,6 +138,23 @@ def test_always_finite(eta, gamma):
         assert (np.abs(found) <= 1).all()
 
 
+@pytest.mark.parametrize("eta", [[0.7, 0.2, 0.1], [1.0, 1e-310], [0.5, 0.3, 0.2 - 1e-9, 1e-9]])
+def test_up_to_the_largest_gamma(eta):
+    for lam in (0.0, 1.0):
+        assert np.isfinite(pre_asymptotic_bias(eta, gamma=1e9, lam=lam)).all()
+    for gamma in (1e9, 1e300):
+        assert np.isfinite(first_order_bias(eta, gamma=gamma, lam=1.0)).all()
+
+
+@pytest.mark.parametrize("small", [1e-300, 3e-308, 1e-309])
+def test_a_class_whose_curvature_is_at_the_end_of_float64(small):
+    # lam = 0, gamma = 1: h = 1 / small, and (nu - psi) / h is of the order of small
+    found = pre_asymptotic_bias([0.6, 0.4, small], gamma=1.0, lam=0.0)[2] / small
+    assert found == pytest.approx(
+        pre_asymptotic_bias([0.6, 0.4, 1e-100], gamma=1.0, lam=0.0)[2] / 1e-100, rel=1e-9, abs=0
+    )
+
+
 def test_the_newton_step_can_leave_the_simplex():
     eta = flat_posteriors(100, 50, smallest=1e-6)
     stepped = eta + pre_asymptotic_bias(eta, gamma=100.0, lam=1.0)
@@ -167,6 +184,7 @@ def test_batches():
         (lambda: first_order_bias([0.5, 0.5], gamma=1.0, lam=0.0), "lam must be > 0, got 0"),
         (lambda: pre_asymptotic_bias([0.5, 0.5], gamma=1.0, lam=-1.0), "lam must be finite and >= 0, got -1"),
         (lambda: first_order_constant([0.5, 0.5], gamma=-1.0), "gamma must be finite and >= 0, got -1"),
+        (lambda: pre_asymptotic_bias([0.7, 0.3], gamma=1e300, lam=0.0), r"gamma must be at most 1e\+09, got 1e\+300: "),
         (lambda: pre_asymptotic_bias([2.0, -1.0], gamma=1.0, lam=1.0), "eta must be a distribution"),
     ],
 )

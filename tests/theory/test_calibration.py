@@ -148,6 +148,9 @@ def test_the_map_between_confidences():
     best = best_score_map(*BY_HAND)
     low, high = best.accuracy
     assert best([[0.0, 0.5], [0.6, 0.7], [0.9, 1.0]]).tolist() == [[low, low], [low, high], [high, high]]
+    assert best(torch.tensor(0.6, requires_grad=True)) == low
+    with pytest.raises(ValueError, match="confidence must be numbers, got nan; find out where it comes from"):
+        best([0.5, np.nan])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from drawn_posteriors import distance
 from scipy.optimize import brentq
 
+from focalcal.theory import degenerate
 from focalcal.theory.bias import first_order_bias
 from focalcal.theory.degenerate import degenerate_posterior
 from focalcal.theory.potential import psi
@@ -49,7 +50,7 @@ def test_by_hand():
 
     r = brentq(left, 1.01, 1e6, xtol=1e-12)
     eta = degenerate_posterior(4, gamma=1.0)
-    assert eta[0] / eta[3] == pytest.approx(r, rel=1e-9)
+    assert eta[0] / eta[3] == pytest.approx(r, rel=1e-9, abs=0)
     np.testing.assert_allclose(eta, [r / (3 * r + 1)] * 3 + [1 / (3 * r + 1)], rtol=1e-10)
 
 
@@ -59,6 +60,46 @@ def test_for_which_gamma_they_exist(classes, largest):
     assert distance(degenerate_posterior(classes, gamma=0.999 * largest), gamma=0.999 * largest, lam=1.0) < 1e-14
     with pytest.raises(ValueError, match=f"classes must be at least {classes + 1} for gamma = .*, got {classes}: with"):
         degenerate_posterior(classes, gamma=1.001 * largest)
+
+
+# K t_0 = 1: psi has its minimum at the uniform posterior. No other n_b helps with five and six classes.
+MINIMUM_AT_UNIFORM = {5: 0.0293205235231054, 6: 0.4188937344875275, 7: 0.8332198915629917, 10: 2.182699325741467}
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-15, -1e-15, 2e-14, -2e-14, 1e-10, -1e-10, 1e-12, -1e-12, -1e-8])
+@pytest.mark.parametrize("classes", [5, 6])
+def test_the_two_exceptions(classes, off):
+    gamma = MINIMUM_AT_UNIFORM[classes] * (1 + off)
+    t = np.linspace(0.9, 1.1, 200_001) / classes
+    assert t[minus_psi(t, gamma).argmax()] * classes == pytest.approx(1, abs=1e-5)
+    message = rf"gamma must not be so close .* got 0\.\d+ with {classes} classes: .*; move gamma by 1e-4 of itself"
+    with pytest.raises(ValueError, match=message):
+        degenerate_posterior(classes, gamma=gamma)
+
+
+@pytest.mark.parametrize("off", [1e-4, -1e-4])
+@pytest.mark.parametrize("classes", [5, 6])
+def test_next_to_the_exceptions_there_are_some(classes, off):
+    gamma = MINIMUM_AT_UNIFORM[classes] * (1 + off)
+    eta = degenerate_posterior(classes, gamma=gamma)
+    assert eta[0] > eta[-1] * (1 + 1e-6)
+    assert np.ptp(psi(eta, gamma)) < 1e-14
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-15, 1e-10, -1e-10])
+@pytest.mark.parametrize("classes", [7, 10])
+def test_from_seven_classes_on_fewer_large_ones_do(classes, off):
+    gamma = MINIMUM_AT_UNIFORM[classes] * (1 + off)
+    eta = degenerate_posterior(classes, gamma=gamma)
+    assert (eta == eta[0]).sum() == (classes - 1) // 2
+    assert eta[0] > 1.5 * eta[-1]
+    assert np.ptp(psi(eta, gamma)) < 1e-14
+
+
+@pytest.mark.parametrize("classes", [7, 8, 9, 10, 15, 30, 100])
+def test_what_makes_seven_classes_enough(classes):
+    gamma = brentq(lambda g: classes * degenerate._lowest_point(g) - 1, 1e-3, 1e3, xtol=1e-13)
+    assert minus_psi(1 / ((classes - 1) // 2), gamma) > 1  # 1 / n_b < b_max
 
 
 def minus_psi(t, gamma):

@@ -123,6 +123,14 @@ def test_limits_of_the_share(eps):
     assert anchor_share(eps, gamma=5, lam=0) == 0  # where the focal gradient underflows, too
 
 
+def test_share_beyond_float64():
+    # focal 1 / eps = 1e300, anchor 2 * 10/9 * 1e308
+    assert anchor_share(1e-300, gamma=0, lam=1e308) == pytest.approx(1, abs=1e-8)
+    assert anchor_share(1e-300, gamma=0, lam=1e300) == pytest.approx(20 / 29, rel=1e-12, abs=0)
+    assert anchor_share(5e-324, gamma=0, lam=1) == 0
+    assert anchor_share([0.5, 1e-300], gamma=1e308, lam=1e-300).tolist() == [1, 1]
+
+
 def test_share_rises_as_examples_get_easier():
     share = anchor_share(np.geomspace(1e-8, 0.3, 40), gamma=3, lam=1)
     assert (np.diff(share) < 0).all()
@@ -133,6 +141,7 @@ def test_shapes():
     assert {getattr(found, name).shape for name in FIELDS} == {(2, 3)}
     assert np.ndim(true_logit_gradients(0.1, gamma=2).focal) == 0
     assert anchor_share(0.1, gamma=[1, 2], lam=1).shape == (2,)
+    assert isinstance(anchor_share(0.1, gamma=1, lam=1), float)
 
 
 @pytest.mark.parametrize(

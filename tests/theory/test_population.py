@@ -140,8 +140,14 @@ def test_a_displacement_keeps_its_digits(size):
     assert chain.confidence_error == pytest.approx(float(expected), rel=1e-14, abs=0)
     assert chain.posterior_error == pytest.approx((displacement**2).sum(1).mean(), rel=1e-14, abs=0)
     assert ece_chain(probs, eta, displacement=displacement).confidence_distance == pytest.approx(
-        np.abs(displacement[at]).mean(), rel=1e-14
+        np.abs(displacement[at]).mean(), rel=1e-14, abs=0
     )
+    edges = [0.0, *(np.sort(probs[at])[:-1] + np.diff(np.sort(probs[at])) / 2), 1.0]  # a state a bin
+    assert population_ece(probs, eta, edges=edges, displacement=displacement) == pytest.approx(
+        np.abs(displacement[at]).mean(), rel=1e-14, abs=0
+    )
+    mapped = best_score_map(probs, eta, displacement=displacement, tolerance=0)
+    assert mapped.accuracy.tolist() == best_score_map(probs, eta, tolerance=0).accuracy.tolist()
 
 
 def test_a_perfect_predictor():
@@ -197,6 +203,8 @@ def test_rows_as_far_from_one_as_float32_leaves_them():
             r"got one that is off by 0\.5; pass that difference, or leave it out",
         ),
         (lambda: exact_cal2(PROBS, ETA, displacement=PROBS * np.nan), "displacement must be .* off by nan"),
+        (lambda: best_score_map(PROBS, ETA, displacement=ETA - PROBS), "displacement must be probs - eta, within"),
+        (lambda: population_ece(PROBS, ETA, displacement=ETA - PROBS), "displacement must be probs - eta, within"),
         (lambda: exact_cal2(PROBS, ETA, displacement=ETA[0]), r"displacement must have the shape \(3, 3\) of eta"),
     ],
 )

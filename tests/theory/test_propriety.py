@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from focalcal.theory import propriety
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.propriety import _best, _Problem, largest_distortion, propriety_error
+from focalcal.theory.study import Study
 
 
 @settings(max_examples=30)
@@ -40,7 +41,7 @@ def test_the_largest_distortion_is_real_and_beats_random_posteriors(norm, classe
     order = 2 if norm == "l2" else np.inf
     solved = minimise(worst.posterior, gamma=gamma, lam=lam)
     np.testing.assert_allclose(solved.unwrap(), worst.prediction, atol=1e-12)
-    assert np.linalg.norm(solved.displacement, order) == pytest.approx(worst.distortion, rel=1e-7)
+    assert np.linalg.norm(solved.displacement, order) == pytest.approx(worst.distortion, rel=1e-7, abs=0)
     generator = np.random.default_rng(0)
     rows = [generator.dirichlet(np.full(classes, c), 300) for c in (0.02, 0.1, 0.5, 1.0, 5.0)]
     near = generator.dirichlet(np.ones(classes), 100) * 10.0 ** -generator.uniform(0, 9, (100, 1))
@@ -57,7 +58,7 @@ def test_two_classes_on_a_fine_grid():
     eta = np.stack([top, 1 - top], 1)
     distortions = np.linalg.norm(minimise(eta, gamma=2.0, lam=0.5).displacement, axis=1)
     worst = largest_distortion(2, gamma=2.0, lam=0.5)
-    assert worst.distortion == pytest.approx(distortions.max(), rel=1e-7)
+    assert worst.distortion == pytest.approx(distortions.max(), rel=1e-7, abs=0)
     assert worst.posterior[0] == pytest.approx(top[distortions.argmax()], abs=1e-4)
 
 
@@ -87,7 +88,7 @@ def test_the_ascents_find_three_levels_where_lam_is_large():
     assert worst.distortion > two_levels.distortion * 1.0008
     assert [int((worst.prediction > least).sum()) for least in (0.5, 0.01, 1e-4)] == [1, 6, 9]
     solved = minimise(worst.posterior, gamma=2.0, lam=1e5)
-    assert np.linalg.norm(solved.displacement) == pytest.approx(worst.distortion, rel=1e-9)
+    assert np.linalg.norm(solved.displacement) == pytest.approx(worst.distortion, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -98,7 +99,34 @@ def test_many_classes(monkeypatch, norm, gamma, lam):
     assert (np.diff([worst.distortion for worst in found]) >= -1e-20).all()
     monkeypatch.setattr(propriety, "_EVERY_FAMILY", 60)
     every = largest_distortion(60, gamma=gamma, lam=lam, norm=norm, starts=0)
-    assert found[3].distortion == pytest.approx(every.distortion, rel=1e-12)
+    assert found[3].distortion == pytest.approx(every.distortion, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("lam", [1e165, 1e200, 1e300])
+def test_an_anchor_whose_square_is_beyond_float64(norm, lam):
+    """lam times the largest distortion has a limit."""
+    limit = 1e100 * largest_distortion(4, gamma=2.0, lam=1e100, norm=norm, starts=2).distortion
+    assert limit > 0.4
+    worst = largest_distortion(4, gamma=2.0, lam=lam, norm=norm, starts=2)
+    assert lam * worst.distortion == pytest.approx(limit, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("lam", [0.0, 1.0])
+def test_a_small_gamma_distorts_in_proportion(lam):
+    unit = largest_distortion(3, gamma=1e-8, lam=lam, starts=0).distortion / 1e-8
+    for gamma, error in ((1e-6, 1e-5), (1e-12, 5e-3)):  # the relative error is about 1e-15 / gamma
+        found = largest_distortion(3, gamma=gamma, lam=lam, starts=0).distortion
+        assert found == pytest.approx(unit * gamma, rel=error, abs=0)
+    with pytest.raises(ValueError, match="gamma must be 0 or at least 1e-12, got 1e-15: the distortion is below"):
+        largest_distortion(3, gamma=1e-15, lam=lam)
+
+
+def test_results_compare_by_identity():
+    first, second = (largest_distortion(2, gamma=2.0, lam=1.0, starts=0) for _ in range(2))
+    assert first != second  # arrays have no truth value
+    first, second = (Study(*({"lam": np.ones(2)} for _ in range(6))) for _ in range(2))
+    assert first != second
 
 
 def test_nothing_is_distorted_without_focusing_or_with_one_class():

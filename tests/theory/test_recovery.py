@@ -126,6 +126,14 @@ def test_the_calibrator_is_the_same_map():
     np.testing.assert_allclose(log_posterior(logits, gamma=2.0, lam=0.7).exp(), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("wrong", [-1.0, float("nan"), torch.tensor([[1.0], [-1.0]])])
+@pytest.mark.parametrize("name", ["gamma", "lam"])
+def test_the_inverse_of_logits_checks_its_parameters(name, wrong):
+    logits = torch.zeros(2, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match=f"{name} must be finite and >= 0, got (-1|nan); choose a value in that range"):
+        log_posterior(logits, **{"gamma": 1.0, "lam": 1.0, name: wrong})
+
+
 def test_a_softmax_in_float32_is_taken_and_anything_else_refused():
     probs = (5 * torch.randn(50, 7)).softmax(1)
     np.testing.assert_allclose(recover(probs, gamma=2.0, lam=1.0).sum(1), 1, atol=1e-14)

@@ -42,14 +42,14 @@ def test_to_ten_digits_over_many_posteriors(gamma, tolerance):
     assert distance(eta, gamma=gamma, lam=lam).max() <= tolerance
     assert distance(eta, gamma=gamma, lam=(1 - 1e-10) * lam).max() > tolerance
     alone = [lam_for(tolerance, row, gamma=gamma) for row in eta[:20]]
-    assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10)
+    assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10, abs=0)
 
 
 def test_one_gamma_a_posterior():
     eta, gammas = [[0.7, 0.2, 0.1], [0.7, 0.3, 0.0]], [4.0, 1.0]
     alone = [lam_for(0.01, row, gamma=gamma) for row, gamma in zip(eta, gammas, strict=True)]
     assert alone[0] > 1.5 * alone[1] > 0
-    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10)
+    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10, abs=0)
 
 
 def test_just_below_the_distance_without_an_anchor():
@@ -78,7 +78,10 @@ def test_no_anchor_needed():
 
 def test_a_tiny_tolerance():
     # lam |q* - eta|_2 tends to |psi_bar - psi|_2 / 2 = sqrt(6) / 24 (tests/theory/test_bounds.py, by hand)
-    assert lam_for(1e-200, [0.5, 0.25, 0.25], gamma=1.0) == pytest.approx(np.sqrt(6) / 24 * 1e200, rel=1e-9)
+    for tolerance in (1e-200, 1e-300):
+        expected = np.sqrt(6) / 24 / tolerance
+        assert lam_for(tolerance, [0.5, 0.25, 0.25], gamma=1.0) == pytest.approx(expected, rel=1e-9, abs=0)
+    assert lam_for(1e-300, classes=3, gamma=1.0) == pytest.approx(0.5e300)
 
 
 def test_certified_by_hand():
@@ -111,6 +114,11 @@ def test_the_certificate_covers_every_posterior(tolerance):
         ({"tolerance": 0.0, "eta": [0.5, 0.5]}, "tolerance must be > 0, got 0"),
         ({"tolerance": math.inf, "eta": [0.5, 0.5]}, "tolerance must be finite and >= 0, got inf"),
         ({"tolerance": [0.1, 0.2], "eta": [0.5, 0.5]}, "tolerance must be one number"),
+        ({"tolerance": 1e-320, "eta": [0.7, 0.3]}, "tolerance must be at least 1e-300, got 9.99989e-321; lam would"),
+        ({"tolerance": 9e-301, "classes": 3}, "tolerance must be at least 1e-300, got 9e-301; lam would exceed"),
+        ({"tolerance": 0.1, "classes": 3, "gamma": []}, "gamma must have at least one value, got none; give one"),
+        ({"tolerance": 0.1, "eta": [0.7, 0.3], "gamma": []}, "gamma must have at least one value, got none; give one"),
+        ({"tolerance": 0.1, "classes": 3, "gamma": 1e300}, r"gamma must be at most 1e\+09, got 1e\+300"),
         ({"tolerance": 0.1}, "exactly one of eta and classes must be given, got neither"),
         ({"tolerance": 0.1, "eta": [0.5, 0.5], "classes": 2}, "exactly one of eta and classes must be given, got both"),
         ({"tolerance": 0.1, "classes": 0}, "classes must be a whole number >= 1, got 0"),

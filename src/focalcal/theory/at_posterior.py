@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AtPosterior:
     """Of checked posteriors (*b, K); outside the support the values are limits at 0, for the caller to mask.
 
@@ -51,5 +51,6 @@ def at_posterior(eta: Float[np.ndarray, "*b k"], gamma: Float[np.ndarray, "*b"])
         np.put_along_axis(log_complement, top, np.log(rest), -1)
         bent = np.where(eta > 0, np.where(complement > 0, -log_eta * eta / complement, 1.0), 0.0)
         power = gamma * log_complement  # NaN for gamma = 0 at a vertex, where nothing is asked for
-        log_curvature = power - log_complement + np.log(gamma * (2 + (gamma - 1) * bent) + complement / eta)
+        focused = np.log(gamma) + np.log(2 + (gamma - 1) * bent)
+        log_curvature = power - log_complement + np.logaddexp(focused, log_complement - log_eta)
         return AtPosterior(eta > 0, power + np.log1p(gamma * bent), np.where(eta > 0, log_curvature, np.inf))

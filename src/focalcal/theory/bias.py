@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.theory.at_posterior import at_posterior
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -44,9 +44,7 @@ def pre_asymptotic_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, 
     >>> pre_asymptotic_bias([0.5, 0.25, 0.25], gamma=1.0, lam=1.0).round(4)
     array([-0.0294,  0.0147,  0.0147])
     """
-    posterior, (g, weight) = broadcast(
-        distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
-    )
+    posterior, (g, weight) = broadcast(distributions("eta", eta), focusing(gamma), at_least_zero("lam", lam))
     here = at_posterior(posterior, g)
     spread = here.support & (here.support.sum(-1, keepdims=True) > 1)  # at a vertex nothing can move
     with np.errstate(all="ignore"):  # log 0 is meant for lam = 0; the rest is masked

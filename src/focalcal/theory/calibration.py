@@ -17,7 +17,15 @@ from focalcal.core.binning import bin_index, equal_width_edges
 from focalcal.core.scores import as_tensor
 from focalcal.theory.bounds import interior_constant
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
-from focalcal.theory.posteriors import above_zero, at_least_zero, distributions, one_number, state_weights, whole_number
+from focalcal.theory.posteriors import (
+    above_zero,
+    as_float64,
+    at_least_zero,
+    distributions,
+    one_number,
+    state_weights,
+    whole_number,
+)
 from focalcal.theory.potential import focal_potential
 from focalcal.theory.sharp_bounds import simplex_bound, slope_bound
 
@@ -66,7 +74,10 @@ class ScoreMap:
 
     def __call__(self, confidence: Any) -> Float[np.ndarray, "*b"]:
         """The map at confidences of any shape; between those that occur, the value of the next lower one."""
-        group = np.searchsorted(self.confidence, np.asarray(confidence), side="right") - 1
+        at = as_float64("confidence", confidence)
+        if np.isnan(at).any():
+            raise ValueError("confidence must be numbers, got nan; find out where it comes from")
+        group = np.searchsorted(self.confidence, at, side="right") - 1
         return self.accuracy[np.maximum(group, 0)]
 
 
@@ -108,13 +119,15 @@ def calibration_chain(
     return CalibrationChain(_cal2(top, groups), mean(top.weight, top.gap**2), posterior, tight)
 
 
-def population_ece(probs: Any, eta: Any, weights: Any = None, *, n_bins: int = 15, edges: Any = None) -> float:
+def population_ece(
+    probs: Any, eta: Any, weights: Any = None, *, n_bins: int = 15, edges: Any = None, displacement: Any = None
+) -> float:
     """sum_m P(S in B_m) |E[Z | S in B_m] - E[S | S in B_m]|, which `focalcal.metrics.ece` estimates from a sample.
 
     The bins are (lo, hi] with edges k / `n_bins`, the first closed; or between `edges`, ascending, where what lies
     outside them goes to the nearest bin.
     """
-    return ece_chain(probs, eta, weights, n_bins=n_bins, edges=edges).ece
+    return ece_chain(probs, eta, weights, n_bins=n_bins, edges=edges, displacement=displacement).ece
 
 
 def ece_chain(
@@ -152,9 +165,14 @@ def posthoc_headroom(
     return exact_cal2(probs, eta, weights, tolerance=tolerance, displacement=displacement)
 
 
-def best_score_map(probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE) -> ScoreMap:
-    """kappa*(s) = E[Z | S = s], the map of the score that attains the headroom."""
-    top = top_label(probs, eta, weights, None)
+def best_score_map(
+    probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
+) -> ScoreMap:
+    """kappa*(s) = E[Z | S = s], the map of the score that attains the headroom.
+
+    It does not depend on `displacement`, which is taken and checked because the other functions of a population do.
+    """
+    top = top_label(probs, eta, weights, displacement)
     return _score_map(top, confidence_groups(top, tolerance))
 
 

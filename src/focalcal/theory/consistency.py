@@ -1,4 +1,4 @@
-"""Theorem 1 of the paper, computed: the minimiser keeps the Bayes decision, and a wrong one costs a strict gap."""
+"""Theorem 5.1 of the paper, computed: the minimiser keeps the Bayes decision, and a wrong one costs a strict gap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from focalcal.theory.minimiser import Solution, minimise
 from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
-from focalcal.theory.potential import phi_slope
+from focalcal.theory.potential import curvature_at, minus_psi_at, phi_at, phi_slope
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -18,7 +18,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def keeps_decision(eta: Any, *, gamma: Any, lam: Any) -> Bool[np.ndarray, "*b"]:
-    """Whether q* has its maximum at the classes where eta has its own, and at no others. Theorem 1 says: always.
+    """Whether q* has its maximum at the classes where eta has its own, and at no others. Theorem 5.1 says: always.
 
     eta (K,) or (*b, K); gamma and lam broadcast with (*b). Several classes that tie for the maximum of eta must tie for
     that of q*, to 1e-12 of it. Every other class must be strictly below, unless its eta is within that of the maximum:
@@ -38,13 +38,15 @@ def keeps_decision(eta: Any, *, gamma: Any, lam: Any) -> Bool[np.ndarray, "*b"]:
 def decreasing_differences(u: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "..."]:
     """d^2 g / du da = phi'(u) - 2 lam of g(u; a) = a phi(u) + lam u^2 - 2 lam a u, where R = sum_k g(q_k; eta_k) + lam.
 
-    Negative on (0, 1), which is all that Theorem 1 needs; u, gamma and lam broadcast together.
+    Negative on (0, 1), which is all that Theorem 5.1 needs; u, gamma and lam broadcast together.
     """
-    return phi_slope(u, gamma) - 2 * at_least_zero("lam", lam)
+    slope = phi_slope(u, gamma)
+    with np.errstate(over="ignore"):
+        return slope - 2 * at_least_zero("lam", lam)
 
 
 def decision_gap(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
-    """inf {R(q; eta) : max_{k != y} q_k >= q_y} - min_q R(q; eta), y the most probable class: Theorem 1's strict gap.
+    """inf {R(q; eta) : max_{k != y} q_k >= q_y} - min_q R(q; eta), y the most probable: Theorem 5.1's strict gap.
 
     The infimum is min_q R(q; eta'), where eta' has eta_y and the runner-up's eta_j replaced by their mean
     (docs/math/decision_gap.md). With q = q*(eta) and p = q*(eta') the gap is the Bregman divergence
@@ -79,18 +81,20 @@ def _divergence(
     q, not_q, p, not_p = ours.q, _complement(ours.q), tied.q, _complement(tied.q)
     with np.errstate(all="ignore"):  # outside the support, which is masked
         near = np.abs(step) * (1 / np.minimum(q, p) + (1 + gamma) / np.minimum(not_q, not_p)) < 0.5
+        # eta_k / q_k is of order one where eta_k and q_k are so small that 1 / q_k is infinite.
+        slope = eta / q * minus_psi_at(q, not_q, gamma) * step
         focal = np.where(
             near,
-            step**2 * _mean_curvature(q, not_q, step, gamma),
-            _phi(p, not_p, gamma) - _phi(q, not_q, gamma) + _steepness(q, not_q, gamma) * step,
+            eta * _second_order(q, not_q, step, gamma),
+            eta * (phi_at(p, not_p, gamma) - phi_at(q, not_q, gamma)) + slope,
         )
-        own = np.where((eta > 0) & (step != 0), eta * focal, 0.0).sum(-1)
+        own = np.where((eta > 0) & (step != 0), focal, 0.0).sum(-1)
     outside = np.where(eta > 0, 0.0, step).sum(-1)
     return lam * (step**2).sum(-1) + own - ours.multiplier * outside
 
 
 def _complement(q: np.ndarray) -> np.ndarray:
-    """1 - q_k, for a row's largest entry as the sum of the others."""
+    """1 - q_k, for a row's largest entry as the sum of the others: near a vertex q_k lacks digits of it."""
     at = q.argmax(-1)[..., None]
     others = q.copy()
     np.put_along_axis(others, at, 0.0, -1)
@@ -99,29 +103,10 @@ def _complement(q: np.ndarray) -> np.ndarray:
     return rest
 
 
-# phi and its derivatives, which `potential` has of u alone, from u and 1 - u: near a vertex u lacks digits of 1 - u.
-
-
-def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """-log u from u and c = 1 - u, whichever is the smaller."""
-    return np.where(c < 0.5, -np.log1p(-c), -np.log(u))
-
-
-def _phi(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    return np.where(c > 0, c**gamma * _minus_log(u, c), 0.0)
-
-
-def _steepness(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    """-phi'(u), 0 at u = 1 unless gamma = 0."""
-    return c**gamma * (gamma * np.where(c > 0, _minus_log(u, c) / c, 1.0) + 1 / u)
-
-
-def _mean_curvature(q: np.ndarray, not_q: np.ndarray, step: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    """int_0^1 (1 - t) phi''(q + t step) dt, all of one sign, by Gauss-Legendre: phi'' is smooth over short steps."""
+def _second_order(q: np.ndarray, not_q: np.ndarray, step: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """step^2 int_0^1 (1 - t) phi''(q + t step) dt, all of one sign, by Gauss-Legendre: short steps are smooth."""
     total = np.zeros(q.shape)
     for node, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
         u, c = q + node * step, not_q - node * step
-        ratio = _minus_log(u, c) / c
-        curvature = c**gamma * (gamma * ((gamma - 1) * ratio + 2 / u) / c + 1 / u**2)
-        total += weight * (1 - node) * curvature
+        total += weight * (1 - node) * (step / u) ** 2 * curvature_at(u, c, gamma)
     return total

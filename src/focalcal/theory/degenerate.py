@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 _CLOSEST = 4 * float(np.finfo(np.float64).eps)  # the relative precision that brentq can be asked for
+_APART = 1e-6  # b / t_0 - 1, relative: psi is flat at t_0, and closer to it float64 cannot tell which a goes with b
+_ROUNDING = 1e-8  # of a that close, with room
 
 
 def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k"]:
@@ -28,8 +30,10 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
 
     psi falls from -1 at 0 to its minimum and then rises to 0 at 1, so it takes a value at most twice: every non-uniform
     posterior with constant psi has two levels. They exist if and only if (K - 1) b_max > 1, where b_max in (0, 1/2) is
-    the other point at which psi is -1. This excludes K <= 3 for every gamma; K = 4 has them for gamma up to 1.4288,
-    K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned.
+    the other point at which psi is -1, with two exceptions: K = 5 at gamma = 0.029320523523 and K = 6 at
+    0.418893734488, where the minimum is at 1/K. This excludes K <= 3 for every gamma; K = 4 has them for gamma up to
+    1.4288, K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned, with b at least 1e-6 above the
+    minimum, relatively: within about 1e-5 of the two exceptions there is no such one.
 
     >>> degenerate_posterior(5, gamma=1.0).round(4)
     array([0.2362, 0.2362, 0.2362, 0.2362, 0.0551])
@@ -49,12 +53,18 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
         level = _log_minus_psi(b, g)
         return 0.0 if level <= 0 else _root(lambda t: _log_minus_psi(t, g) - level, 0.0, lowest)
 
-    middle = (lowest + largest) / 2
+    nearest, middle = lowest * (1 + _APART), (lowest + largest) / 2
     many = np.arange(1, count)  # how many classes have probability b
-    at_end, at_middle = many * largest - 1, many * middle + (count - many) * partner(middle) - 1
-    wide, narrow = at_end * at_middle <= 0, at_middle * (count * lowest - 1) < 0  # where the root is, if there is one
+    at_start, at_middle, at_end = (many * b + (count - many) * partner(b) - 1 for b in (nearest, middle, largest))
+    # Where the root is, if there is one; what the partner's rounding can make of 0 at the start is no sign.
+    wide, narrow = at_end * at_middle <= 0, (at_middle * at_start < 0) & (np.abs(at_start) > _ROUNDING)
+    if not (wide | narrow).any():
+        raise ValueError(
+            f"gamma must not be so close to where psi has its minimum at 1 / classes, got {g:.17g} with {count} classes"
+            f": only posteriors within {_APART:g} of the uniform one have a constant psi; move gamma by 1e-4 of itself"
+        )
     best = int(np.where(wide | narrow, np.abs(at_middle), np.inf).argmin())
-    upper, ends = int(many[best]), (middle, largest) if wide[best] else (lowest, middle)
+    upper, ends = int(many[best]), (middle, largest) if wide[best] else (nearest, middle)
     b = _root(lambda b: upper * b + (count - upper) * partner(b) - 1, *ends)
     return np.repeat([b, (1 - upper * b) / (count - upper)], [upper, count - upper])
 

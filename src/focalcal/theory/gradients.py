@@ -101,16 +101,15 @@ def anchor_share(eps: Any, *, gamma: Any, lam: Any, classes: int = 10) -> Float[
 
     As eps -> 0 it tends to 1 for gamma > 1 and to 0 for gamma < 1 (if lam > 0); at gamma = 1 the two are of one order
     and it tends to lam c / (1 + lam c), c = classes / (classes - 1). A share of two vanishing gradients: neither is
-    large. Computed from their ratio, which does not underflow with them.
+    large. Computed from the logarithm of their ratio, which neither underflows with them nor overflows.
     """
     eps, gamma, lam = np.broadcast_arrays(
         _left_over("eps", eps), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
     )
-    with np.errstate(under="ignore", over="ignore"):
-        anchor = 2 * (1 - eps) * _share_factor(classes) * lam
-        focal = np.power(eps, gamma - 1) * _focal_factor(eps, gamma)
-        share: np.ndarray = np.divide(anchor, focal + anchor, out=np.zeros(eps.shape), where=anchor > 0)
-    return share
+    with np.errstate(all="ignore"):  # log 0 is meant for lam = 0, and infinite ratios have limits
+        log_focal = (gamma - 1) * np.log(eps) + np.log(_focal_factor(eps, gamma))
+        log_anchor = np.log(2 * (1 - eps) * _share_factor(classes)) + np.log(lam)
+        return np.where(lam > 0, 1 / (1 + np.exp(log_focal - log_anchor)), 0.0)[()]
 
 
 def _focal_factor(eps: np.ndarray, gamma: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 POSTERIOR_TOLERANCE = 1e-9  # how far a posterior may sum from one
 PREDICTION_TOLERANCE = 1e-5  # a prediction may come from a softmax in float32
+LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
 
 
 def distributions(name: str, values: Any, *, tolerance: float = POSTERIOR_TOLERANCE) -> Float[np.ndarray, "*b k"]:
@@ -20,13 +21,14 @@ def distributions(name: str, values: Any, *, tolerance: float = POSTERIOR_TOLERA
     A single distribution has shape (K,); tensors, arrays and lists are taken. The rows are divided by their sums, so
     that nothing later depends on how they were rounded.
     """
-    array = _float64(name, values)
+    array = as_float64(name, values)
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (K,) or (..., K) with at least one class, got shape {array.shape}; "
             "put the classes on the last axis"
         )
-    total = array.sum(-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite sum is no distribution, and so is NaN
+        total = array.sum(-1)
     wrong = ~((array >= 0).all(-1) & (np.abs(total - 1) <= tolerance))  # NaN is wrong, too
     if wrong.any():
         raise _not_a_distribution(name, array, total, np.argwhere(wrong)[0], tolerance)
@@ -52,7 +54,7 @@ def _not_a_distribution(
 
 def at_least_zero(name: str, values: Any) -> Float[np.ndarray, "*b"]:
     """A number or an array of numbers, finite and >= 0, as float64."""
-    array = _float64(name, values)
+    array = as_float64(name, values)
     wrong = ~(np.isfinite(array) & (array >= 0))
     if wrong.any():
         raise ValueError(f"{name} must be finite and >= 0, got {array[wrong][0]:g}; choose a value in that range")
@@ -64,6 +66,17 @@ def above_zero(name: str, values: Any) -> Float[np.ndarray, "*b"]:
     array = at_least_zero(name, values)
     if (array == 0).any():
         raise ValueError(f"{name} must be > 0, got 0; choose a positive value")
+    return array
+
+
+def focusing(gamma: Any) -> Float[np.ndarray, "*b"]:
+    """gamma >= 0 up to where float64 has digits of (1 - q)^gamma left."""
+    array = at_least_zero("gamma", gamma)
+    if (array > LARGEST_GAMMA).any():
+        raise ValueError(
+            f"gamma must be at most {LARGEST_GAMMA:g}, got {array.max():g}: (1 - q)^gamma has no correct digit in "
+            "float64 beyond; choose a smaller gamma"
+        )
     return array
 
 
@@ -91,6 +104,25 @@ def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:
     return checked
 
 
+def same_classes(
+    eta: Float[np.ndarray, "*b k"], q: Float[np.ndarray, "*b k"]
+) -> tuple[Float[np.ndarray, "*b k"], Float[np.ndarray, "*b k"]]:
+    """Posteriors and predictions with the same leading shape, by NumPy's rules; the classes must be as many."""
+    if eta.shape[-1] != q.shape[-1]:
+        raise ValueError(
+            f"q must have the {eta.shape[-1]} classes of eta on its last axis, got {q.shape[-1]}; "
+            "give each class an entry"
+        )
+    try:
+        eta, q = np.broadcast_arrays(eta, q)
+    except ValueError:
+        raise ValueError(
+            f"q must broadcast with the shape {eta.shape} of eta, got {q.shape}; "
+            "give one prediction, or one a posterior"
+        ) from None
+    return eta, q
+
+
 def broadcast(
     eta: Float[np.ndarray, "*b k"], *parameters: Float[np.ndarray, "*b"]
 ) -> tuple[Float[np.ndarray, "*b k"], tuple[Float[np.ndarray, "*b"], ...]]:
@@ -106,14 +138,23 @@ def broadcast(
     return np.broadcast_to(eta, (*batch, eta.shape[-1])), tuple(np.broadcast_to(p, batch) for p in parameters)
 
 
-def _float64(name: str, values: Any) -> np.ndarray:
+def as_float64(name: str, values: Any) -> Float[np.ndarray, "..."]:
+    """Numbers, lists of them, an array or a dense tensor, as a float64 array; all else is a TypeError."""
     torch = sys.modules.get("torch")  # whoever has a tensor has imported it; nobody else need
     if torch is not None and isinstance(values, torch.Tensor):
-        values = values.detach().cpu().double().numpy()
+        if values.layout != torch.strided:
+            raise TypeError(f"{name} must be a dense tensor, got {values.layout}; pass its to_dense()")
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()  # NumPy has no bfloat16
     try:
         array = np.asarray(values)
     except ValueError as problem:  # rows of different lengths
         raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}: {problem}") from None
+    except (TypeError, RuntimeError) as problem:  # tensors in a list that NumPy cannot read
+        raise TypeError(
+            f"{name} must be an array of numbers or one tensor, got {type(values).__name__}: {problem}; "
+            "put a list of tensors together with torch.stack"
+        ) from None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be numbers of at most 64 bits, got {array.dtype} from {type(values).__name__}")
     return array.astype(np.float64)

@@ -1,6 +1,9 @@
 """The focal term phi(u) = -(1 - u)^gamma log u and what is made of it, on NumPy arrays.
 
-Everywhere u may be 0 or 1: the limits are returned, and never a warning.
+Everywhere u may be 0 or 1: the limits are returned, and never a warning. (1 - u)^gamma is taken as
+exp(gamma log(1 - u)), whose relative error is that of its logarithm; rounding 1 - u first would cost gamma eps.
+
+The functions that end in `_at` take checked u and c = 1 - u, for who knows c to more digits than u has near 1.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import as_float64, at_least_zero, broadcast, distributions, same_classes
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -17,20 +20,18 @@ if TYPE_CHECKING:
 
 def phi(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
     """phi(u) = -(1 - u)^gamma log u; phi(0) = inf, phi(1) = 0."""
-    u, gamma = _unit(u), at_least_zero("gamma", gamma)
-    with np.errstate(divide="ignore"):
-        return _power(1 - u, gamma) * -np.log(u) + 0.0  # + 0.0: no negative zeros
+    u, gamma = _unit("u", u), at_least_zero("gamma", gamma)
+    return phi_at(u, 1 - u, gamma)
 
 
 def phi_slope(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
     """phi'(u) = gamma (1-u)^(gamma-1) log u - (1-u)^gamma / u, which is negative; -inf at 0; at 1, 0 or -1 (gamma = 0).
 
-    Computed as -(1-u)^gamma (gamma r + 1/u) with r = -log(u) / (1-u), which tends to 1 as u -> 1: for gamma < 1 the
-    two terms above are infinite there and their sum is not.
+    Computed as psi(u) / u: for gamma < 1 the two terms above are infinite at 1 and their sum is not.
     """
-    u, gamma = _unit(u), at_least_zero("gamma", gamma)
-    with np.errstate(divide="ignore"):
-        return psi(u, gamma) / u
+    u, gamma = _unit("u", u), at_least_zero("gamma", gamma)
+    with np.errstate(divide="ignore", over="ignore"):
+        return -minus_psi_at(u, 1 - u, gamma) / u + 0.0
 
 
 def phi_curvature(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
@@ -38,26 +39,22 @@ def phi_curvature(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
 
     phi''(u) = -gamma (gamma-1) (1-u)^(gamma-2) log u + 2 gamma (1-u)^(gamma-1) / u + (1-u)^gamma / u^2
     """
-    u, gamma = _unit(u), at_least_zero("gamma", gamma)
-    c = 1 - u
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bent = np.where(gamma > 0, _power(c, gamma - 1) * gamma * ((gamma - 1) * _log_ratio(u) + 2 / u), 0.0)
-        return np.where(u > 0, bent + _power(c, gamma) / u / u, np.inf)
+    u, gamma = _unit("u", u), at_least_zero("gamma", gamma)
+    with np.errstate(divide="ignore", over="ignore"):
+        return curvature_at(u, 1 - u, gamma) / u / u
 
 
 def psi(t: Any, gamma: Any) -> Float[np.ndarray, "..."]:
     """psi(t) = t phi'(t): -1 at 0, and 0 at 1 unless gamma = 0, where psi is -1 everywhere."""
-    t, gamma = _unit(t), at_least_zero("gamma", gamma)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bent = np.where(t > 0, gamma * t * _log_ratio(t), 0.0)
-        return -_power(1 - t, gamma) * (bent + 1) + 0.0
+    t, gamma = _unit("t", t), at_least_zero("gamma", gamma)
+    return -minus_psi_at(t, 1 - t, gamma) + 0.0  # + 0.0: no negative zeros
 
 
 def focal_potential(eta: Any, q: Any | None = None, *, gamma: Any) -> Float[np.ndarray, "*b"]:
     """Phi(q) = sum_k eta_k phi(q_k), with 0 phi(q_k) = 0 for every q_k; at q = eta unless q is given."""
     posterior = distributions("eta", eta)
-    at = posterior if q is None else distributions("q", q)
-    posterior, (g,) = broadcast(np.broadcast_arrays(posterior, at)[0], at_least_zero("gamma", gamma))
+    posterior, at = same_classes(posterior, posterior if q is None else distributions("q", q))
+    posterior, (g,) = broadcast(posterior, at_least_zero("gamma", gamma))
     with np.errstate(invalid="ignore"):
         return np.where(posterior > 0, posterior * phi(at, g[..., None]), 0.0).sum(-1)[()]
 
@@ -69,27 +66,52 @@ def entropy(eta: Any) -> Float[np.ndarray, "*b"]:
 
 def conditional_risk(q: Any, eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
     """R(q; eta) = Phi(q) + lam |q - eta|^2 + lam (1 - |eta|^2): FCL's expected value at q when Y ~ eta."""
-    posterior, prediction = distributions("eta", eta), distributions("q", q)
+    posterior, prediction = same_classes(distributions("eta", eta), distributions("q", q))
+    posterior, (g, weight) = broadcast(posterior, at_least_zero("gamma", gamma), at_least_zero("lam", lam))
     distance = ((prediction - posterior) ** 2).sum(-1)
     spread = (posterior * (1 - posterior)).sum(-1)  # 1 - |eta|^2
-    return focal_potential(posterior, prediction, gamma=gamma) + at_least_zero("lam", lam) * (distance + spread)
+    return (focal_potential(posterior, prediction, gamma=g) + weight * (distance + spread))[()]
 
 
-def _unit(u: Any) -> np.ndarray:
-    array = np.asarray(u, dtype=np.float64)
-    if not ((array >= 0) & (array <= 1)).all():
-        wrong = array[~((array >= 0) & (array <= 1))][0]
-        raise ValueError(f"u must be in [0, 1], got {wrong:g}; pass a probability")
+def phi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """phi(u)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(c > 0, _power(u, c, gamma) * _minus_log(u, c), 0.0)[()]
+
+
+def minus_psi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """-u phi'(u) = c^gamma (1 + gamma bent), bent = -u log(u) / c."""
+    return (_power(u, c, gamma) * (1 + gamma * _bent(u, c)))[()]
+
+
+def curvature_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """u^2 phi''(u) = c^gamma + gamma u c^(gamma-1) (2 + (gamma-1) bent), which is 1 at u = 0."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        focused = gamma * u * _power(u, c, gamma - 1) * (2 + (gamma - 1) * _bent(u, c))
+        return (_power(u, c, gamma) + np.where(gamma > 0, focused, 0.0))[()]
+
+
+def _unit(name: str, u: Any) -> np.ndarray:
+    array = as_float64(name, u)
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        raise ValueError(f"{name} must be in [0, 1], got {array[wrong][0]:g}; pass a probability")
     return array
 
 
-def _power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", under="ignore", over="ignore"):
-        return np.power(base, exponent)
+def _power(u: np.ndarray, c: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """c^exponent; 1 for the exponent 0 at c = 0, too."""
+    with np.errstate(all="ignore"):
+        log_c = np.where(u < 0.5, np.log1p(-u), np.log(c))
+        return np.where(exponent == 0, 1.0, np.exp(exponent * log_c))
 
 
-def _log_ratio(u: np.ndarray) -> np.ndarray:
-    """r(u) = -log(u) / (1 - u), 1 at u = 1."""
-    c = 1 - u
+def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """-log u, from whichever of u and c is the smaller."""
+    return np.where(c < 0.5, -np.log1p(-c), -np.log(u))
+
+
+def _bent(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """-u log(u) / c, from 0 at u = 0 to 1 at u = 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(c > 0, -np.log(u) / c, 1.0)
+        return np.where(u > 0, np.where(c > 0, u * _minus_log(u, c) / c, 1.0), 0.0)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Norm = Literal["l2", "linf"]
 _EVERY_FAMILY = 40  # classes up to which every two-level family is looked at
+_SMALLEST_GAMMA = 1e-12  # the shift is of the order of gamma, and known to 1e-15 of one
 _ZOOMS = 8  # each makes the bracket of a maximum 16 times smaller
 
 
@@ -35,7 +36,7 @@ def propriety_error(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"
     return np.abs(solution.displacement).max(-1)[()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LargestDistortion:
     """The largest |q* - eta| found, the posterior eta (K,) that suffers it, and the prediction q* (K,) for it."""
 
@@ -60,6 +61,9 @@ def largest_distortion(
     find (0.7 % more for 20 classes, gamma = 2, lam = 1e6). sqrt(log(classes) / lam) bounds the distortion from above
     (the paper's global posterior-distortion bound).
 
+    The relative error is about 1e-15 / gamma. gamma is 0 or at least 1e-12; where it is small the distortion is
+    proportional to it.
+
     >>> worst = largest_distortion(3, gamma=2.0, lam=1.0)
     >>> round(worst.distortion, 4), worst.posterior.round(3), worst.prediction.round(3)
     (0.1611, array([0.845, 0.078, 0.078]), array([0.713, 0.143, 0.143]))
@@ -68,6 +72,11 @@ def largest_distortion(
         whole_number(name, number, least=least, remedy="choose another")
     one_of("norm", norm, get_args(Norm))
     problem = _Problem(finite_at_least("gamma", gamma, 0.0), finite_at_least("lam", lam, 0.0), norm)
+    if 0 < problem.gamma < _SMALLEST_GAMMA:
+        raise ValueError(
+            f"gamma must be 0 or at least {_SMALLEST_GAMMA:g}, got {problem.gamma:g}: the distortion is below "
+            "rounding; it is proportional to gamma there, so take that of gamma = 1e-8 and scale it"
+        )
     if classes == 1 or problem.gamma == 0:
         nowhere = np.full(classes, 1 / classes)
         return LargestDistortion(0.0, nowhere, nowhere.copy())
@@ -95,7 +104,11 @@ class _Problem:
         shift = posterior_shift(log_q, log_not_q, gamma=self.gamma, lam=self.lam, copies=copies)
         if self.norm == "linf":
             return shift.abs().amax(1)
-        return torch.linalg.vector_norm(shift if copies is None else shift * copies.sqrt(), dim=1)
+        # Of the order of 1 / lam, whose square float64 need not hold.
+        largest = shift.detach().abs().amax(1, keepdim=True)
+        scale = torch.where(largest > 0, largest, 1.0)
+        weighted = shift / scale if copies is None else shift / scale * copies.sqrt()
+        return torch.linalg.vector_norm(weighted, dim=1) * scale[:, 0]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from focalcal.core.softmax_logs import log_probs_and_complements
-from focalcal.theory.posteriors import PREDICTION_TOLERANCE, at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import PREDICTION_TOLERANCE, at_least_zero, broadcast, distributions, focusing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-_LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
 
 
 def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
@@ -30,14 +28,8 @@ def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     >>> recover([0.5924, 0.2584, 0.1492], gamma=2.0, lam=1.0).round(3)
     array([0.7, 0.2, 0.1])
     """
-    checked_gamma = at_least_zero("gamma", gamma)
-    if (checked_gamma > _LARGEST_GAMMA).any():
-        raise ValueError(
-            f"gamma must be at most {_LARGEST_GAMMA:g}, got {checked_gamma.max():g}: (1 - q)^gamma has no correct "
-            "digit in float64 beyond; choose a smaller gamma"
-        )
     prediction, (g, weight) = broadcast(
-        distributions("q", q, tolerance=PREDICTION_TOLERANCE), checked_gamma, at_least_zero("lam", lam)
+        distributions("q", q, tolerance=PREDICTION_TOLERANCE), focusing(gamma), at_least_zero("lam", lam)
     )
     classes = prediction.shape[-1]
     if classes == 1:
@@ -64,8 +56,10 @@ def log_posterior(
     log(-phi'(u)) = gamma log(1 - u) + log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So
     rows in which softmax underflows or rounds to one have the right limits. lam = 0 is the inverse of focal loss,
     eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
-    least two classes; gamma and lam are numbers, or columns with one a row.
+    least two classes; gamma >= 0 and lam >= 0 are numbers, or columns with one a row.
     """
+    for name, given in (("gamma", gamma), ("lam", lam)):
+        at_least_zero(name, given)
     terms = _terms(*log_probs_and_complements(logits), gamma, lam)
     log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
     return torch.where(terms.gamma == 0, terms.log_q, log_eta)

@@ -11,13 +11,14 @@ from scipy.optimize import brentq
 
 from focalcal.theory.bounds import class_count
 from focalcal.theory.minimiser import minimise
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing, one_number
 from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 _PRECISION = 1e-10  # of lam, relative
+_SMALLEST = 1e-300  # a tolerance: lam is of the order of its inverse
 _ROUNDING = 1e-15  # what the order of a sum can change in a norm
 
 
@@ -34,27 +35,44 @@ def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: in
     With `classes` = K: what is certified for every posterior of K classes, the smaller of log K / tolerance^2 (the
     paper's Theorem 5.4) and B / (2 tolerance) (`simplex_bound`, which is never worse than the paper's interior rate).
 
+    tolerance >= 1e-300: lam is of the order of its inverse, which float64 must hold.
+
     >>> round(lam_for(0.01, [0.7, 0.2, 0.1], gamma=2.0), 3)
     36.614
     >>> round(lam_for(0.1, classes=10, gamma=2.0), 2)
     5.12
     """
     allowed = one_number("tolerance", above_zero("tolerance", tolerance))
+    if allowed < _SMALLEST:
+        raise ValueError(f"tolerance must be at least {_SMALLEST:g}, got {allowed:g}; lam would exceed float64 below")
+    if at_least_zero("gamma", gamma).size == 0:
+        raise ValueError("gamma must have at least one value, got none; give one, or one a posterior")
     if (eta is None) == (classes is None):
         given = "neither" if eta is None else "both"
         raise ValueError(f"exactly one of eta and classes must be given, got {given}; eta for posteriors you know")
     if classes is not None:
-        count, largest = class_count(classes), max(map(simplex_constant, at_least_zero("gamma", gamma).ravel()))
+        count, largest = class_count(classes), max(map(simplex_constant, focusing(gamma).ravel()))
         return min(math.log(count) / allowed / allowed, largest / 2 / allowed)
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
     moves = g > 0  # for gamma = 0, q* = eta
-    if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1:
+    if not moves.any():
+        return 0.0
+    without = minimise(eta, gamma=gamma, lam=0.0)
+    without.unwrap()
+    if _within(allowed, without.displacement[moves]):
         return 0.0
     lam, step = _smallest_lam(allowed, posterior[moves], g[moves]), _PRECISION / 4
     # The last word is of eta as given: that it was divided by its sum can change the last digits of q* - eta.
     while _ratios(allowed, eta, gamma, lam)[moves].max() > 1 - _ROUNDING:
         lam, step = lam * (1 + step), 2 * step
     return lam
+
+
+def _within(tolerance: float, displacement: Float[np.ndarray, "n k"]) -> bool:
+    """Whether every |d|_2 <= tolerance: to the last digit, and where the squares underflow, too."""
+    with np.errstate(over="ignore"):
+        ratios = np.linalg.norm(displacement / tolerance, axis=-1)
+    return bool(ratios.max() <= 1 and np.linalg.norm(displacement, axis=-1).max() <= tolerance)
 
 
 def _ratios(tolerance: float, eta: Any, gamma: Any, lam: float) -> Float[np.ndarray, "*b"]:
