@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.theory.newton import solve_rows
-from focalcal.theory.posteriors import at_least_zero, broadcast, distributions, whole_number
+from focalcal.theory.posteriors import LARGEST_GAMMA, at_least_zero, broadcast, distributions, whole_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 TOLERANCE = 1e-12
-_LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
 _AT_ONCE = 1 << 15  # elements: what one step computes stays in the cache
 
 
@@ -167,5 +166,5 @@ def _statuses(
     status[floor] = Status.ROUNDING_FLOOR
     status[above & ~floor] = Status.MAX_STEPS
     status[above & ~floor & stalled] = Status.STALLED
-    status[above & (gamma > _LARGEST_GAMMA)] = Status.NO_DIGITS
+    status[above & (gamma > LARGEST_GAMMA)] = Status.NO_DIGITS
     return status
