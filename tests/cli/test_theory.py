@@ -235,3 +235,59 @@ def test_solving_imports_nothing_that_draws():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.fixture
+def unrun(monkeypatch):
+    """A study that notes that it ran."""
+    ran = []
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: ran.append(True))
+    return ran
+
+
+@pytest.mark.parametrize("name", ["README.md", "index.html"])
+def test_files_that_are_not_a_studys_are_refused_before_it_runs(run, tmp_path, monkeypatch, unrun, name):
+    (tmp_path / name).write_text("# mine\n")
+    result = run("study", "--out", tmp_path)
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"got {tmp_path / name}; choose another folder, or overwrite them with --force" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "# mine\n"
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out])
+    assert run("study", "--out", tmp_path, "--force").exit_code == 0
+    assert unrun == [True]
+
+
+def test_a_studys_own_folder_may_be_written_again(run, tmp_path, monkeypatch, unrun):
+    (tmp_path / "README.md").write_text(f"{focalcal.reports.theory_study.TITLE}\n\nmore\n")
+    (tmp_path / "index.html").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out])
+    assert run("study", "--out", tmp_path).exit_code == 0
+    assert unrun == [True]
+
+
+def test_a_file_in_place_of_the_folder_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    (tmp_path / "afile").write_text("mine")
+    result = run("study", "--out", tmp_path / "afile")
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"--out must be a folder, got the file {tmp_path / 'afile'}; choose another name" in result.stderr
+    below = run("study", "--out", tmp_path / "afile" / "theory")
+    assert (below.exit_code, unrun) == (2, [])
+    assert "--out must be a folder that can be written to" in below.stderr
+
+
+def test_a_folder_in_place_of_a_file_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    (tmp_path / "cases.csv").mkdir()
+    result = run("study", "--out", tmp_path, "--force")
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"must have room for the file cases.csv, got the folder {tmp_path / 'cases.csv'}; rename it" in result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    tmp_path.chmod(0o500)
+    result = run("study", "--out", tmp_path / "theory")
+    tmp_path.chmod(0o700)
+    assert (result.exit_code, unrun) == (2, [])
+    assert "--out must be a folder that can be written to" in result.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from focalcal.theory.study import Study
     from focalcal.theory.study_tables import Columns
 
+TITLE = "# The theory of Focal Calibration Loss, checked on exact solutions"
 FILES = {
     "index.html": "the interactive page; open it in a browser, it needs no network",
     "figure.pdf": "distortion, first-order constant and exact calibration error against lam",
@@ -51,6 +54,49 @@ def write_study(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
     for path in paths:
         write_atomically(path, contents[path.name])
     return paths
+
+
+def check_folder(folder: str | os.PathLike[str], *, force: bool = False, name: str = "folder") -> None:
+    """Fail now if `write_study` could not write there, or would overwrite what is not a study's; leaves no trace.
+
+    A folder is a study's if its README.md begins with the study's title. With `force` any file is overwritten.
+    `name` is what the folder is called in errors.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"{name} must be a folder, got the file {target}; choose another name")
+    present = [target / file for file in FILES if (target / file).exists()]
+    for path in present:
+        if path.is_dir():
+            raise ValueError(f"{name} must have room for the file {path.name}, got the folder {path}; rename it")
+    if present and not force and not _is_a_study(target):
+        raise ValueError(
+            f"{name} must be a folder without other files of the names that a study has, got {present[0]}; "
+            "choose another folder, or overwrite them with --force"
+        )
+    _probe(target, name)
+
+
+def _is_a_study(folder: Path) -> bool:
+    readme = folder / "README.md"
+    return readme.is_file() and readme.read_bytes().startswith(TITLE.encode())
+
+
+def _probe(folder: Path, name: str) -> None:
+    """Write a file there and remove it, with the folders that had to be made for it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{secrets.token_hex(16)}.tmp"
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as problem:
+        why = f"{folder} ({problem.strerror or problem})"
+        raise ValueError(f"{name} must be a folder that can be written to, got {why}; choose another") from None
+    finally:
+        for path in missing:
+            with suppress(OSError):  # never made, or somebody else's by now
+                path.rmdir()
 
 
 def check_packages() -> None:
@@ -86,7 +132,7 @@ def _readme(study: Study) -> str:
     found = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
     listed = "\n".join(f"- [{name}]({name}): {what}" for name, what in FILES.items())
     return (
-        "# The theory of Focal Calibration Loss, checked on exact solutions\n\n"
+        f"{TITLE}\n\n"
         "For posteriors eta, gamma and lam the minimiser q* of the population risk was computed to the last digits.\n"
         "No network, no data and no training are involved, so nothing is said about whether training reaches q*.\n\n"
         "![distortion, first-order constant and calibration error against lam](figure.png)\n\n"
