@@ -42,19 +42,27 @@ CALIBRATION_GAMMAS = np.array([2.0, 3.0])
 LAMS = 2.0 ** np.arange(-2, 16)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """The records and what is made of them.
 
+    posteriors          the seven, by name
+    population          the posteriors of the 40 states
     distortion          504 rows: a solve each, with its figures, bounds, biases and cross-check
-    calibration         36 rows: exact Cal2^2 of the 40 states, its chain and its bounds
+    solved_q            the q* of these rows
+    states              36 x 40 rows: a solve each, with its figures and cross-check
+    calibration         36 rows: exact Cal2^2 of the 40 states, its chain, its bounds and the states' worst figures
     cases               28 rows, a posterior and a gamma each: constant, slopes over windows of lam, worst figures
     calibration_slopes  2 rows: slopes of Cal2^2 and their standard errors
     injection           what a residual, or an error, of 3e-6 does to the slopes at K = 100
     paper               the paper's figures beside ours
     """
 
+    posteriors: dict[str, Float[np.ndarray, " k"]]
+    population: Float[np.ndarray, "40 5"]
     distortion: Columns
+    solved_q: list[Float[np.ndarray, " k"]]
+    states: Columns
     calibration: Columns
     cases: Columns
     calibration_slopes: Columns
@@ -85,17 +93,33 @@ def population() -> Float[np.ndarray, "40 5"]:
 
 
 def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] | None = None) -> Study:
-    """All of it. `progress(done, of)` is told after each cross-check, which is what takes the time (minutes)."""
-    etas, states = posteriors(), population()
+    """All of it. The cross-check takes minutes; `progress(done, of)` is told how much of its work is done."""
+    etas, population_ = posteriors(), population()
     solved = {name: minimise(eta, gamma=GAMMAS[:, None], lam=LAMS) for name, eta in etas.items()}
-    solved_states = minimise(states[:, None, None], gamma=CALIBRATION_GAMMAS[:, None], lam=LAMS)
-    distortion = _distortion(etas, solved)
-    calibration = _calibration(states, solved_states)
+    solved_states = minimise(population_[:, None, None], gamma=CALIBRATION_GAMMAS[:, None], lam=LAMS)
+    for solution in (*solved.values(), solved_states):
+        solution.unwrap()
+    distortion, states = _distortion(etas, solved), _states(solved_states)
+    solved_q = [q for solution in solved.values() for q in solution.q.reshape(-1, solution.q.shape[-1])]
     if cross_check:
-        _cross_check(distortion, calibration, etas, solved, states, solved_states, progress or (lambda done, of: None))
+        problems = [etas[name] for name in distortion["posterior"]]
+        solved_by_state = np.moveaxis(solved_states.q, 0, 2).reshape(-1, population_.shape[1])
+        of = sum(map(_cost, problems)) + sum(_cost(population_[state]) for state in states["state"])
+        done = _cross_check(distortion, problems, solved_q, lambda done: progress and progress(done, of))
+        _cross_check(
+            states,
+            [population_[state] for state in states["state"]],
+            list(solved_by_state),
+            lambda more: progress and progress(done + more, of),
+        )
+    calibration = _calibration(population_, solved_states, states)
     cases, calibration_slopes = case_table(distortion), calibration_slope_table(calibration)
     return Study(
+        posteriors=etas,
+        population=population_,
         distortion=distortion,
+        solved_q=solved_q,
+        states=states,
         calibration=calibration,
         cases=cases,
         calibration_slopes=calibration_slopes,
@@ -145,12 +169,36 @@ def _distortion(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Col
     return {key: np.concatenate([np.ravel(part[key]) for part in parts]) for key in parts[0]}
 
 
-def _calibration(states: np.ndarray, solution: Solution) -> Columns:
+def _states(solution: Solution) -> Columns:
+    """By gamma, then lam, then state; the solution has the states first."""
+    shape = (len(CALIBRATION_GAMMAS), len(LAMS), solution.q.shape[0])
+    gamma, lam, state = np.broadcast_arrays(CALIBRATION_GAMMAS[:, None, None], LAMS[:, None], np.arange(shape[2]))
+    figures = {
+        "multiplier": solution.multiplier,
+        "distortion_l2": np.linalg.norm(solution.displacement, axis=-1),
+        "stationarity": solution.stationarity,
+        "feasibility": solution.feasibility,
+        "floor": solution.floor,
+        "steps": solution.steps,
+        "status": solution.status.astype(str).astype(object),
+    }
+    return {
+        "gamma": gamma.ravel(),
+        "lam": lam.ravel(),
+        "state": state.ravel(),
+        **{name: np.moveaxis(values, 0, 2).ravel() for name, values in figures.items()},
+        "slsqp_difference": np.full(gamma.size, np.nan),
+        "slsqp_stationarity": np.full(gamma.size, np.nan),
+    }
+
+
+def _calibration(population_: np.ndarray, solution: Solution, states: Columns) -> Columns:
     rows = []
     for i, gamma in enumerate(CALIBRATION_GAMMAS):
         for j, lam in enumerate(LAMS):
-            chain = calibration_chain(solution.q[:, i, j], states, displacement=solution.displacement[:, i, j])
-            bounds = calibration_bounds(states, gamma=gamma, lam=lam)
+            chain = calibration_chain(solution.q[:, i, j], population_, displacement=solution.displacement[:, i, j])
+            bounds = calibration_bounds(population_, gamma=gamma, lam=lam)
+            own = (states["gamma"] == gamma) & (states["lam"] == lam)
             rows.append(
                 {
                     "gamma": gamma,
@@ -162,36 +210,27 @@ def _calibration(states: np.ndarray, solution: Solution) -> Columns:
                     "log_classes_bound": bounds.log_classes,
                     "interior_bound": bounds.interior,
                     "slope_bound": bounds.slope,
-                    "stationarity": solution.stationarity[:, i, j].max(),
-                    "feasibility": solution.feasibility[:, i, j].max(),
-                    "slsqp_difference": np.nan,
+                    **{name: states[name][own].max() for name in ("stationarity", "feasibility", "slsqp_difference")},
                 }
             )
     return columns(rows)
 
 
+def _cost(eta: np.ndarray) -> int:
+    """Of a cross-check, in arbitrary units: SLSQP's time grows like K^2 or faster."""
+    return len(eta) ** 2
+
+
 def _cross_check(
-    distortion: Columns,
-    calibration: Columns,
-    etas: dict[str, np.ndarray],
-    solved: dict[str, Solution],
-    states: np.ndarray,
-    solved_states: Solution,
-    progress: Callable[[int, int], None],
-) -> None:
-    total = len(distortion["lam"]) + len(calibration["lam"])
-    for row, (name, gamma, lam) in enumerate(
-        zip(distortion["posterior"], distortion["gamma"], distortion["lam"], strict=True)
-    ):
-        eta, i, j = etas[name], int(np.argmax(gamma == GAMMAS)), int(np.argmax(lam == LAMS))
-        q = slsqp(eta, gamma=gamma, lam=lam)
-        distortion["slsqp_difference"][row] = np.abs(q - solved[name].q[i, j]).max()
-        distortion["slsqp_stationarity"][row] = stationarity_of(q, eta, gamma=gamma, lam=lam)
-        progress(row + 1, total)
-    for row, (gamma, lam) in enumerate(zip(calibration["gamma"], calibration["lam"], strict=True)):
-        i, j = int(np.argmax(gamma == CALIBRATION_GAMMAS)), int(np.argmax(lam == LAMS))
-        calibration["slsqp_difference"][row] = max(
-            np.abs(slsqp(eta, gamma=gamma, lam=lam) - q).max()
-            for eta, q in zip(states, solved_states.q[:, i, j], strict=True)
-        )
-        progress(len(distortion["lam"]) + row + 1, total)
+    records: Columns, problems: list[np.ndarray], solved: list[np.ndarray], progress: Callable[[int], object]
+) -> int:
+    """Fill in what SLSQP finds for each record, and return the work done."""
+    done = 0
+    for row, (eta, q) in enumerate(zip(problems, solved, strict=True)):
+        gamma, lam = records["gamma"][row], records["lam"][row]
+        found = slsqp(eta, gamma=gamma, lam=lam)
+        records["slsqp_difference"][row] = np.abs(found - q).max()
+        records["slsqp_stationarity"][row] = stationarity_of(found, eta, gamma=gamma, lam=lam)
+        done += _cost(eta)
+        progress(done)
+    return done

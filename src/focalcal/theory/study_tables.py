@@ -131,6 +131,8 @@ def paper_table(cases: Columns, calibration_slopes: Columns) -> Columns:
 
 def columns(rows: list[dict[str, Any]]) -> Columns:
     """Rows with the same keys as columns; text as objects."""
+    if not rows:
+        return {}
     text = {key for key, value in rows[0].items() if isinstance(value, str)}
     return {key: np.array([row[key] for row in rows], dtype=object if key in text else None) for key in rows[0]}
 
