@@ -18,6 +18,8 @@ from focalcal.theory.minimiser import minimise
 from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from focalcal.theory.study import Study
 
 SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
@@ -25,8 +27,8 @@ _REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0,
 _EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
-def theory_page(study: Study) -> str:
-    """The page as HTML: the explorer, the findings, the figure and the tables."""
+def theory_page(study: Study, figure: Figure | None = None) -> str:
+    """The page as HTML: the explorer, the findings, the figure (drawn if it is not given) and the tables."""
     jinja = required("jinja2", purpose="The theory page")
     markup = required("markupsafe", purpose="The theory page").Markup
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
@@ -38,7 +40,7 @@ def theory_page(study: Study) -> str:
         data=markup(_inert_json({"presets": presets, "references": references()})),
         presets=presets,
         findings=findings(study),
-        figure=base64.b64encode(rendered(theory_figure(study), "svg")).decode(),
+        figure=base64.b64encode(rendered(figure or theory_figure(study), "svg")).decode(),
         paper=paper_table(study),
         cases=cases_table(study),
         injection=injection_table(study),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,17 +13,27 @@ from focalcal.core.atomic import write_atomically
 from focalcal.reports.extras import required
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
+from focalcal.reports.tables import Table
 from focalcal.reports.theory_findings import findings
 from focalcal.reports.theory_page import theory_page
 from focalcal.reports.theory_tables import (
-    CASES_IN_LATEX,
+    STANDARD_ERROR,
+    cases_csv,
+    cases_latex,
+    cases_note,
     cases_table,
+    injection_latex,
+    injection_note,
     injection_table,
+    paper_latex,
+    paper_note,
     paper_table,
     slopes_table,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from focalcal.theory.study import Study
     from focalcal.theory.study_tables import Columns
 
@@ -34,9 +45,14 @@ FILES = {
     "cases.csv": "each posterior and gamma: constant, slopes, worst figures, with every digit",
     "cases.md": "the same, to read",
     "cases.tex": "the same, for LaTeX with booktabs",
-    "paper.md": "the paper's figures beside ours",
-    "injection.md": "what a residual or an error of 3e-6 does to the slopes at K = 100",
-    "records.parquet": "every solve, with its figures, bounds, predictions and cross-check",
+    "paper.csv": "the paper's figures beside ours",
+    "paper.md": "the same, to read",
+    "paper.tex": "the same, for LaTeX with booktabs",
+    "injection.csv": "what a residual or an error of 3e-6 does to the slopes at K = 100, with every digit",
+    "injection.md": "the same, to read",
+    "injection.tex": "the same, for LaTeX with booktabs",
+    "records.parquet": "every solve: eta, q*, figures, bounds, predictions and cross-check",
+    "states.parquet": "every solve of the population: eta, figures and cross-check",
     "calibration.parquet": "the exact calibration error of the population, its chain and its bounds",
     "README.md": "this file",
 }
@@ -109,21 +125,29 @@ def rendered_study(study: Study) -> dict[str, bytes]:
     """The files, by name."""
     check_packages()
     figure = theory_figure(study)
-    cases = cases_table(study)
+    cases, paper, injection = cases_table(study), paper_table(study), injection_table(study)
     texts = {
-        "index.html": theory_page(study),
-        "cases.csv": cases.csv(),
-        "cases.md": cases.markdown(),
-        "cases.tex": cases.latex(headings=CASES_IN_LATEX),
-        "paper.md": paper_table(study).markdown(),
-        "injection.md": injection_table(study).markdown(),
+        "index.html": theory_page(study, figure),
+        "cases.csv": cases_csv(study),
+        "cases.md": f"{cases_note(study)}\n\n{cases.markdown()}",
+        "cases.tex": cases_latex(study),
+        "paper.csv": Table(study.paper).csv(),
+        "paper.md": f"{paper_note(study)}\n\n{paper.markdown()}",
+        "paper.tex": paper_latex(study),
+        "injection.csv": Table(study.injection).csv(),
+        "injection.md": f"{injection_note(study)}\n\n{injection.markdown()}",
+        "injection.tex": injection_latex(study),
         "README.md": _readme(study),
     }
     return {
         **{name: text.encode() for name, text in texts.items()},
         "figure.pdf": rendered(figure, "pdf"),
         "figure.png": rendered(figure, "png"),
-        "records.parquet": _parquet(study.distortion),
+        "records.parquet": _parquet(
+            study.distortion,
+            {"eta": [study.posteriors[name] for name in study.distortion["posterior"]], "q": study.solved_q},
+        ),
+        "states.parquet": _parquet(study.states, {"eta": list(study.population[study.states["state"]])}),
         "calibration.parquet": _parquet(study.calibration),
     }
 
@@ -137,15 +161,19 @@ def _readme(study: Study) -> str:
         "No network, no data and no training are involved, so nothing is said about whether training reaches q*.\n\n"
         "![distortion, first-order constant and calibration error against lam](figure.png)\n\n"
         f"## What was found\n\n{found}\n\n"
-        f"## The paper's figures beside ours\n\n{paper_table(study).markdown()}\n"
-        f"## Slopes of the exact squared calibration error\n\n{slopes_table(study).markdown()}\n"
+        f"## The paper's figures beside ours\n\n{paper_note(study)}\n\n{paper_table(study).markdown()}\n"
+        "## Slopes of the exact squared calibration error\n\n"
+        f"{STANDARD_ERROR}\n\n{slopes_table(study).markdown()}\n"
         f"## Files\n\n{listed}\n"
     )
 
 
-def _parquet(columns: Columns) -> bytes:
+def _parquet(columns: Columns, distributions: Mapping[str, Sequence[np.ndarray]] | None = None) -> bytes:
+    """The columns, then those of which a cell is a distribution, as lists."""
     arrow = required("pyarrow", purpose="Writing records")
     parquet = required("pyarrow.parquet", purpose="Writing records")
+    lists = {name: [row.tolist() for row in rows] for name, rows in (distributions or {}).items()}
+    table = arrow.table({**{name: arrow.array(values.tolist()) for name, values in columns.items()}, **lists})
     sink = arrow.BufferOutputStream()
-    parquet.write_table(arrow.table({name: arrow.array(values.tolist()) for name, values in columns.items()}), sink)
+    parquet.write_table(table, sink)
     return bytes(sink.getvalue().to_pybytes())
