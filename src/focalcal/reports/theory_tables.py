@@ -232,7 +232,7 @@ def _largest_lam(study: Study) -> float:
 def _in_symbols(latex: str) -> str:
     for words, symbols in _SYMBOLS.items():
         whole = rf"(?<![\\\w]){re.escape(words)}" + (r"(?!\w)" if words[-1].isalpha() else "")
-        latex = re.sub(whole, lambda _, symbols=symbols: symbols, latex)
+        latex = re.sub(whole, symbols.replace("\\", r"\\"), latex)
     return latex
 
 
