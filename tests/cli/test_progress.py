@@ -1,6 +1,13 @@
+import doctest
+
 import pytest
 
+import focalcal.cli.progress
 from focalcal.cli.progress import bar, progress_text
+
+
+def test_docstring_examples():
+    assert doctest.testmod(focalcal.cli.progress) == doctest.TestResults(failed=0, attempted=1)
 
 
 def test_the_time_left_follows_the_work_done():

@@ -1,3 +1,4 @@
+import doctest
 import html
 import json
 import re
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import quickjs
 
+import focalcal.reports.theory_page
 from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
 from focalcal.theory.bias import first_order_bias, pre_asymptotic_bias
 from focalcal.theory.bounds import (
@@ -198,6 +200,7 @@ def test_every_quantity_has_a_formula(page):
 
 
 def test_signs_are_typeset(page):
+    assert doctest.testmod(focalcal.reports.theory_page) == doctest.TestResults(failed=0, attempted=1)
     body = html.unescape(re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL))
     assert not re.search(r">=|<=|Cal2|\|_inf", body)
     assert "over lam \N{GREATER-THAN OR EQUAL TO} 128" in body
