@@ -138,8 +138,7 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
         stationarity[part], floor[part], excess[part] = found.stationarity, found.floor, found.excess
     size = np.abs(displacement).sum(-1)
     np.divide(np.abs(displacement.sum(-1)), size, out=feasibility, where=size > 0)
-    stalled = steps < most
-    status = np.array(list(map(_status, stationarity, feasibility, excess, g, stalled)), dtype=object)
+    status = _statuses(stationarity, feasibility, excess, g, steps < most)
     with np.errstate(under="ignore", over="ignore"):
         multiplier = -np.exp(log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
     return Solution(
@@ -159,11 +158,14 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
     )
 
 
-def _status(stationarity: float, feasibility: float, excess: float, gamma: float, stalled: bool) -> Status:
-    if max(stationarity, feasibility) <= TOLERANCE:
-        return Status.CONVERGED
-    if gamma > _LARGEST_GAMMA:
-        return Status.NO_DIGITS
-    if excess <= TOLERANCE and feasibility <= TOLERANCE:
-        return Status.ROUNDING_FLOOR
-    return Status.STALLED if stalled else Status.MAX_STEPS
+def _statuses(
+    stationarity: np.ndarray, feasibility: np.ndarray, excess: np.ndarray, gamma: np.ndarray, stalled: np.ndarray
+) -> np.ndarray:
+    status = np.full(len(gamma), Status.CONVERGED, dtype=object)
+    above = np.maximum(stationarity, feasibility) > TOLERANCE
+    floor = above & (excess <= TOLERANCE) & (feasibility <= TOLERANCE)
+    status[floor] = Status.ROUNDING_FLOOR
+    status[above & ~floor] = Status.MAX_STEPS
+    status[above & ~floor & stalled] = Status.STALLED
+    status[above & (gamma > _LARGEST_GAMMA)] = Status.NO_DIGITS
+    return status
