@@ -83,7 +83,8 @@ def bound(
             texts = [bound_texts(row) for row in bounds]
             columns = {name: [row[name] for row in texts] for name in texts[0]}
         if as_json:
-            _print_json([{"gamma": gamma, "lam": lam, **row} for row in bounds])
+            asked = {"gamma": gamma, "lam": lam} | ({} if classes is None else {"classes": classes})
+            _print_json([asked | row for row in bounds])
         else:
             typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns, digits=4).text()}", nl=False)
 

@@ -26,7 +26,7 @@ def findings(study: Study) -> list[tuple[str, str]]:
     """What each paragraph is about, and the paragraph, in the order of the study."""
     return [
         ("Accuracy", _solver(study)),
-        ("Rate", f"{_slopes(study.cases)} {_delay(study)}"),
+        ("Rate", f"{_slopes(study)} {_delay(study)}"),
         ("Constant", _constant(study)),
         ("Calibration", _calibration(study.calibration_slopes)),
         ("Bounds", _bounds(study)),
@@ -82,8 +82,10 @@ def _cross_check(records: tuple[Columns, ...]) -> str:
     return f"SLSQP, an independent solver{of}, differs from them by {number(checked.max(), digits=2)} at most."
 
 
-def _slopes(cases: Columns) -> str:
+def _slopes(study: Study) -> str:
+    cases = study.cases
     late, latest, whole = cases["slope_from_128"], cases["slope_from_1024"], cases["slope_all"]
+    least = study.distortion["lam"].min()
     claim = (
         "The distortion falls like 1/lam once lam is large"
         if abs(np.median(latest) + 1) < 0.01
@@ -92,7 +94,7 @@ def _slopes(cases: Columns) -> str:
     return (
         f"{claim}: over lam >= 128 the median slope is {np.median(late):.3f} "
         f"(range {late.min():.3f} to {late.max():.3f}), over lam >= 1024 {np.median(latest):.3f}. "
-        f"Over all lam from 0.25 it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f})."
+        f"Over all lam from {least:g} it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f})."
     )
 
 

@@ -31,6 +31,7 @@ _SYMBOLS = {  # what is written in words elsewhere
     "gamma": r"$\gamma$",
     "lam": r"$\lambda$",
 }
+_FITTED = ("from_16", "from_128")  # the windows at K = 100 that are spoken of
 STANDARD_ERROR = "± is the standard error of the least-squares line: it measures how the curve bends, not noise."
 
 
@@ -195,9 +196,6 @@ def injection_note(study: Study) -> str:
         f"{shallow} ({ranges}). An error of 3e-6 in q itself, which is not what a residual is, moves slopes by up "
         f"to {number(moved_slopes(study, 'error'), digits=2)}."
     )
-
-
-_FITTED = ("from_16", "from_128")
 
 
 def _cases(study: Study) -> dict[str, np.ndarray]:
