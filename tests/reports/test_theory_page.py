@@ -220,6 +220,9 @@ seen.arrowUp = get("eta").value;
 const corner = get("simplex").getBoundingClientRect();
 get("simplex").setPointerCapture = () => {};
 const at = { clientX: corner.left + corner.width / 2, clientY: corner.top + 5, pointerId: 1 };
+get("simplex").dispatchEvent(new PointerEvent("pointerdown", { ...at, pointerType: "touch" }));
+seen.touchedBeside = get("eta").value;
+seen.touchActions = [get("simplex"), handle.firstChild].map((shape) => getComputedStyle(shape).touchAction);
 get("simplex").dispatchEvent(new PointerEvent("pointerdown", at));
 seen.draggedToTheTop = get("eta").value;
 tell(get("eta"), "input", "2 1, 1");
@@ -260,6 +263,8 @@ def test_the_controls_work(page, tmp_path):
     seen = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1]))
     assert seen == {
         "arrowUp": "0.51, 0.295, 0.195",
+        "touchedBeside": "0.51, 0.295, 0.195",  # a finger there may want to scroll
+        "touchActions": ["pan-y", "none"],
         "draggedToTheTop": "1, 0, 0",
         "note": "they sum to 4 and were divided by it",
         "preset": "-1",
