@@ -34,8 +34,10 @@ def test_solve_prints_the_minimiser_and_what_is_known_of_it(run):
     assert result.exit_code == 0
     lines = [line.split() for line in result.output.splitlines()]
     assert next(line for line in lines if line[:1] == ["1"])[:3] == ["1", "0.7000", "0.5924"]
-    assert "decision kept                      yes\n" in result.output
-    assert "bound: interior                    none at this lam\n" in result.output
+    assert lines[2][6:11] == ["q*", "-", "eta,", "first", "order"]
+    assert ["decision", "kept", "yes"] in lines
+    assert ["bound:", "interior", "none", "below", "lam", "=", "166.0"] in lines
+    assert "decision kept                     tie: no single largest class\n" in run("solve", 0.4, 0.4, 0.2).output
 
 
 def test_solve_as_json_has_every_digit(run):
@@ -66,6 +68,51 @@ def test_posteriors_from_a_file(run, tmp_path, suffix):
     assert "posterior 2 of 2" in run("solve", "--file", file).output
 
 
+def test_rows_of_a_softmax_in_float32_are_taken_by_every_command(run, tmp_path):
+    logits = np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32)
+    rows = np.exp(logits) / np.exp(logits).sum(1, keepdims=True) * np.float32(1 + 4e-6)
+    np.save(tmp_path / "eta.NPY.npy", rows)
+    file = (tmp_path / "eta.NPY.npy").rename(tmp_path / "ETA.NPY")
+    exact = rows / rows.sum(1, keepdims=True, dtype=np.float64)
+    found = json.loads(run("solve", "--file", file, "--json").output)
+    np.testing.assert_allclose([one["q"] for one in found], minimise(exact, gamma=3.0, lam=1.0).q, rtol=0, atol=1e-15)
+    for command in (["bound"], ["recover"], ["lam", "--tolerance", 0.1]):
+        assert run(*command, "--file", file).exit_code == 0, command
+
+
+def test_a_file_is_solved_in_one_batch(run, tmp_path, monkeypatch):
+    calls = []
+    real = focalcal.reports.theory_facts.minimise
+    monkeypatch.setattr(
+        focalcal.reports.theory_facts, "minimise", lambda eta, **rest: calls.append(len(eta)) or real(eta, **rest)
+    )
+    np.save(tmp_path / "eta.npy", np.full((300, 4), 0.25))
+    assert run("solve", "--file", tmp_path / "eta.npy", "--json").exit_code == 0
+    assert calls == [300]
+
+
+@pytest.mark.parametrize("command", ["solve", "bound", "recover"])
+def test_a_wrong_row_is_named_with_its_file(run, tmp_path, command):
+    file = tmp_path / "eta.csv"
+    file.write_text("\ufeff0.5,0.5\n0.25,0.75\n0.2,0.7\n", encoding="utf-8")  # a mark, as spreadsheets write it
+    result = run(command, "--file", file)
+    assert result.exit_code == 2
+    assert f"{file}, row 3: " in result.stderr
+    assert "within 1e-05, got a sum of 0.9" in result.stderr
+
+
+def test_a_row_without_a_solution_is_named_with_its_file(run, tmp_path):
+    np.save(tmp_path / "eta.npy", np.array([[1.0, 0.0, 0.0], [0.7, 0.2, 0.1]]))
+    result = run("solve", "--file", tmp_path / "eta.npy", "--gamma", 1e12)
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'eta.npy'}, row 2: not converged" in result.stderr
+
+
+def test_zero_is_printed_without_a_sign(run):
+    assert "-0.0" not in run("solve", 1, 0, 0, "--json").output
+    assert not any(cell in ("-0", "-0.0000") for cell in run("solve", 1, 0, 0).output.split())
+
+
 def test_bounds(run):
     (bounds,) = json.loads(run("bound", *ETA, "--gamma", 0, "--lam", 4, "--json").output)
     entropy = -sum(p * np.log(p) for p in (0.7, 0.2, 0.1))
@@ -75,16 +122,22 @@ def test_bounds(run):
     assert bounds["log_classes"] == pytest.approx(np.sqrt(np.log(3) / 4))
     assert bounds["interior"] is None
     assert bounds["interior_from_lam"] == pytest.approx(4 * entropy / 0.01)
-    assert (
-        run("bound", "--classes", 10, "--lam", 1, "--gamma", 1).output == "log classes  simplex\n      1.517   0.5000\n"
-    )
+    assert (bounds["gamma"], bounds["lam"]) == (0, 4)
+    shown = run("bound", *ETA).output.splitlines()
+    assert shown[0] == "gamma = 3, lam = 1"
+    assert shown[3].endswith("none below lam = 135.8")
+    every = run("bound", "--classes", 10, "--lam", 1, "--gamma", 1).output
+    assert every == "gamma = 1, lam = 1\n\nlog classes  simplex\n      1.517   0.5000\n"
 
 
 def test_recover_undoes_solve(run):
     q = minimise([0.7, 0.2, 0.1], gamma=3.0, lam=1.0).q
     (record,) = json.loads(run("recover", *map(repr, q.tolist()), "--gamma", 3, "--lam", 1, "--json").output)
     assert record["eta"] == pytest.approx([0.7, 0.2, 0.1], abs=1e-12)
-    assert run("recover", *map(repr, q.tolist())).output.splitlines()[1].split() == ["1", "0.5670", "0.7000"]
+    assert (record["gamma"], record["lam"]) == (3, 1)
+    lines = run("recover", *map(repr, q.tolist())).output.splitlines()
+    assert lines[0] == "gamma = 3, lam = 1"
+    assert lines[3].split() == ["1", "0.5670", "0.7000"]
 
 
 def test_lam_for_a_tolerance(run):
@@ -93,7 +146,10 @@ def test_lam_for_a_tolerance(run):
     assert distance == pytest.approx(0.01, rel=1e-8)
     certified = json.loads(run("lam", "--tolerance", 0.1, "--classes", 10, "--gamma", 1, "--json").output)["lam"]
     assert certified == pytest.approx(5.0, rel=1e-6)
-    assert run("lam", "--tolerance", 10, *ETA).output == "lam = 0\n"
+    alone = run("lam", "--tolerance", 10, *ETA).output
+    assert alone == "lam = 0 is the smallest that suffices for this posterior: |q* - eta|_2 <= 10 at gamma = 3\n"
+    every = run("lam", "--tolerance", 0.1, "--classes", 10, "--gamma", 1).output
+    assert every == "lam = 5 suffices for every posterior of 10 classes: |q* - eta|_2 <= 0.1 at gamma = 1\n"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +167,14 @@ def test_lam_for_a_tolerance(run):
         (["recover", "0.5", "0.1"], "q must be a distribution"),
         (["lam", "--tolerance", "0", *ETA], "tolerance must be > 0"),
         (["lam", "--tolerance", "0.1", *ETA, "--classes", "3"], "exactly one of eta and classes"),
-        (["lam", "--tolerance", "0.1"], "got neither"),
+        (["lam", "--tolerance", "0.1"], "got neither; for example 0.7 0.2 0.1, or --classes 3"),
+        (
+            ["solve", "0.7,0.2,0.1"],
+            "must be numbers with spaces between them, got '0.7,0.2,0.1'; write 0.7 0.2 0.1",
+        ),
+        (["solve", "0.7", "x"], "got 'x'; for example 0.7 0.2 0.1"),
+        (["solve", "0.7", "0.4", "-0.1"], "eta must be >= 0, got -0.1"),
+        (["solve", *ETA, "--gama", "2"], "there is no option --gama"),
     ],
 )
 def test_errors_are_one_line_and_exit_2(run, arguments, message):
@@ -137,10 +200,11 @@ def test_a_bug_keeps_its_traceback(run, monkeypatch):
         ("a,b\n0.5,0.5\n", "line 1: every cell must be a number, got 'a,b'"),
         ("0.5,0.5\n0.2,0.3,0.5\n", "line 2: every line must have 2 numbers like the first, got 3"),
         ("", "must hold numbers"),
+        ("0.5,0.5\n\ud800", "must be text in UTF-8"),
     ],
 )
 def test_wrong_files_are_named_with_the_line(run, tmp_path, content, message):
-    (tmp_path / "eta.csv").write_text(content)
+    (tmp_path / "eta.csv").write_bytes(content.encode("utf-8", "surrogatepass"))
     result = run("solve", "--file", tmp_path / "eta.csv")
     assert result.exit_code == 2
     assert message in result.stderr
@@ -150,7 +214,8 @@ def test_objects_in_a_file_are_never_unpickled(run, tmp_path):
     np.save(tmp_path / "eta.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     result = run("solve", "--file", tmp_path / "eta.npy")
     assert result.exit_code == 2
-    assert "allow_pickle=False" in result.stderr
+    assert f"{tmp_path / 'eta.npy'} must hold an array of numbers" in result.stderr
+    assert "allow_pickle" not in result.stderr
 
 
 def test_study_writes_its_folder_and_says_where(run, tmp_path):
@@ -235,3 +300,59 @@ def test_solving_imports_nothing_that_draws():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.fixture
+def unrun(monkeypatch):
+    """A study that notes that it ran."""
+    ran = []
+    monkeypatch.setattr(focalcal.theory.study, "run_study", lambda **_: ran.append(True))
+    return ran
+
+
+@pytest.mark.parametrize("name", ["README.md", "index.html"])
+def test_files_that_are_not_a_studys_are_refused_before_it_runs(run, tmp_path, monkeypatch, unrun, name):
+    (tmp_path / name).write_text("# mine\n")
+    result = run("study", "--out", tmp_path)
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"got {tmp_path / name}; choose another folder, or overwrite them with --force" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "# mine\n"
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out])
+    assert run("study", "--out", tmp_path, "--force").exit_code == 0
+    assert unrun == [True]
+
+
+def test_a_studys_own_folder_may_be_written_again(run, tmp_path, monkeypatch, unrun):
+    (tmp_path / "README.md").write_text(f"{focalcal.reports.theory_study.TITLE}\n\nmore\n")
+    (tmp_path / "index.html").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.setattr(focalcal.reports.theory_study, "write_study", lambda study, out: [out])
+    assert run("study", "--out", tmp_path).exit_code == 0
+    assert unrun == [True]
+
+
+def test_a_file_in_place_of_the_folder_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    (tmp_path / "afile").write_text("mine")
+    result = run("study", "--out", tmp_path / "afile")
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"--out must be a folder, got the file {tmp_path / 'afile'}; choose another name" in result.stderr
+    below = run("study", "--out", tmp_path / "afile" / "theory")
+    assert (below.exit_code, unrun) == (2, [])
+    assert "--out must be a folder that can be written to" in below.stderr
+
+
+def test_a_folder_in_place_of_a_file_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    (tmp_path / "cases.csv").mkdir()
+    result = run("study", "--out", tmp_path, "--force")
+    assert (result.exit_code, unrun) == (2, [])
+    assert f"must have room for the file cases.csv, got the folder {tmp_path / 'cases.csv'}; rename it" in result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_study_runs(run, tmp_path, unrun):
+    tmp_path.chmod(0o500)
+    result = run("study", "--out", tmp_path / "theory")
+    tmp_path.chmod(0o700)
+    assert (result.exit_code, unrun) == (2, [])
+    assert "--out must be a folder that can be written to" in result.stderr

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from focalcal.reports.tables import Table, number
+from focalcal.reports.tables import Printed, Table, number
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=20))
@@ -80,7 +80,7 @@ def test_a_column_has_one_notation():
     fixed = Table({"slope": [-0.99412, -1.00049, -0.9]}).rows()
     assert fixed == [["-0.994"], ["-1.000"], ["-0.900"]]
     powers = Table({"error": [0.5, 1.25e-9, 0.0]}).rows()
-    assert powers == [["5.00e-01"], ["1.25e-09"], ["0.00e+00"]]
+    assert powers == [["5.00e-01"], ["1.25e-09"], ["0"]]
     assert Table({"gamma": [1.0, 32768.0]}).rows() == [["1"], ["32768"]]
     assert Table({"any": [math.nan, math.inf, -math.inf]}).rows() == [["-"], ["inf"], ["-inf"]]
     assert Table({"sure": [True, np.False_]}).rows() == [["yes"], ["no"]]
@@ -100,10 +100,29 @@ def test_one_number():
     assert [number(0.01234), number(4.0), number(1.2e-13), number(math.nan)] == ["0.0123", "4", "1.20e-13", "-"]
 
 
-def test_only_keeps_the_order_asked_for():
-    table = Table({"a": [1], "b": [2], "c": [3]}, headings={"a": "A", "b": "B"}).only(["c", "a"])
-    assert table.titles == ["c", "A"]
-    assert table.rows() == [["3", "1"]]
+def test_zero_has_no_sign_and_no_power_of_ten():
+    assert Table({"a": [-0.0, 1.0]}).rows() == [["0"], ["1"]]
+    assert Table({"a": [-0.0, 0.25]}).rows() == [["0.000"], ["0.250"]]
+    assert r"0 \\" in Table({"a": [0.0, 1.5e-13]}).latex().splitlines()
+
+
+def test_what_was_printed_is_shown_as_it_was():
+    table = Table({"a": [Printed("0.01"), Printed("-1.990"), 0.5]})
+    assert table.rows() == [["0.01"], ["-1.990"], ["0.500"]]
+    assert table.csv().splitlines() == ["a", "0.01", "-1.99", "0.5"]
+    assert table.numeric == [True]
+    assert r"$-1.990$ \\" in table.latex().splitlines()
+
+
+def test_latex_groups_columns_under_one_heading():
+    table = Table({"a": [1], "b": [2], "c": [3], "d": [4]})
+    lines = table.latex(groups={"two": ["b", "c"]}, caption=r"Of $\gamma$.", label="tab:x").splitlines()
+    assert lines[:4] == [r"\begin{table}", r"\centering", r"\caption{Of $\gamma$.}", r"\label{tab:x}"]
+    assert lines[6:8] == [r" & \multicolumn{2}{c}{two} &  \\", r"\cmidrule(lr){2-3}"]
+    assert lines[8] == r"a & b & c & d \\"
+    assert lines[-1] == r"\end{table}"
+    with pytest.raises(ValueError, match="groups must name adjacent columns"):
+        table.latex(groups={"two": ["b", "d"]})
 
 
 @pytest.mark.parametrize(

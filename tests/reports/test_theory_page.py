@@ -1,3 +1,4 @@
+import doctest
 import html
 import json
 import re
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import quickjs
 
+import focalcal.reports.theory_page
 from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
 from focalcal.theory.bias import first_order_bias, pre_asymptotic_bias
 from focalcal.theory.bounds import (
@@ -145,9 +147,9 @@ def test_the_tables_are_on_the_page(page, study):
     text = html.unescape(page)
     assert all(name in text for name in study.cases["posterior"])
     assert f"{np.median(study.cases['slope_from_128']):.3f}".replace("-", "\N{MINUS SIGN}") in text
-    assert page.count("<tr>") == 4 + sum(len(part["gamma"]) for part in (study.cases, study.injection)) + len(
-        study.paper["ours"]
-    )
+    assert page.count("<tr>") == 5 + sum(
+        len(part["gamma"]) for part in (study.cases, study.injection, study.calibration_slopes)
+    ) + len(study.paper["ours"])
 
 
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
@@ -173,6 +175,38 @@ def test_the_page_runs_in_a_browser(page, tmp_path, state):
     assert not re.search(r'(?:d|x|y|height|transform)="[^"]*(?:NaN|Infinity|undefined)', shown)
 
 
+@needs_chromium
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("eta=0.1,-1", "eta: every number must be at least 0, got -1"),
+        ("preset=length", 'preset must be a whole number below 8, got "length"'),
+        ("gamma=&lam=1", 'gamma must be a number from 0 to 8, got ""'),
+        ("gamma=1&lam=1e9", 'lam must be a number from 0 to 100000, got "1e9"'),
+    ],
+)
+def test_what_the_address_asks_for_wrongly_is_said(page, tmp_path, state, said):
+    shown = opened(page, tmp_path, state)
+    note = re.search(r'id="eta-note"[^>]*>([^<]*)<', shown)[1]
+    assert html.unescape(note) == f"Left out of the address: {said}"
+    assert re.search(r'id="out-l2">0\.\d+<', shown)
+
+
+def test_every_quantity_has_a_formula(page):
+    shown = re.findall(r"<dt>(.*?)</dt><dd id=", page)
+    explained = re.findall(r"<dt>(.*?)</dt><dd>", page)
+    assert len(shown) > 12
+    assert {name.removeprefix("bound: ") for name in explained} >= set(shown)
+
+
+def test_signs_are_typeset(page):
+    assert doctest.testmod(focalcal.reports.theory_page) == doctest.TestResults(failed=0, attempted=1)
+    body = html.unescape(re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL))
+    assert not re.search(r">=|<=|Cal2|\|_inf", body)
+    assert "over lam \N{GREATER-THAN OR EQUAL TO} 128" in body
+    assert "slope of Cal\u2082\u00b2, gamma = 2" in body
+
+
 PROBE = """
 const get = (id) => document.getElementById(id);
 const tell = (element, kind, value) => {
@@ -186,6 +220,9 @@ seen.arrowUp = get("eta").value;
 const corner = get("simplex").getBoundingClientRect();
 get("simplex").setPointerCapture = () => {};
 const at = { clientX: corner.left + corner.width / 2, clientY: corner.top + 5, pointerId: 1 };
+get("simplex").dispatchEvent(new PointerEvent("pointerdown", { ...at, pointerType: "touch" }));
+seen.touchedBeside = get("eta").value;
+seen.touchActions = [get("simplex"), handle.firstChild].map((shape) => getComputedStyle(shape).touchAction);
 get("simplex").dispatchEvent(new PointerEvent("pointerdown", at));
 seen.draggedToTheTop = get("eta").value;
 tell(get("eta"), "input", "2 1, 1");
@@ -198,7 +235,19 @@ tell(get("lam"), "input", "-3.05");
 seen.lam = [get("lam-number").value, get("out-global").textContent];
 tell(get("gamma-number"), "input", "2.5");
 seen.gamma = get("gamma").value;
+const row = () => [...get("classes").rows[0].cells].map((cell) => cell.textContent);
+tell(get("eta"), "input", "0.7 0.2 0.1");
+tell(get("gamma"), "input", "3");
+tell(get("lam-number"), "input", "1");
+seen.row = row();
+seen.inside = get("outside").textContent;
+tell(get("lam-number"), "input", "0.01");
+seen.outside = get("outside").textContent;
+tell(get("eta"), "input", "1 1 0.5");
+seen.tie = get("out-kept").textContent;
 tell(get("preset"), "change", "5");
+seen.outsideBars = get("outside").textContent;
+seen.marks = [...document.querySelectorAll("[data-mark]")].filter((shape) => !shape.getAttribute("d")).length;
 seen.bars = [get("simplex").hasAttribute("hidden"), get("bars").hasAttribute("hidden"), get("classes").rows.length];
 const probe = document.createElement("pre");
 probe.id = "probe";
@@ -214,6 +263,8 @@ def test_the_controls_work(page, tmp_path):
     seen = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1]))
     assert seen == {
         "arrowUp": "0.51, 0.295, 0.195",
+        "touchedBeside": "0.51, 0.295, 0.195",  # a finger there may want to scroll
+        "touchActions": ["pan-y", "none"],
         "draggedToTheTop": "1, 0, 0",
         "note": "they sum to 4 and were divided by it",
         "preset": "-1",
@@ -221,5 +272,11 @@ def test_the_controls_work(page, tmp_path):
         "refused": ["every number must be at least 0, got -1", "true"],
         "lam": ["0", "\N{INFINITY}"],
         "gamma": "2.5",
+        "row": ["1", "0.7", "0.567", "\N{MINUS SIGN}0.133", "\N{MINUS SIGN}0.3716", "\N{MINUS SIGN}0.121"],
+        "inside": "",
+        "outside": "Outside the plot: the first-order prediction.",
+        "tie": "tie: no single largest class",
+        "outsideBars": "Outside the plot: the first-order prediction.",
+        "marks": 0,
         "bars": [True, False, 10],
     }

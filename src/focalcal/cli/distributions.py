@@ -4,29 +4,81 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float
 
 
-def given_rows(name: str, numbers: list[float] | None, file: Path | None) -> Float[np.ndarray, "n k"]:
-    """The numbers as one row, or the rows of the file; exactly one of the two must be given."""
+class Given(NamedTuple):
+    """The distributions, and the file they are from."""
+
+    rows: Float[np.ndarray, "n k"]
+    file: Path | None
+
+    def place(self, row: int) -> str:
+        """Where a row is from, to begin an error with."""
+        return "" if self.file is None else f"{self.file}, row {row + 1}: "
+
+
+def given_rows(name: str, words: list[str] | None, file: Path | None, *, instead: str = "") -> Given:
+    """The words as one row of numbers, or the rows of the file; exactly one of the two must be given.
+
+    `instead` is what else the command takes. Rows of a file may sum to one as those of a softmax in float32 do, within
+    1e-5: they are divided by their sums.
+    """
     import numpy as np
 
-    if bool(numbers) == (file is not None):
-        got = "both" if numbers else "neither"
-        raise ValueError(f"{name} must be given either as numbers or with --file, got {got}; for example 0.7 0.2 0.1")
-    return np.array([numbers], dtype=np.float64) if file is None else _rows_of(file)
+    if bool(words) == (file is not None):
+        got = "both" if words else "neither"
+        raise ValueError(
+            f"{name} must be given either as numbers or with --file, got {got}; for example 0.7 0.2 0.1{instead}"
+        )
+    if file is not None:
+        return Given(_normalised(name, _rows_of(file), file), file)
+    return Given(np.array([[_number(name, word) for word in words or ()]]), None)
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        if word.startswith("-"):
+            raise ValueError(f"there is no option {word}; see --help") from None
+        apart = " ".join(word.replace(",", " ").replace(";", " ").split())
+        remedy = f"write {apart}" if apart != word else "for example 0.7 0.2 0.1"
+        raise ValueError(f"{name} must be numbers with spaces between them, got {word!r}; {remedy}") from None
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0, got {word}; pass probabilities, not logits or scores")
+    return value
+
+
+def _normalised(name: str, rows: Float[np.ndarray, "n k"], file: Path) -> Float[np.ndarray, "n k"]:
+    """Rows within the tolerance of predictions, divided by their sums where these are beyond that of posteriors."""
+    import numpy as np
+
+    from focalcal.theory.posteriors import POSTERIOR_TOLERANCE, PREDICTION_TOLERANCE, distributions
+
+    total = rows.sum(-1, keepdims=True)
+    off = np.abs(total - 1)
+    right = (rows >= 0).all(-1) & (off[:, 0] <= PREDICTION_TOLERANCE)  # NaN is wrong
+    if not right.all():
+        row = int(right.argmin())
+        try:
+            distributions(name, rows[row], tolerance=PREDICTION_TOLERANCE)
+        except ValueError as problem:
+            raise ValueError(f"{Given(rows, file).place(row)}{problem}") from None
+    return np.where(off > POSTERIOR_TOLERANCE, rows / total, rows)
 
 
 def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:
     import numpy as np
 
-    if file.suffix not in (".csv", ".npy"):
+    kind = file.suffix.lower()
+    if kind not in (".csv", ".npy"):
         raise ValueError(f"--file must end in .csv or .npy, got {file.name!r}; save it as one of them")
-    array: np.ndarray = _csv_rows(file) if file.suffix == ".csv" else np.load(file, allow_pickle=False)
+    array: np.ndarray = _csv_rows(file) if kind == ".csv" else _npy_array(file)
     if array.dtype.kind not in "fiu" or array.ndim not in (1, 2) or array.size == 0:
         raise ValueError(
             f"{file} must hold numbers, one distribution (K,) or one a row (N, K), got {array.dtype} of shape "
@@ -35,11 +87,26 @@ def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:
     return np.atleast_2d(array).astype(np.float64)
 
 
+def _npy_array(file: Path) -> np.ndarray:
+    import numpy as np
+
+    try:
+        array: np.ndarray = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError):
+        raise ValueError(
+            f"{file} must hold an array of numbers, got Python objects or another format; write it with numpy.save"
+        ) from None
+    return array
+
+
 def _csv_rows(file: Path) -> Float[np.ndarray, "n k"]:
     import numpy as np
 
-    with open(file, newline="", encoding="utf-8") as handle:
-        lines = [(number, row) for number, row in enumerate(csv.reader(handle), start=1) if row]
+    try:
+        with open(file, newline="", encoding="utf-8-sig") as handle:  # spreadsheets put a mark first
+            lines = [(number, row) for number, row in enumerate(csv.reader(handle), start=1) if row]
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise ValueError(f"{file} must be text in UTF-8, got something else ({problem}); save it as CSV") from None
     rows: list[list[float]] = []
     for number, row in lines:
         try:

@@ -1,7 +1,8 @@
-"""A progress bar on stderr, so that what is printed can be piped."""
+"""Progress on stderr, so that what is printed can be piped: a bar in a terminal, elsewhere a line every tenth."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,17 +10,43 @@ from focalcal.reports.extras import required
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that is told `(done, of)`; nothing is shown before its first call, nor where there is no terminal."""
+def bar(what: str) -> Iterator[Callable[[float, float], None]]:
+    """A function that is told `(done, of)`, in any unit of work; nothing is shown before its first call."""
     console = required("rich.console", purpose="The progress bar").Console(stderr=True)
     parts = required("rich.progress", purpose="The progress bar")
-    columns = (parts.TextColumn(what), parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeRemainingColumn())
+    columns = (parts.TextColumn(what), parts.BarColumn(), parts.TextColumn("{task.description}"))
+    started, tenths = time.monotonic(), 0
     with parts.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = None
+        task = progress.add_task("", total=None, visible=False)
 
-        def told(done: int, of: int) -> None:
-            nonlocal task
-            task = progress.add_task(what, total=of) if task is None else task
-            progress.update(task, completed=done)
+        def told(done: float, of: float) -> None:
+            nonlocal tenths
+            state = progress_text(done, of, time.monotonic() - started)
+            progress.update(task, completed=done, total=of, description=state, visible=True)
+            reached = int(10 * _share(done, of) + 1e-9)  # sums of costs need not be exact
+            if not console.is_terminal and reached > tenths:
+                console.print(f"{what}: {state}", highlight=False)
+            tenths = max(reached, tenths)
 
         yield told
+
+
+def progress_text(done: float, of: float, seconds: float) -> str:
+    """How much of the work is done, and the time left if the rest goes as fast as all of it so far.
+
+    >>> progress_text(1.5, 6.0, 60.0)
+    '25 %, about 3 min left'
+    """
+    share = _share(done, of)
+    if share >= 1 - 1e-9:
+        return "100 %"
+    left = seconds * (1 - share) / share if share > 0 else None
+    return f"{int(100 * share + 1e-9)} %" + ("" if left is None else f", about {_duration(left)} left")
+
+
+def _share(done: float, of: float) -> float:
+    return min(max(done / of, 0.0), 1.0) if of > 0 else 1.0
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,18 @@ _LATEX = {
 }
 _MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
 _WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
+
+
+class Printed(float):
+    """A number that somebody printed, which is shown with the digits it was printed with."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Printed:
+        """Of "0.180", say."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 @dataclass(frozen=True)
@@ -54,12 +66,6 @@ class Table:
             raise ValueError(f"headings must name columns, got {unknown[0]!r}; the columns are {', '.join(lengths)}")
         if self.digits < 1:
             raise ValueError(f"digits must be >= 1, got {self.digits}; choose how many significant digits to print")
-
-    def only(self, names: Iterable[str]) -> Table:
-        """These columns, in this order."""
-        chosen = {name: self.columns[name] for name in names}
-        headings = {name: text for name, text in self.headings.items() if name in chosen}
-        return Table(chosen, headings, self.digits, self.missing)
 
     @property
     def titles(self) -> list[str]:
@@ -94,8 +100,19 @@ class Table:
         ]
         return "".join(f"| {' | '.join(row)} |\n" for row in (padded[0], rule, *padded[1:]))
 
-    def latex(self, *, headings: Mapping[str, str] | None = None) -> str:
-        """A `tabular` with booktabs' rules; `headings` are LaTeX and go in as they are, all else is escaped."""
+    def latex(
+        self,
+        *,
+        headings: Mapping[str, str] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        caption: str = "",
+        label: str = "",
+    ) -> str:
+        """A `tabular` with booktabs' rules, in a `table` if there is a caption or a label.
+
+        `headings` by column, the names of `groups` of adjacent columns and `caption` are LaTeX and go in as they are;
+        all else is escaped.
+        """
         raw = headings or {}
         titles = [raw.get(name, _escaped(title, _LATEX)) for name, title in zip(self.columns, self.titles, strict=True)]
         body = [
@@ -107,8 +124,27 @@ class Table:
         ]
         lines = [" & ".join(row) + r" \\" for row in (titles, *body)]
         alignment = "".join("r" if right else "l" for right in self.numeric)
-        opening = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", lines[0], r"\midrule"]
-        return "\n".join([*opening, *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
+        opening = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", *self._spanning(groups), lines[0], r"\midrule"]
+        tabular = [*opening, *lines[1:], r"\bottomrule", r"\end{tabular}"]
+        if caption or label:
+            named = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(label)
+            tabular = [r"\begin{table}", r"\centering", *named, *tabular, r"\end{table}"]
+        return "\n".join([*tabular, ""])
+
+    def _spanning(self, groups: Mapping[str, Sequence[str]] | None) -> list[str]:
+        """The line above the headings, with a rule below each group; nothing without groups."""
+        if not groups:
+            return []
+        names = list(self.columns)
+        cells, rules, at = [], [], 0
+        for title, columns in sorted(groups.items(), key=lambda group: names.index(group[1][0])):
+            first = names.index(columns[0])
+            if first < at or names[first : first + len(columns)] != list(columns):
+                raise ValueError(f"groups must name adjacent columns, each once, got {list(columns)} for {title!r}")
+            cells += [""] * (first - at) + [rf"\multicolumn{{{len(columns)}}}{{c}}{{{title}}}"]
+            at = first + len(columns)
+            rules.append(rf"\cmidrule(lr){{{first + 1}-{at}}}")
+        return [" & ".join(cells + [""] * (len(names) - at)) + r" \\", "".join(rules)]
 
     def text(self) -> str:
         """Aligned columns for a terminal."""
@@ -123,7 +159,8 @@ def number(value: float, *, digits: int = 3) -> str:
 
 
 def _texts(values: list[Any], digits: int, missing: str) -> list[str]:
-    floats = [abs(float(v)) for v in values if isinstance(v, float | np.floating) and math.isfinite(v) and v != 0]
+    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed)]
+    floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
     form = _form(floats, digits)
     return [_text(value, form, missing) for value in values]
 
@@ -148,7 +185,11 @@ def _text(value: Any, form: str, missing: str) -> str:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return missing
-        return format(float(value), form) if math.isfinite(value) else str(float(value))
+        if isinstance(value, Printed):
+            return value.text
+        if value == 0 and form.endswith("e"):
+            return "0"
+        return format(float(value) + 0.0, form) if math.isfinite(value) else str(float(value))  # no -0
     return str(value)
 
 

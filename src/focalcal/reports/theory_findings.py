@@ -1,4 +1,4 @@
-"""What the theory study found, in sentences that carry their numbers."""
+"""What the theory study found, in sentences that carry their numbers and depend on them."""
 
 from __future__ import annotations
 
@@ -7,84 +7,161 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.reports.tables import number
+from focalcal.reports.theory_tables import injection_note, slope_text
+from focalcal.theory.bias import first_order_bias
+from focalcal.theory.minimiser import TOLERANCE
+from focalcal.theory.potential import phi_curvature
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from focalcal.theory.study import Study
     from focalcal.theory.study_tables import Columns
+
+_DISTORTION_BOUNDS = ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound", "slope_bound")
+_CALIBRATION_BOUNDS = ("potential_bound", "log_classes_bound", "interior_bound", "slope_bound")
 
 
 def findings(study: Study) -> list[tuple[str, str]]:
     """What each paragraph is about, and the paragraph, in the order of the study."""
     return [
         ("Accuracy", _solver(study)),
-        ("Rate", _slopes(study.cases)),
-        ("Constant", _constant(study.cases)),
+        ("Rate", f"{_slopes(study)} {_delay(study)}"),
+        ("Constant", _constant(study)),
         ("Calibration", _calibration(study.calibration_slopes)),
-        ("Bounds", _bounds(study.distortion)),
+        ("Bounds", _bounds(study)),
         ("Predictions", _predictions(study.distortion)),
-        ("Slopes at K = 100", _injected(study.injection)),
+        ("Slopes at K = 100", injection_note(study)),
     ]
 
 
+def delays(study: Study) -> Float[np.ndarray, " cases"]:
+    """kappa of each case: lam |q* - eta|_inf falls short of its limit by kappa / (2 lam) of itself, to first order.
+
+    With c_k = eta_k phi''(eta_k), b the first-order bias and m the class of the largest |b_k|, stationarity to second
+    order, 2 lam d_k + c_k d_k = nu - psi(eta_k), gives kappa = c_m - mean(c b) / b_m.
+    """
+
+    def kappa(eta: np.ndarray, gamma: float) -> float:
+        curvature, bias = eta * phi_curvature(eta, gamma), first_order_bias(eta, gamma=gamma, lam=1.0)
+        largest = int(np.abs(bias).argmax())
+        return float(curvature[largest] - (curvature * bias).mean() / bias[largest])
+
+    cases = zip(study.cases["posterior"], study.cases["gamma"], strict=True)
+    return np.array([kappa(study.posteriors[name], gamma) for name, gamma in cases])
+
+
 def _solver(study: Study) -> str:
-    records = study.distortion, study.calibration
-    stationarity, feasibility = (max(part[key].max() for part in records) for key in ("stationarity", "feasibility"))
+    records = study.distortion, study.states
+    stationarity, feasibility = (
+        float(np.concatenate([part[key] for part in records]).max()) for key in ("stationarity", "feasibility")
+    )
+    weights, states = len(study.calibration["lam"]), len(study.population)
+    verdict = (
+        f"the solutions are exact to rounding, as neither exceeds {TOLERANCE:g}"
+        if stationarity <= TOLERANCE and feasibility <= TOLERANCE
+        else f"not all are within {TOLERANCE:g}, so the solutions are not exact to rounding"
+    )
+    return (
+        f"In {len(study.distortion['lam'])} solves, and {weights} x {states} more over a population of {states} "
+        f"states, the worst relative residual is {_figure(stationarity)} and the worst relative departure "
+        f"from the simplex {_figure(feasibility)}: {verdict}. {_cross_check(records)}"
+    )
+
+
+def _figure(value: float) -> str:
+    return "unknown" if np.isnan(value) else number(value, digits=2)
+
+
+def _cross_check(records: tuple[Columns, ...]) -> str:
     difference = np.concatenate([part["slsqp_difference"] for part in records])
-    checked = (
-        "The cross-check with SLSQP was left out."
-        if np.isnan(difference).all()
-        else f"SLSQP, an independent solver, differs from them by {number(np.nanmax(difference), digits=2)} at most."
+    checked = difference[~np.isnan(difference)]
+    if len(checked) == 0:
+        return "The cross-check with SLSQP was left out."
+    of = "" if len(checked) == len(difference) else f", run on {len(checked)} of {len(difference)} problems"
+    return f"SLSQP, an independent solver{of}, differs from them by {number(checked.max(), digits=2)} at most."
+
+
+def _slopes(study: Study) -> str:
+    cases = study.cases
+    late, latest, whole = cases["slope_from_128"], cases["slope_from_1024"], cases["slope_all"]
+    least = study.distortion["lam"].min()
+    claim = (
+        "The distortion falls like 1/lam once lam is large"
+        if abs(np.median(latest) + 1) < 0.01
+        else "The distortion does not yet fall like 1/lam at the lam of the study"
     )
     return (
-        f"In {len(study.distortion['lam'])} solves, and {len(study.calibration['lam'])} more over a population, the "
-        f"worst relative residual is {number(stationarity, digits=2)} and the worst relative departure from the "
-        f"simplex {number(feasibility, digits=2)}: the solutions are exact to rounding. {checked}"
+        f"{claim}: over lam >= 128 the median slope is {np.median(late):.3f} "
+        f"(range {late.min():.3f} to {late.max():.3f}), over lam >= 1024 {np.median(latest):.3f}. "
+        f"Over all lam from {least:g} it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f})."
     )
 
 
-def _slopes(cases: Columns) -> str:
-    late, whole = cases["slope_from_128"], cases["slope_all"]
+def _delay(study: Study) -> str:
+    """What makes the slopes shallow; the case of the largest kappa beside that of the smallest eta."""
+    kappa, cases = delays(study), study.cases
+    slowest, smallest = cases["posterior"][kappa.argmax()], cases["posterior"][cases["eta_min"].argmin()]
+
+    def described(name: str) -> str:
+        own = cases["posterior"] == name
+        slopes = cases["slope_from_128"][own]
+        return (
+            f"{name} (smallest eta {number(cases['eta_min'][own][0], digits=2)}) has kappa from {kappa[own].min():.0f} "
+            f"to {kappa[own].max():.0f} and slopes from {slopes.min():.3f} to {slopes.max():.3f} over lam >= 128"
+        )
+
+    examples = described(slowest)
+    if smallest != slowest:
+        examples = f"not the smallest eta: {examples}, but {described(smallest)}"
+    else:
+        examples = f"largest where eta is smallest: {examples}"
     return (
-        f"The distortion falls like 1/lam once lam is large: over lam >= 128 the median slope is {np.median(late):.3f} "
-        f"(range {late.min():.3f} to {late.max():.3f}), over lam >= 1024 {np.median(cases['slope_from_1024']):.3f}. "
-        f"Over all lam from 0.25 it is {np.median(whole):.3f} (range {whole.min():.3f} to {whole.max():.3f}): until "
-        "2 lam far exceeds the focal curvature eta_k phi''(eta_k) of the classes that move, that curvature resists the "
-        "anchor. It is about 1/eta_k where eta_k is small, so with many equal classes the asymptote begins late."
+        "The largest |q*_k - eta_k| falls short of its limit C / lam by about kappa / (2 lam) of itself, kappa = "
+        "c_m - mean(c b) / b_m with the focal curvature c_k = eta_k phi''(eta_k), which is about 1/eta_k for small "
+        "eta_k, the first-order bias b and the class m of its largest entry. So what delays the asymptote is the "
+        f"curvature of the classes that carry the distortion, {examples}."
     )
 
 
-def _constant(cases: Columns) -> str:
-    error = 100 * cases["constant_error"]
+def _constant(study: Study) -> str:
+    error = 100 * study.cases["constant_error"]
     return (
-        "At the largest lam, lam times the distortion equals the first-order constant to a median relative "
-        f"error of {np.median(error):.3f} % (worst {error.max():.3f} %)."
+        f"At the largest lam, {study.distortion['lam'].max():g}, lam times the distortion differs from the first-order "
+        f"constant by a median relative error of {np.median(error):.3f} % (worst {error.max():.3f} %)."
     )
 
 
 def _calibration(slopes: Columns) -> str:
     keys = ("gamma", "slope_from_128", "error_from_128", "slope_all")
     each = [
-        f"{late:.3f} \N{PLUS-MINUS SIGN} {error:.3f} for gamma = {gamma:g} (over all lam {whole:.3f})"
+        f"{slope_text(late, error)} for gamma = {gamma:g} (over all lam {whole:.3f})"
         for gamma, late, error, whole in zip(*(slopes[key] for key in keys), strict=True)
     ]
-    return f"The slope of the exact squared calibration error over lam >= 128 is {' and '.join(each)}."
-
-
-def _bounds(distortion: Columns) -> str:
-    size = distortion["distortion_l2"]
-    promised = np.isfinite(distortion["interior_bound"])
-    broken = sum(
-        int((size > distortion[name]).sum())
-        for name in ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound", "slope_bound")
-    )
-    kept = "No solve breaks a bound" if broken == 0 else f"A bound is broken {broken} times"
-    loose = np.median(distortion["global_bound"] / size)
-    interior = np.median((distortion["interior_bound"] / size)[promised])
-    sharp = np.median(distortion["slope_bound"] / size)
     return (
-        f"{kept}. The global bound exceeds the distortion by a median factor of {loose:.0f}; the interior bound "
-        f"applies to {promised.sum()} of {len(size)} solves and exceeds it by a median factor of {interior:.0f}; "
-        f"the norm of the first-order bias, which is a bound for every lam and posterior, by {sharp:.2f}."
+        f"The slope of the exact squared calibration error over lam >= 128 is {' and '.join(each)}; "
+        "\N{PLUS-MINUS SIGN} is the standard error of the line, which measures bend and not noise."
+    )
+
+
+def _bounds(study: Study) -> str:
+    distortion, calibration = study.distortion, study.calibration
+    size = distortion["distortion_l2"]
+    kept = [size <= distortion[name] for name in _DISTORTION_BOUNDS]
+    kept += [calibration["cal2"] <= calibration[name] for name in _CALIBRATION_BOUNDS]
+    broken = sum(int((~one).sum()) for one in kept)  # NaN keeps no bound
+    verdict = (
+        "No solve breaks a bound, nor does a calibration error" if broken == 0 else f"A bound is broken {broken} times"
+    )
+    promised = np.isfinite(distortion["interior_bound"])
+    interior = f"the interior bound applies to {promised.sum()} of {len(size)} solves"
+    if promised.any():
+        factor = np.median((distortion["interior_bound"] / size)[promised])
+        interior += f" and exceeds it by a median factor of {number(factor, digits=2)}"
+    loose, sharp = (np.median(distortion[name] / size) for name in ("global_bound", "slope_bound"))
+    return (
+        f"{verdict}. The global bound exceeds the distortion by a median factor of {number(loose, digits=2)}; "
+        f"{interior}; the norm of the first-order bias, which is a bound for every lam and posterior, by {sharp:.2f}."
     )
 
 
@@ -97,21 +174,4 @@ def _predictions(distortion: Columns) -> str:
     return (
         "Median errors, relative to the displacement, of the first-order formula against those of one Newton step from "
         f"the posterior: {errors(1.0)}, {errors(32.0)}, {errors(1024.0)}."
-    )
-
-
-def _injected(injection: Columns) -> str:
-    def moved(kind: str) -> float:
-        own = injection["kind"] == kind
-        exact = injection["slope_exact"][own]
-        return float(max(np.abs(injection[name][own] - exact).max() for name in ("slope_low", "slope_high")))
-
-    exact = {window: injection["slope_exact"][injection["window"] == window] for window in ("from_16", "from_128")}
-    ranges = ", ".join(
-        f"{slopes.min():.3f} to {slopes.max():.3f} over lam >= {window[5:]}" for window, slopes in exact.items()
-    )
-    return (
-        f"A residual of 3e-6 in the stationarity of exact solutions moves their slopes by "
-        f"{number(moved('residual'), digits=2)} at most, an error of 3e-6 in q itself by up to "
-        f"{number(moved('error'), digits=2)}. The exact slopes are shallow without either: {ranges}."
     )

@@ -13,24 +13,42 @@ from focalcal.reports.extras import required
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.theory_findings import findings
-from focalcal.reports.theory_tables import cases_table, injection_table, paper_table
+from focalcal.reports.theory_tables import (
+    STANDARD_ERROR,
+    cases_note,
+    cases_table,
+    injection_table,
+    paper_note,
+    paper_table,
+    slopes_table,
+)
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from focalcal.theory.study import Study
 
 SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
 _REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
+_SIGNS = {
+    r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)|(?<= )-(?= )": "\N{MINUS SIGN}",
+    r"(?<=\d) x (?=\d)": " \N{MULTIPLICATION SIGN} ",
+    r">=": "\N{GREATER-THAN OR EQUAL TO}",
+    r"<=": "\N{LESS-THAN OR EQUAL TO}",
+    r"Cal2\^2": "Cal\N{SUBSCRIPT TWO}\N{SUPERSCRIPT TWO}",
+    r"\|_inf": "|\N{INFINITY}",
+}
 _EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
-def theory_page(study: Study) -> str:
-    """The page as HTML: the explorer, the findings, the figure and the tables."""
+def theory_page(study: Study, figure: Figure | None = None) -> str:
+    """The page as HTML: the explorer, the findings, the figure (drawn if it is not given) and the tables."""
     jinja = required("jinja2", purpose="The theory page")
     markup = required("markupsafe", purpose="The theory page").Markup
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
-    environment.filters["minus"] = _with_minus_signs
+    environment.filters["typeset"] = _typeset
     presets = _presets()
     page: str = environment.from_string(template("theory.html.j2")).render(
         style=markup(template("theory.css")),
@@ -38,9 +56,13 @@ def theory_page(study: Study) -> str:
         data=markup(_inert_json({"presets": presets, "references": references()})),
         presets=presets,
         findings=findings(study),
-        figure=base64.b64encode(rendered(theory_figure(study), "svg")).decode(),
+        figure=base64.b64encode(rendered(figure or theory_figure(study), "svg")).decode(),
         paper=paper_table(study),
+        paper_note=paper_note(study),
+        slopes=slopes_table(study),
+        standard_error=STANDARD_ERROR,
         cases=cases_table(study),
+        cases_note=cases_note(study),
         injection=injection_table(study),
     )
     return page.strip() + "\n"
@@ -71,9 +93,15 @@ def _presets() -> list[dict[str, Any]]:
     return [{"name": name, "eta": eta} for name, eta in (_EXAMPLE | own).items()]
 
 
-def _with_minus_signs(text: str) -> str:
-    """Hyphens before digits as minus signs, at which no line breaks."""
-    return re.sub(r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)", "\N{MINUS SIGN}", text)
+def _typeset(text: str) -> str:
+    """The signs that plain text does without; at a minus sign before a digit no line breaks.
+
+    >>> _typeset("|q* - eta|_inf over lam >= 16: -0.9, of 36 x 40 with Cal2^2 <= 3e-6")
+    '|q* − eta|∞ over lam ≥ 16: −0.9, of 36 × 40 with Cal₂² ≤ 3e−6'
+    """
+    for plain, sign in _SIGNS.items():
+        text = re.sub(plain, sign, text)
+    return text
 
 
 def _inert_json(data: Any) -> str:

@@ -52,8 +52,8 @@ def theory_figure(study: Study) -> Figure:
 
 
 def _distortion(axes: Axes, study: Study) -> None:
-    for (_, gamma), own, look in _curves(study):
-        axes.plot(own["lam"], own["distortion_inf"], label=f"gamma = {gamma:g}", **look)
+    for _, own, look in _curves(study):
+        axes.plot(own["lam"], own["distortion_inf"], **look)
     axes.set_yscale("log")
     axes.set_ylabel(r"distortion $\|q^*_\lambda-\eta\|_\infty$")
     _guide(axes, study.distortion["lam"], study.distortion["distortion_inf"], power=-1)

@@ -7,18 +7,20 @@ const Bars = (() => {
   const ABOVE = { top: 16, bottom: 190 };
   const BELOW = { top: 222, bottom: 330 };
 
+  /* Returns the predictions of which a tick is cut off. */
   function show(svg, state) {
     svg.replaceChildren();
     const count = state.eta.length;
     const slot = (WIDTH - LEFT - RIGHT) / count;
     const middles = state.eta.map((_, k) => LEFT + slot * (k + 0.5));
     drawProbabilities(svg, state, middles, slot);
-    drawDisplacements(svg, state, middles, slot);
+    const outside = drawDisplacements(svg, state, middles, slot);
     const every = Math.ceil(count / 10);
     middles.forEach((x, k) => {
       if (k % every === 0) element(svg, "text", { x, y: BELOW.bottom + 14, class: "label middle" }, k + 1);
     });
     element(svg, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: BELOW.bottom + 29, class: "label middle" }, "class");
+    return outside;
   }
 
   function drawProbabilities(svg, { eta, solution }, middles, slot) {
@@ -40,15 +42,17 @@ const Bars = (() => {
     const wanted = predictions.flatMap(([, bias]) => bias).concat(displacement);
     const reach = (sign) => Math.min(Math.max(0, ...wanted.map((value) => sign * value)), 2 * size);
     const y = axis(svg, BELOW, -reach(-1), reach(1), "q* \u2212 eta");
+    const seen = (value) => Math.abs(value) <= 2 * size;
     displacement.forEach((value, k) => {
       const group = element(svg, "g");
       element(group, "title", {}, `class ${k + 1}: q* \u2212 eta ${number(value)}`);
       column(group, "solution", middles[k] - slot * 0.35, slot * 0.7, y(Math.max(value, 0)), y(Math.min(value, 0)));
       predictions.forEach(([kind, bias]) => {
-        if (Math.abs(bias[k]) > 2 * size) return;
+        if (!seen(bias[k])) return;
         element(group, "path", { d: `M${middles[k] - slot * 0.5} ${y(bias[k])}h${slot}`, class: `tick ${kind}` });
       });
     });
+    return predictions.filter(([, bias]) => !bias.every(seen)).map(([kind]) => kind);
   }
 
   function column(parent, kind, x, width, top, bottom) {

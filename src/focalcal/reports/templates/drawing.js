@@ -35,5 +35,5 @@ const Drawing = (() => {
     return element(parent, "path", { d: MARKS[kind], class: `mark ${kind}`, transform: `translate(${x} ${y})` });
   }
 
-  return { element, path, number, mark };
+  return { element, path, number, mark, MARKS };
 })();

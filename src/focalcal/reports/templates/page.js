@@ -5,7 +5,8 @@
   const { norm2, normInf, decision } = Quantities;
   const data = JSON.parse(document.getElementById("data").textContent);
   const get = (id) => document.getElementById(id);
-  const LOWEST = -3.05; // the slider's left end stands for lam = 0
+  const LOWEST = Number(get("lam").min); // the slider's left end stands for lam = 0
+  const LARGEST = Object.fromEntries(["gamma", "lam"].map((name) => [name, Number(get(`${name}-number`).max)]));
   const MOST_CLASSES = 200;
   const chosen = { gamma: 3, lam: 1, eta: data.presets[0].eta, arrows: false };
   const simplex = Simplex.create(get("simplex"), (eta) => choose({ eta }));
@@ -47,8 +48,9 @@
     const three = eta.length === 3;
     ["simplex", "simplex-key", "arrows-row"].forEach((id) => get(id).toggleAttribute("hidden", !three));
     ["bars", "bars-key"].forEach((id) => get(id).toggleAttribute("hidden", three));
-    if (three) simplex.show(state);
-    else Bars.show(get("bars"), state);
+    const outside = three ? simplex.show(state) : Bars.show(get("bars"), state);
+    const names = { first: "the first-order prediction", newton: "the prediction of one Newton step" };
+    get("outside").textContent = outside.length ? `Outside the plot: ${outside.map((kind) => names[kind]).join(" and ")}.` : "";
     Curve.show(get("curve"), state);
     readOut(state);
     listClasses(state);
@@ -72,7 +74,7 @@
     const predicted = (bias) => (bias ? number(norm2(bias)) : "needs lam > 0");
     const error = (bias) => (bias ? `${number(100 * off(bias), 3)} %` : "\u2013");
     const [before, after] = [decision(eta), decision(solution.q)];
-    const tied = "the posterior has no single largest class";
+    const tied = "tie: no single largest class";
     const kept = before < 0 ? tied : before === after ? `yes, class ${before + 1}` : `no: class ${before + 1} became ${after + 1}`;
     const interior = bounds.interior < Infinity ? number(bounds.interior) : `none below lam = ${number(bounds.threshold)}`;
     const values = {
@@ -102,7 +104,7 @@
     get("classes").replaceChildren(
       ...eta.map((value, k) => {
         const row = document.createElement("tr");
-        const predictions = [first, newton].map((bias) => (bias ? number(value + bias[k]) : "\u2013"));
+        const predictions = [first, newton].map((bias) => (bias ? number(bias[k]) : "\u2013"));
         [k + 1, number(value), number(solution.q[k]), number(solution.displacement[k]), ...predictions].forEach((text) => {
           row.insertCell().textContent = text;
         });
@@ -119,26 +121,34 @@
     history.replaceState(null, "", `#${parts.join("&")}`);
   }
 
-  /* What the address asks for; what it asks for wrongly is left as it was. */
+  /* What the address asks for; what it asks for wrongly is left as it was, and said. */
   function recall() {
     const asked = new URLSearchParams(location.hash.slice(1));
     const change = { arrows: asked.get("arrows") === "1" };
-    const inRange = (name, most) => asked.has(name) && Number(asked.get(name)) >= 0 && Number(asked.get(name)) <= most;
-    if (inRange("gamma", 8)) change.gamma = Number(asked.get("gamma"));
-    if (inRange("lam", 1e5)) change.lam = Number(asked.get("lam"));
-    if (data.presets[asked.get("preset")]) change.eta = data.presets[asked.get("preset")].eta;
+    const wrong = [];
+    ["gamma", "lam"].filter((name) => asked.has(name)).forEach((name) => {
+      const value = asked.get(name).trim() === "" ? NaN : Number(asked.get(name));
+      if (value >= 0 && value <= LARGEST[name]) change[name] = value;
+      else wrong.push(`${name} must be a number from 0 to ${LARGEST[name]}, got "${asked.get(name)}"`);
+    });
+    if (asked.has("preset")) {
+      const preset = /^\d+$/.test(asked.get("preset")) ? data.presets[Number(asked.get("preset"))] : undefined;
+      if (preset) change.eta = preset.eta;
+      else wrong.push(`preset must be a whole number below ${data.presets.length}, got "${asked.get("preset")}"`);
+    }
     try {
       if (asked.has("eta")) change.eta = posteriorIn(asked.get("eta")).eta;
     } catch (problem) {
-      get("eta-note").textContent = problem.message;
+      wrong.push(`eta: ${problem.message}`);
     }
     choose(change);
+    if (wrong.length) get("eta-note").textContent = `Left out of the address: ${wrong.join("; ")}`;
   }
 
   function listen() {
     get("gamma").addEventListener("input", (event) => choose({ gamma: Number(event.target.value) }));
     get("lam").addEventListener("input", (event) => choose({ lam: lamAt(Number(event.target.value)) }));
-    [["gamma", 8], ["lam", 1e5]].forEach(([name, most]) => {
+    Object.entries(LARGEST).forEach(([name, most]) => {
       get(`${name}-number`).addEventListener("input", (event) => {
         const value = event.target.valueAsNumber;
         if (value >= 0 && value <= most) choose({ [name]: value });
@@ -177,6 +187,7 @@
     badge.textContent = `${verdict} the reference solver on ${differences.length} problems: ${number(worst, 2)} at most`;
   }
 
+  document.querySelectorAll("[data-mark]").forEach((shape) => shape.setAttribute("d", Drawing.MARKS[shape.dataset.mark]));
   listen();
   recall();
   check();

@@ -57,5 +57,5 @@ const Quantities = (() => {
     return values.indexOf(most) === values.lastIndexOf(most) ? values.indexOf(most) : -1;
   }
 
-  return { psi, curvature, potential, bounds, firstOrderBias, preAsymptoticBias, norm2, normInf, decision };
+  return { bounds, firstOrderBias, preAsymptoticBias, norm2, normInf, decision };
 })();

@@ -49,7 +49,10 @@ const Simplex = (() => {
       const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
       onMove(shares(at.x, at.y));
     };
+    handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // dragging never scrolls
+    svg.addEventListener("click", move); // a tap beside the handle; a finger that moves there scrolls the page
     svg.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch" && !handle.contains(event.target)) return;
       svg.setPointerCapture(event.pointerId);
       handle.focus({ preventScroll: true });
       move(event);
@@ -67,6 +70,7 @@ const Simplex = (() => {
     });
   }
 
+  /* Returns the predictions that lie too far outside to be drawn. */
   function show({ field, points, handle }, state) {
     const { eta, solution, first, newton, gamma, lam, arrows } = state;
     handle.setAttribute("transform", `translate(${place(eta).join(" ")})`);
@@ -76,12 +80,15 @@ const Simplex = (() => {
     points.replaceChildren();
     element(points, "path", { d: path([place(eta), place(solution.q)]), class: "displacement" });
     mark(points, "solution", ...place(solution.q));
-    [["first", first], ["newton", newton]].forEach(([kind, bias]) => {
+    const outside = [["first", first], ["newton", newton]].filter(([kind, bias]) => {
       const predicted = bias && eta.map((value, k) => value + bias[k]);
-      if (predicted && predicted.every((value) => value > -0.15)) mark(points, kind, ...place(predicted));
+      const inside = predicted && predicted.every((value) => value > -0.15);
+      if (inside) mark(points, kind, ...place(predicted));
+      return predicted && !inside;
     });
     field.replaceChildren();
     if (arrows) drawField(field, gamma, lam);
+    return outside.map(([kind]) => kind);
   }
 
   function drawField(field, gamma, lam) {
