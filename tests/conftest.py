@@ -4,10 +4,15 @@ from pathlib import Path
 
 # oneDNN would otherwise pick AMX for bfloat16 on processors that advertise it and cannot run it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+# As many workers as cores run side by side: threads of their own would only wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
 
 settings.register_profile("focalcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("focalcal")

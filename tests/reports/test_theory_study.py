@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from scipy import stats
 
-from focalcal.reports.theory_findings import delays, findings
+from focalcal.reports.theory_findings import findings
 from focalcal.reports.theory_study import FILES, write_study
 from focalcal.reports.theory_tables import moved_slopes, paper_note
 from focalcal.theory.minimiser import minimise
@@ -107,7 +107,7 @@ def test_another_window_or_a_steep_case_would_be_reported(study):
 
 
 def test_the_stated_cause_of_shallow_slopes_is_true(study):
-    kappa, lam = delays(study), study.distortion["lam"].max()
+    kappa, lam = study.cases["delay"], study.distortion["lam"].max()
     np.testing.assert_allclose(kappa / (2 * lam), study.cases["constant_error"], rtol=3e-3)
     for window in ("slope_from_16", "slope_from_128", "slope_from_1024"):
         order = stats.spearmanr(kappa, study.cases[window]).statistic

@@ -6,7 +6,7 @@ import pytest
 from drawn_posteriors import GAMMAS, LAMS, flat_posteriors, posteriors
 from hypothesis import given, settings
 
-from focalcal.theory.bias import first_order_bias, first_order_constant, pre_asymptotic_bias
+from focalcal.theory.bias import asymptote_delay, first_order_bias, first_order_constant, pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import phi_curvature, psi
 
@@ -191,3 +191,20 @@ def test_batches():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])
+def test_the_delay_is_the_second_term_of_the_distortion(gamma):
+    """lam |q* - eta|_inf = C (1 - kappa / (2 lam) + O(1 / lam^2)): the rest falls a hundredfold for tenfold lam."""
+    eta = np.array([[0.6, 0.25, 0.1, 0.05, 0.0], [0.3, 0.3, 0.2, 0.15, 0.05]])
+    constant, kappa = first_order_constant(eta, gamma=gamma), asymptote_delay(eta, gamma=gamma)
+    left = [
+        lam * np.abs(minimise(eta, gamma=gamma, lam=lam).displacement).max(-1) / constant - 1 + kappa / (2 * lam)
+        for lam in (1e3, 1e4)
+    ]
+    np.testing.assert_allclose(left[0] / left[1], 100, rtol=0.1)
+    assert (np.abs(kappa) > 1).all()
+
+
+def test_no_delay_where_there_is_no_bias():
+    assert np.isnan(asymptote_delay([0.5, 0.5], gamma=2.0))

@@ -32,7 +32,16 @@ from focalcal.theory.recovery import recover
 CLASSES = st.sampled_from([2, 3, 5, 10])
 GAMMAS = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 3.0]), st.floats(0.0, 6.0))
 LAMS = st.one_of(st.just(0.0), st.floats(-2.0, 3.0).map(lambda power: 10.0**power))
-PROBLEMS = 24
+PROBLEMS = 8
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """The problems are small: threads would only wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def posteriors(seed, classes):

@@ -8,13 +8,9 @@ import numpy as np
 
 from focalcal.reports.tables import number
 from focalcal.reports.theory_tables import injection_note, slope_text
-from focalcal.theory.bias import first_order_bias
 from focalcal.theory.minimiser import TOLERANCE
-from focalcal.theory.potential import phi_curvature
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from focalcal.theory.study import Study
     from focalcal.theory.study_tables import Columns
 
@@ -33,22 +29,6 @@ def findings(study: Study) -> list[tuple[str, str]]:
         ("Predictions", _predictions(study.distortion)),
         ("Slopes at K = 100", injection_note(study)),
     ]
-
-
-def delays(study: Study) -> Float[np.ndarray, " cases"]:
-    """kappa of each case: lam |q* - eta|_inf falls short of its limit by kappa / (2 lam) of itself, to first order.
-
-    With c_k = eta_k phi''(eta_k), b the first-order bias and m the class of the largest |b_k|, stationarity to second
-    order, 2 lam d_k + c_k d_k = nu - psi(eta_k), gives kappa = c_m - mean(c b) / b_m.
-    """
-
-    def kappa(eta: np.ndarray, gamma: float) -> float:
-        curvature, bias = eta * phi_curvature(eta, gamma), first_order_bias(eta, gamma=gamma, lam=1.0)
-        largest = int(np.abs(bias).argmax())
-        return float(curvature[largest] - (curvature * bias).mean() / bias[largest])
-
-    cases = zip(study.cases["posterior"], study.cases["gamma"], strict=True)
-    return np.array([kappa(study.posteriors[name], gamma) for name, gamma in cases])
 
 
 def _solver(study: Study) -> str:
@@ -100,7 +80,8 @@ def _slopes(study: Study) -> str:
 
 def _delay(study: Study) -> str:
     """What makes the slopes shallow; the case of the largest kappa beside that of the smallest eta."""
-    kappa, cases = delays(study), study.cases
+    cases = study.cases
+    kappa = cases["delay"]
     slowest, smallest = cases["posterior"][kappa.argmax()], cases["posterior"][cases["eta_min"].argmin()]
 
     def described(name: str) -> str:

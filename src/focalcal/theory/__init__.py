@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from focalcal.theory.bias import asymptote_delay as asymptote_delay
     from focalcal.theory.bias import first_order_bias as first_order_bias
     from focalcal.theory.bias import first_order_constant as first_order_constant
     from focalcal.theory.bias import pre_asymptotic_bias as pre_asymptotic_bias
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from focalcal.theory.tolerance import lam_for as lam_for
 
 _HOME = {
+    "asymptote_delay": "bias",
     "first_order_bias": "bias",
     "first_order_constant": "bias",
     "pre_asymptotic_bias": "bias",

@@ -34,6 +34,23 @@ def first_order_constant(eta: Any, *, gamma: Any) -> Float[np.ndarray, "*b"]:
     return (np.abs(at_posterior(posterior, g).centred_psi).max(-1) / 2)[()]
 
 
+def asymptote_delay(eta: Any, *, gamma: Any) -> Float[np.ndarray, "*b"]:
+    """kappa: lam max_k |q*_k - eta_k| = C (1 - kappa / (2 lam)) + O(1 / lam^2). Slopes are shallow until lam >> kappa.
+
+    With c_k = eta_k phi''(eta_k), b the first-order bias, m the class of the largest |b_k| and means over the support,
+    stationarity to second order, (2 lam + c_k) d_k = nu - psi(eta_k), gives kappa = c_m - mean(c b) / b_m. NaN where
+    the first-order bias vanishes.
+    """
+    posterior, (g,) = broadcast(distributions("eta", eta), focusing(gamma))
+    here = at_posterior(posterior, g)
+    bias, support = here.centred_psi, here.support
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        pulled = np.where(support, np.exp(here.log_curvature) * bias, 0.0)
+        largest = np.abs(bias).argmax(-1)[..., None]
+        top, top_pulled = (np.take_along_axis(part, largest, -1)[..., 0] for part in (bias, pulled))
+        return ((top_pulled - pulled.sum(-1) / support.sum(-1)) / top)[()]
+
+
 def pre_asymptotic_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     """(nu - psi(eta_k)) / h_k with h_k = eta_k phi''(eta_k) + 2 lam and nu = (sum psi(eta_k)/h_k) / (sum 1/h_k).
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.theory.bias import first_order_bias, first_order_constant, pre_asymptotic_bias
+from focalcal.theory.bias import asymptote_delay, first_order_bias, first_order_constant, pre_asymptotic_bias
 from focalcal.theory.bounds import (
     entropy_bound,
     global_bound,
@@ -158,6 +158,7 @@ def _distortion(etas: dict[str, np.ndarray], solved: dict[str, Solution]) -> Col
                 "interior_bound": interior_bound(eta, gamma=gamma, lam=lam),
                 "slope_bound": slope_bound(eta, gamma=gamma, lam=lam),
                 "first_order_constant": np.broadcast_to(first_order_constant(eta, gamma=gamma), gamma.shape),
+                "asymptote_delay": np.broadcast_to(asymptote_delay(eta, gamma=gamma), gamma.shape),
                 "first_order_inf": np.abs(first).max(-1),
                 "pre_asymptotic_inf": np.abs(newton).max(-1),
                 "first_order_error": np.linalg.norm(first - exact, axis=-1) / size,

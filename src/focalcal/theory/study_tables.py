@@ -52,6 +52,7 @@ def case_table(distortion: Columns) -> Columns:
                 "constant": constant,
                 "recovered": recovered,
                 "constant_error": abs(recovered / constant - 1),
+                "delay": part["asymptote_delay"][0],
                 **_over_windows(part["lam"], part["distortion_inf"]),
                 "worst_stationarity": part["stationarity"].max(),
                 "worst_feasibility": part["feasibility"].max(),
