@@ -5,14 +5,15 @@
 Pad by 4, crop at a random place, mirror half: 32 x 32 images from one array of levels to a batch (N, 3, 32, 32). The
 per-image pipeline is the usual one: an array to a Pillow image, `ImageOps.expand`, `crop`, `transpose`, back to a
 tensor, `stack`. Both make the same batches from the same offsets, which is checked before anything is timed. One
-thread, CPU time of that thread, contenders in turn, medians over rounds. The random numbers and, for float batches, the
-division by 255 are included on both sides.
+thread, CPU time of that thread, contenders in turn, each as often as takes ten milliseconds, medians over rounds. The
+random numbers and, for float batches, the division by 255 are included on both sides.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import random
 import statistics
@@ -54,15 +55,24 @@ def whole_batch(images: Tensor, keys: Tensor, as_float: bool) -> Tensor:
 
 
 def interleaved(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of CPU of each."""
+    """Median seconds of CPU of each; a turn is as many calls as take ten milliseconds."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
+    calls = {name: calls_in(0.01, function) for name, function in contenders.items()}
     shuffle = random.Random(0)
     for _ in range(rounds):
         for name in shuffle.sample(list(contenders), len(contenders)):
             begin = time.thread_time()
-            contenders[name]()
-            times[name].append(time.thread_time() - begin)
+            for _ in range(calls[name]):
+                contenders[name]()
+            times[name].append((time.thread_time() - begin) / calls[name])
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def calls_in(seconds: float, function: Callable[[], object]) -> int:
+    function()
+    begin = time.thread_time()
+    function()
+    return max(1, math.ceil(seconds / (time.thread_time() - begin)))
 
 
 def compare(count: int, as_float: bool, rounds: int) -> dict[str, float]:

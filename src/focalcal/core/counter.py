@@ -8,8 +8,9 @@ every device computes alike. So an example's numbers depend neither on its batch
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,8 @@ from focalcal.core.rng import stream_key
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+Words = TypeVar("Words", Tensor, np.ndarray[Any, np.dtype[np.int64]])
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # 2**64 / golden ratio, as int64
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
@@ -60,12 +63,14 @@ def normals(keys: Int[Tensor, " n"], count: int) -> Float[Tensor, "n count"]:
 
 
 def _counted(keys: Tensor, count: int) -> Tensor:
-    steps = torch.arange(1, count + 1, device=keys.device) * _GOLDEN
-    return _mixed(keys[:, None] + steps)
+    """The words 0 .. count - 1 of each key."""
+    if keys.device.type == "cpu":  # a batch has few numbers, and NumPy's calls cost a fraction of torch's
+        return torch.from_numpy(_mixed(keys.numpy()[:, None] + np.arange(1, count + 1) * _GOLDEN))
+    return _mixed(keys[:, None] + torch.arange(1, count + 1, device=keys.device) * _GOLDEN)
 
 
-def _mixed(bits: Tensor) -> Tensor:
-    """SplitMix64's finaliser. torch shifts int64 with its sign, so the copies of the sign are masked away."""
-    bits = (bits ^ ((bits >> 30) & (2**34 - 1))) * _FIRST
-    bits = (bits ^ ((bits >> 27) & (2**37 - 1))) * _SECOND
-    return bits ^ ((bits >> 31) & (2**33 - 1))
+def _mixed(bits: Words) -> Words:
+    """SplitMix64's finaliser. int64 is shifted with its sign, so the copies of the sign are masked away."""
+    bits = (((bits >> 30) & (2**34 - 1)) ^ bits) * _FIRST
+    bits = (((bits >> 27) & (2**37 - 1)) ^ bits) * _SECOND
+    return ((bits >> 31) & (2**33 - 1)) ^ bits

@@ -50,21 +50,20 @@ def crop_and_flip(
 ) -> Tensor:
     """Image n padded by zeros, cropped to H x W from (top_n, left_n) of the padded one, then mirrored where asked.
 
-    One pass: padded images and padded mirrored images lie in one buffer, of which every window, seen as rows of
-    an overlapping view, is copied by its first element's position. To crop and mirror is to mirror and crop from the
-    other side.
+    One buffer holds the images padded, first those that stay and then the mirrored ones; an overlapping view shows
+    every window of it, and each image's window is copied by the place of its first element. To crop and then mirror is
+    to mirror and then crop from the other side.
     """
     count, channels, height, width = images.shape
-    chosen = mirrored.nonzero().squeeze(1)
     tall, wide = height + 2 * pad, width + 2 * pad
-    buffer = images.new_zeros((count + len(chosen), channels, tall, wide))
+    straight, turned = (~mirrored).nonzero().squeeze(1), mirrored.nonzero().squeeze(1)
+    buffer = images.new_zeros((count, channels, tall, wide))
     inner = buffer[:, :, pad : pad + height, pad : pad + width]
-    inner[:count] = images
-    inner[count:] = images.index_select(0, chosen).flip(3)
-    source = torch.arange(count, device=images.device)
-    source[chosen] = torch.arange(count, count + len(chosen), device=images.device)
-    left = torch.where(mirrored, 2 * pad - left, left)
-    start = (source * channels * tall + top) * wide + left
+    inner[: len(straight)] = images.index_select(0, straight)
+    inner[len(straight) :] = images.index_select(0, turned).flip(3)
+    before = mirrored.cumsum(0)  # mirrored images up to and including this one
+    slot = torch.where(mirrored, before + (len(straight) - 1), torch.arange(count, device=images.device) - before)
+    start = (slot * (channels * tall) + top) * wide + torch.where(mirrored, 2 * pad - left, left)
     window = (channels - 1) * tall * wide + (height - 1) * wide + width  # from its first element to its last
     places = max(buffer.numel() - window + 1, 0)
     windows = buffer.view(-1).as_strided((places, channels, height, width), (1, tall * wide, wide, 1))
