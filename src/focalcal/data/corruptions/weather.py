@@ -57,6 +57,6 @@ def brightness(images: Images, generators: Generators, amount: float) -> Images:
     """HSV value + amount, at most 1, hue and saturation as they were: all three channels times new / old value."""
     del generators  # nothing is random
     value: Images = images.max(3, keepdims=True)
-    brighter: Images = np.minimum(value + np.float32(amount), 1)
-    scaled: Images = images * (brighter / np.maximum(value, np.float32(1e-9)))
-    return np.where(value > 0, scaled, brighter)
+    brighter: Images = np.minimum(value + np.float32(amount), np.float32(1))
+    factor = brighter / np.maximum(value, np.float32(1e-9))
+    return np.where(value > 0, images * factor, brighter).astype(np.float32)
