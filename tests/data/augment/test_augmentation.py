@@ -1,5 +1,7 @@
 """What holds for every augmentation."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -46,6 +48,26 @@ def test_an_image_depends_on_its_key_alone(augmentation, dtype):
     again = torch.cat(parts)[order.argsort()]
     # Matrix products may round otherwise in batches of another size.
     torch.testing.assert_close(again, whole, rtol=0, atol=0 if dtype == torch.uint8 else 1e-6)
+
+
+@pytest.mark.parametrize("by", ["example", "batch"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_epoch_repeats_whatever_the_number_of_workers(by, workers):
+    images, labels = batch(), torch.arange(40) % 10
+    batches = list(enumerate(torch.randperm(40, generator=stream(0, "order", 3)).split(8)))
+
+    def load(numbered):
+        number, ids = numbered
+        keys = example_keys(0, "augment", 3, ids=ids) if by == "example" else stream(0, "augment", 3, number)
+        return EVERY["compose"](images[ids], keys), labels[ids]
+
+    expected = [load(numbered) for numbered in batches]
+    with ThreadPoolExecutor(workers) as pool:
+        got = list(pool.map(load, reversed(batches)))[::-1]
+    for (image, label), (other, same), (_, ids) in zip(got, expected, batches, strict=True):
+        assert torch.equal(image, other)
+        assert torch.equal(label, same)
+        assert torch.equal(label, ids % 10)
 
 
 def test_a_generator_repeats_and_seeds_and_epochs_differ(augmentation):

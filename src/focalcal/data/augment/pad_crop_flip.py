@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class PadCropFlip(Augmentation):
     """Pad by `pad` zeros on each side, crop H x W at an offset uniform on 0 .. 2 pad each way, mirror with `flip`.
 
+    Zero is black in levels and in 0 .. 1, the mean in normalised images; the usual recipes crop before normalising.
     He et al. (2016), "Deep residual learning for image recognition", section 4.2.
     """
 

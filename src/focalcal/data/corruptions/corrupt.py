@@ -52,7 +52,7 @@ def corrupted_set(images: Any, *, seed: int, names: Iterable[str] = tuple(CORRUP
 
 def _check(levels: Any, name: str, severity: int) -> None:
     one_of("name", name, CORRUPTIONS)
-    if isinstance(severity, bool) or severity not in SEVERITIES:
+    if isinstance(severity, bool) or not isinstance(severity, (int, np.integer)) or severity not in SEVERITIES:
         raise ValueError(f"severity must be a whole number from 1 to 5, got {severity!r}")
     if not isinstance(levels, np.ndarray):
         raise TypeError(f"images must be a NumPy array or a tensor, got {type(levels).__name__}")
