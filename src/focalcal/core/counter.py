@@ -65,7 +65,7 @@ def normals(keys: Int[Tensor, " n"], count: int) -> Float[Tensor, "n count"]:
 def _counted(keys: Tensor, count: int) -> Tensor:
     """The words 0 .. count - 1 of each key."""
     if keys.device.type == "cpu":  # a batch has few numbers, and NumPy's calls cost a fraction of torch's
-        return torch.from_numpy(_mixed(keys.numpy()[:, None] + np.arange(1, count + 1) * _GOLDEN))
+        return torch.from_numpy(_mixed(keys.numpy()[:, None] + np.arange(1, count + 1, dtype=np.int64) * _GOLDEN))
     return _mixed(keys[:, None] + torch.arange(1, count + 1, device=keys.device) * _GOLDEN)
 
 
