@@ -1,0 +1,1 @@
+"""Data sets, their splits, augmentation and corruptions."""

@@ -1,0 +1,19 @@
+"""Augmentation of whole batches of images, by keys that make it repeat: see `augmentation`."""
+
+from focalcal.core.counter import example_keys
+from focalcal.data.augment.augmentation import Augmentation, Compose
+from focalcal.data.augment.pad_crop_flip import PadCropFlip, RandomFlip
+from focalcal.data.augment.rand_augment import RandAugment
+from focalcal.data.augment.random_erasing import RandomErasing
+from focalcal.data.augment.random_resized_crop import RandomResizedCrop
+
+__all__ = [
+    "Augmentation",
+    "Compose",
+    "PadCropFlip",
+    "RandAugment",
+    "RandomErasing",
+    "RandomFlip",
+    "RandomResizedCrop",
+    "example_keys",
+]

@@ -1,0 +1,108 @@
+"""Random resized crop: a random part of each image, resized to one size."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from focalcal.core.arrays import one_of
+from focalcal.core.counter import uniforms
+from focalcal.data.augment.augmentation import Augmentation, checked_interval
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_ATTEMPTS = 10
+_SUPPORT = {"bilinear": 1.0, "bicubic": 2.0}
+
+
+class RandomResizedCrop(Augmentation):
+    """Crop a share of the area uniform on `scale`, with width / height log-uniform on `ratio`; resize to `size`.
+
+    Of ten proposals the first that fits counts; if none does, the largest central crop within `ratio` is taken. The
+    resizing is antialiased and agrees with Pillow's. `size` is the side of the square result, or (height, width).
+    Szegedy et al. (2015), "Going deeper with convolutions", with torchvision's proposals.
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, int],
+        *,
+        scale: tuple[float, float] = (0.8, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
+        interpolation: str = "bicubic",
+    ) -> None:
+        self.size = (size, size) if isinstance(size, int) else tuple(size)
+        if len(self.size) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in self.size):
+            raise ValueError(f"size must be a whole number >= 1 or two of them, (height, width), got {size!r}")
+        one_of("interpolation", interpolation, _SUPPORT)
+        self.scale = checked_interval("scale", scale, 0, 1)
+        self.ratio = checked_interval("ratio", ratio, 0, math.inf)
+        self.interpolation = interpolation
+
+    def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
+        """Both directions are resized by a matrix each: the result is rows @ image @ columns'."""
+        top, left, tall, wide = self.boxes(keys, images.shape[2], images.shape[3]).unbind(1)
+        rows = resize_matrix(top, tall, images.shape[2], self.size[0], self.interpolation)[:, None]
+        columns = resize_matrix(left, wide, images.shape[3], self.size[1], self.interpolation)[:, None]
+        exact = images.dtype if images.dtype == torch.float64 else torch.float32
+        resized = rows.to(exact) @ images.to(exact) @ columns.to(exact).mT
+        if images.dtype == torch.uint8:
+            resized = resized.round_().clamp_(0, 255)
+        return resized.to(images.dtype)
+
+    def boxes(self, keys: Int[Tensor, " n"], height: int, width: int) -> Float[Tensor, "n 4"]:
+        """(top, left, height, width) of each image's crop, whole numbers in float32."""
+        draws = uniforms(keys, 2 + 2 * _ATTEMPTS)
+        sizes = draws[:, 2:].view(-1, _ATTEMPTS, 2)
+        area = (self.scale[0] + sizes[..., 0] * (self.scale[1] - self.scale[0])) * (height * width)
+        low, high = map(math.log, self.ratio)
+        ratio = (low + sizes[..., 1] * (high - low)).exp()
+        tall, wide = (area / ratio).sqrt().round(), (area * ratio).sqrt().round()
+        fits = (tall >= 1) & (tall <= height) & (wide >= 1) & (wide <= width)
+        first = fits.to(torch.uint8).argmax(1, keepdim=True)
+        tall, wide = tall.gather(1, first)[:, 0], wide.gather(1, first)[:, 0]
+        top = (draws[:, 0] * (height - tall + 1)).floor()
+        left = (draws[:, 1] * (width - wide + 1)).floor()
+        box = torch.stack([top, left, tall, wide], 1)
+        return torch.where(fits.any(1, keepdim=True), box, box.new_tensor(self.central_box(height, width)))
+
+    def central_box(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """The largest crop around the centre whose width / height lies in `ratio`."""
+        tall, wide = height, width
+        if width < self.ratio[0] * height:
+            tall = min(height, max(1, round(width / self.ratio[0])))
+        elif width > self.ratio[1] * height:
+            wide = min(width, max(1, round(height * self.ratio[1])))
+        return (height - tall) // 2, (width - wide) // 2, tall, wide
+
+
+def resize_matrix(
+    start: Float[Tensor, " n"], length: Float[Tensor, " n"], source: int, target: int, interpolation: str
+) -> Float[Tensor, "n target source"]:
+    """The weights by which `target` pixels are made of those of [start, start + length) among `source` pixels.
+
+    Pixel i of the result has its centre at start + (i + 1/2) length / target; the kernel is stretched by
+    max(length / target, 1) (antialiasing), cut at the crop's ends and normalised to a sum of 1 (Pillow's rule).
+    """
+    start, length = start.double()[:, None, None], length.double()[:, None, None]
+    step = length / target
+    stretch = step.clamp(min=1)
+    centre = start + (torch.arange(target, device=start.device, dtype=torch.float64)[:, None] + 0.5) * step
+    pixel = torch.arange(source, device=start.device, dtype=torch.float64)
+    weights = _kernel((pixel + 0.5 - centre) / stretch, interpolation)
+    weights = weights * ((pixel >= start) & (pixel < start + length))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _kernel(distance: Tensor, interpolation: str) -> Tensor:
+    """The triangle 1 - |t|, or Keys's cubic with a = -1/2 as in Pillow."""
+    t = distance.abs()
+    if interpolation == "bilinear":
+        return (1 - t).clamp(min=0)
+    near = (1.5 * t - 2.5) * t * t + 1
+    far = ((-0.5 * t + 2.5) * t - 4) * t + 2
+    return torch.where(t < 1, near, torch.where(t < _SUPPORT[interpolation], far, 0.0))

@@ -1,0 +1,77 @@
+"""Digital: contrast, elastic distortion, pixelation and JPEG."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from focalcal.data.corruptions.batches import Generators, Images, to_levels, uniform
+from focalcal.data.corruptions.resampling import along_both_axes, box_matrix, mirrored, read_bilinear, reflected
+
+Array = np.ndarray[Any, Any]
+
+
+def contrast(images: Images, generators: Generators, factor: float) -> Images:
+    """(x - mean) factor + mean, with the mean of each channel of each image."""
+    del generators  # nothing is random
+    mean: Images = images.mean((1, 2), keepdims=True)
+    return ((images - mean) * factor + mean).astype(np.float32)
+
+
+def elastic_transform(images: Images, generators: Generators, strength: tuple[float, float, float]) -> Images:
+    """A random affine map, then a smooth random displacement; strength (amplitude, smoothing, affine) in sides.
+
+    The affine map takes three corners of a central square to places up to `affine` away each way (borders mirrored);
+    then each pixel is read from where `amplitude` times uniform noise on (-1, 1), Gaussian-smoothed, says (borders
+    reflected). Both read bilinearly. Simard et al. (2003), "Best practices for convolutional neural networks".
+    """
+    height, width = images.shape[1:3]
+    side = min(height, width)
+    amplitude, smoothing, affine = (side * part for part in strength)
+    rows, columns = _affine_sources(uniform(generators, -affine, affine, (3, 2)), height, width)
+    images = read_bilinear(images, rows, columns, mirrored)
+    noise = uniform(generators, -1, 1, (2, height, width))
+    shift = amplitude * ndimage.gaussian_filter(noise, smoothing, axes=(2, 3), mode="reflect", truncate=3.0)
+    return read_bilinear(images, np.arange(height)[:, None] + shift[:, 0], np.arange(width) + shift[:, 1], reflected)
+
+
+def _affine_sources(moves: Array, height: int, width: int) -> tuple[Array, Array]:
+    """Rows and columns (N, H, W) from which the image is read that takes three corners c to c + moves (N, 3, 2)."""
+    centre, reach = np.array([width // 2, height // 2]), min(height, width) // 3
+    corners = centre + reach * np.array([[1, 1], [1, -1], [-1, -1]])
+    moved = np.concatenate([corners + moves.astype(np.float64), np.ones((len(moves), 3, 1))], 2)
+    back = np.linalg.solve(moved, np.broadcast_to(corners, (len(moves), 3, 2)).astype(np.float64))
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    sources = np.stack([x, y, np.ones_like(x)], -1) @ back[:, None]
+    return sources[..., 1], sources[..., 0]
+
+
+def pixelate(images: Images, generators: Generators, share: float) -> Images:
+    """Down to floor(share side) pixels and up again, each by means over boxes, in whole levels (Pillow's BOX)."""
+    del generators  # nothing is random
+    height, width = images.shape[1:3]
+    low, narrow = max(int(height * share), 1), max(int(width * share), 1)
+    small = along_both_axes(images, box_matrix(height, low), box_matrix(width, narrow))
+    small = np.floor(small * np.float32(255) + np.float32(0.5)) / np.float32(255)
+    return along_both_axes(small, box_matrix(low, height), box_matrix(narrow, width))
+
+
+def jpeg_compression(images: Images, generators: Generators, quality: int) -> Images:
+    """Written as JPEG at `quality` and read back, by Pillow."""
+    del generators  # nothing is random
+    try:
+        from PIL import Image
+    except ImportError as missing:
+        raise ImportError(
+            "jpeg_compression needs Pillow, which is not installed; pip install pillow, or 'focalcal[study]'"
+        ) from missing
+
+    read = []
+    for levels in to_levels(images):
+        file = BytesIO()
+        Image.fromarray(levels).save(file, "JPEG", quality=quality)
+        read.append(np.asarray(Image.open(file)))
+    return np.stack(read).astype(np.float32) / np.float32(255)

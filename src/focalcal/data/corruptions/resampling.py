@@ -1,0 +1,78 @@
+"""Reading images between and beyond their pixels: borders, bilinear interpolation, and resizing by matrices."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from focalcal.data.corruptions.batches import Images
+
+Array = np.ndarray[Any, Any]
+
+
+def mirrored(index: Array, size: int) -> Array:
+    """Whole positions folded into 0 .. size - 1 about the outer pixels' centres: c b | a b c d | c b."""
+    if size == 1:
+        return np.zeros_like(index)
+    index = np.abs(index) % (2 * size - 2)
+    return np.where(index < size, index, 2 * size - 2 - index)
+
+
+def reflected(index: Array, size: int) -> Array:
+    """Whole positions folded about the outer pixels' edges: b a | a b c d | d c."""
+    index = index % (2 * size)
+    return np.where(index < size, index, 2 * size - 1 - index)
+
+
+def read_bilinear(images: Images, rows: Array, columns: Array, fold: Any) -> Images:
+    """Image n at (rows_n, columns_n), each (N, H, W) in pixels from the first one's centre; `fold` is the border."""
+    height, width = images.shape[1:3]
+    above, before = np.floor(rows), np.floor(columns)
+    down, right = (rows - above)[..., None], (columns - before)[..., None]
+    above, before = above.astype(np.int64), before.astype(np.int64)
+    top, bottom = fold(above, height), fold(above + 1, height)
+    left, far = fold(before, width), fold(before + 1, width)
+    n = np.arange(len(images))[:, None, None]
+    upper: Images = images[n, top, left] * (1 - right) + images[n, top, far] * right
+    lower: Images = images[n, bottom, left] * (1 - right) + images[n, bottom, far] * right
+    between: Images = (upper * (1 - down) + lower * down).astype(np.float32)
+    return between
+
+
+def along_both_axes(images: Images, rows: Array, columns: Array) -> Images:
+    """sum_ij rows[a, i] columns[b, j] image[i, j]: (N, H, W, C) to (N, A, B, C)."""
+    tall = np.einsum("ai,nijc->najc", rows, images, optimize=True)
+    both: Images = np.einsum("bj,najc->nabc", columns, tall, optimize=True).astype(np.float32)
+    return both
+
+
+@lru_cache(maxsize=64)
+def zoom_matrix(size: int, factor: float) -> Array:
+    """(size, size): the central ceil(size / factor) pixels, stretched linearly by `factor`, and the middle of that.
+
+    The first and last pixels of the crop become the first and last of the stretched line, as in `scipy.ndimage.zoom`.
+    """
+    crop = math.ceil(size / factor)
+    start = (size - crop) // 2
+    stretched = round(crop * factor)
+    trim = (stretched - size) // 2
+    position = (np.arange(size) + trim) * ((crop - 1) / max(stretched - 1, 1))
+    below = np.minimum(position.astype(int), max(crop - 2, 0))
+    matrix = np.zeros((size, size), dtype=np.float32)
+    matrix[np.arange(size), start + below] += 1 - (position - below)
+    matrix[np.arange(size), start + np.minimum(below + 1, crop - 1)] += position - below
+    return matrix
+
+
+@lru_cache(maxsize=16)
+def box_matrix(source: int, target: int) -> Array:
+    """(target, source): the mean of the pixels whose centres lie in each target pixel, at least one (Pillow's BOX)."""
+    step = source / target
+    centre = (np.arange(target)[:, None] + 0.5) * step
+    distance = (np.arange(source) + 0.5 - centre) / max(step, 1.0)
+    weights = ((distance > -0.5) & (distance <= 0.5)).astype(np.float32)
+    matrix: Array = weights / weights.sum(1, keepdims=True)
+    return matrix

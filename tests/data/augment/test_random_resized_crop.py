@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from focalcal.core.counter import example_keys
+from focalcal.core.rng import stream
+from focalcal.data.augment import RandomResizedCrop
+from focalcal.data.augment.random_resized_crop import resize_matrix
+
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
+def keys(count):
+    return example_keys(0, "crop", ids=range(count))
+
+
+@pytest.mark.parametrize("interpolation", FILTERS)
+@pytest.mark.parametrize("size", [(24, 24), (9, 40), (60, 13)])
+def test_crops_are_pillows(interpolation, size):
+    images = torch.rand(20, 1, 24, 31)
+    crop = RandomResizedCrop(size, scale=(0.1, 1.0), interpolation=interpolation)
+    result = crop(images, keys(20))
+    assert result.shape == (20, 1, *size)
+    for image, got, (top, left, tall, wide) in zip(images, result, crop.boxes(keys(20), 24, 31).tolist(), strict=True):
+        picture = Image.fromarray(image[0].numpy()).crop((left, top, left + wide, top + tall))
+        expected = np.asarray(picture.resize(size[::-1], FILTERS[interpolation]))
+        np.testing.assert_allclose(got[0].numpy(), expected, rtol=0, atol=1e-5)
+
+
+def test_levels_are_the_rounded_and_clipped_crop():
+    levels = torch.randint(0, 256, (20, 3, 12, 12), dtype=torch.uint8)
+    crop = RandomResizedCrop(16)
+    expected = crop(levels.double(), keys(20)).round().clamp(0, 255)
+    assert expected.min() == 0  # bicubic weights overshoot
+    assert torch.equal(crop(levels, keys(20)).double(), expected)
+
+
+def test_boxes_lie_inside_with_area_and_ratio_as_asked():
+    crop = RandomResizedCrop(8)
+    top, left, tall, wide = crop.boxes(keys(20_000), 100, 100).unbind(1)
+    assert bool(((top >= 0) & (left >= 0) & (top + tall <= 100) & (left + wide <= 100)).all())
+    share, ratio = tall * wide / 10_000, wide / tall
+    assert 0.79 < share.min() < 0.81
+    assert share.max() > 0.98
+    assert 0.75 - 0.01 < ratio.min() < ratio.max() < 4 / 3 + 0.02
+    assert ratio.log().mean() == pytest.approx(0, abs=0.005)
+    spare = (100 - tall) > 10
+    assert (top / (100 - tall))[spare].mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_proposals_that_never_fit_give_the_central_crop():
+    crop = RandomResizedCrop(4, scale=(1.0, 1.0))
+    assert crop.boxes(keys(5), 10, 40).unique(dim=0).tolist() == [[0, 13, 10, 13]]
+    assert crop.boxes(keys(5), 40, 10).unique(dim=0).tolist() == [[13, 0, 13, 10]]
+
+
+def test_the_whole_image_at_its_own_size_is_the_image():
+    images = torch.rand(6, 3, 10, 10)
+    for interpolation in FILTERS:
+        crop = RandomResizedCrop(10, scale=(1.0, 1.0), ratio=(1.0, 1.0), interpolation=interpolation)
+        torch.testing.assert_close(crop(images, stream(0, "whole")), images)
+
+
+def test_weights_sum_to_one_and_stay_in_the_crop():
+    start, length = torch.tensor([0.0, 3.0, 7.0]), torch.tensor([12.0, 5.0, 1.0])
+    for interpolation in FILTERS:
+        weights = resize_matrix(start, length, 12, 6, interpolation)
+        torch.testing.assert_close(weights.sum(2), torch.ones(3, 6, dtype=torch.float64))
+        assert weights[1, :, [0, 1, 2, 8, 9, 10, 11]].abs().max() == 0
+        assert weights[2, :, 7].tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": 0}, "size must be a whole number >= 1"),
+        ({"size": (8, 8, 8)}, "size must be"),
+        ({"size": 8, "scale": (0.0, 1.0)}, "scale must be"),
+        ({"size": 8, "ratio": (2.0, 1.0)}, "ratio must be"),
+        ({"size": 8, "interpolation": "nearest"}, "'bilinear', 'bicubic', got 'nearest'"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RandomResizedCrop(**arguments)

@@ -1,0 +1,203 @@
+"""What holds for every corruption, and how damage grows with severity."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt, corrupted_set
+
+PUBLISHED = [
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+]
+WITHOUT_CHANCE = {"defocus_blur", "zoom_blur", "brightness", "contrast", "pixelate", "jpeg_compression"}
+# Squared error is no measure of these: frost darkens more than it covers from 3 on, elastic_transform moves less as a
+# whole but more from pixel to pixel, glass_blur blurs what it shuffles, motion_blur 3 and 4 differ by taps of weight
+# 1e-8. Each has its own measure below or in its own file.
+NOT_BY_SQUARED_ERROR = {"frost", "elastic_transform", "glass_blur", "motion_blur"}
+
+
+def scenes(count=24, side=32):
+    """Smooth synthetic images: sums of a few waves, with an edge."""
+    generator = np.random.default_rng(0)
+    y, x = np.mgrid[:side, :side] / side
+    images = np.zeros((count, side, side, 3))
+    for image in images:
+        for _ in range(6):
+            fx, fy, phase = generator.uniform(-6, 6, 3)
+            image += generator.uniform(-1, 1, 3) * np.sin(2 * np.pi * (fx * x + fy * y) + phase)[..., None]
+        image += (
+            generator.uniform(-2, 2, 3) * (x + generator.uniform(-1, 1) * y > generator.uniform(0.2, 0.8))[..., None]
+        )
+    return np.clip(128 + 30 * images, 0, 255).astype(np.uint8)
+
+
+def psnr(clean, damaged):
+    return 10 * np.log10(255**2 / np.mean((clean.astype(float) - damaged) ** 2))
+
+
+def test_the_published_fifteen_in_their_order():
+    assert list(CORRUPTIONS) == PUBLISHED
+    assert all(len(corruption.strengths) == 5 for corruption in CORRUPTIONS.values())
+    assert all(name == corruption.function.__name__ for name, corruption in CORRUPTIONS.items())
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_shape_and_type_stay_and_the_input_is_left_alone(name):
+    images = scenes(3)
+    before = images.copy()
+    for severity in SEVERITIES:
+        result = corrupt(images, name, severity, seed=0)
+        assert result.dtype == np.uint8
+        assert result.shape == images.shape
+        assert not np.array_equal(result, images)
+    assert np.array_equal(images, before)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_seed_decides(name):
+    images = scenes(4)
+    first = corrupt(images, name, 4, seed=1)
+    assert np.array_equal(corrupt(images, name, 4, seed=1), first)
+    assert np.array_equal(corrupt(images, name, 4, seed=2), first) == (name in WITHOUT_CHANCE)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_each_image_has_its_own_chance_and_only_its_own(name):
+    same = np.repeat(scenes(1), 6, 0)
+    result = corrupt(same, name, 5, seed=0)
+    different = len(np.unique(result.reshape(6, -1), axis=0))
+    assert different == (1 if name in WITHOUT_CHANCE else 6)
+    images = scenes(6)
+    whole = corrupt(images, name, 3, seed=0)
+    some = [4, 0, 5]
+    part = corrupt(images[some], name, 3, seed=0, ids=some).astype(int)
+    assert abs(part - whole[some]).max() <= 1  # sums of another batch may round otherwise
+    assert np.mean(part != whole[some]) < 1e-3
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("value", [0, 255])
+def test_black_and_white_images_stay_in_range(name, value):
+    images = np.full((2, 32, 32, 3), value, dtype=np.uint8)
+    result = corrupt(images, name, 5, seed=0).astype(int)
+    if name in {"defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "contrast", "elastic_transform", "pixelate"}:
+        assert np.array_equal(result, images)  # what only moves or mixes pixels leaves one colour alone
+    elif value == 255 and name in {"snow", "brightness"}:
+        assert result.min() == 255
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name not in NOT_BY_SQUARED_ERROR])
+def test_damage_grows_with_severity(name):
+    images = scenes()
+    values = [psnr(images, corrupt(images, name, severity, seed=0)) for severity in SEVERITIES]
+    assert values == sorted(values, reverse=True)
+    assert values[0] - values[4] > 2
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_damage_grows_with_severity_on_photographs(name, data_folder):
+    with open(data_folder / "cifar-10-batches-py" / "test_batch", "rb") as file:
+        rows = pickle.load(file, encoding="bytes")[b"data"][:200]
+    images = np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+    values = [psnr(images, corrupt(images, name, severity, seed=0)) for severity in SEVERITIES]
+    assert min(values) > 10
+    assert max(values) < 43
+    if name not in NOT_BY_SQUARED_ERROR:
+        assert values == sorted(values, reverse=True)
+    if name == "glass_blur":  # two sweeps do more than one
+        assert max(values[3:]) < min(values[:3]) - 2
+    if name == "motion_blur":
+        assert values[0] > values[1] > values[2] > values[4]
+        assert values[2] == pytest.approx(values[3], abs=0.3)
+
+
+def test_frost_hides_more_with_severity():
+    images = scenes()
+    hidden = []
+    for severity in SEVERITIES:
+        frosted = corrupt(images, "frost", severity, seed=0)
+        kept = [np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(images, frosted, strict=True)]
+        hidden.append(1 - np.mean(kept))
+    assert hidden == sorted(hidden)
+
+
+def test_tensors_come_back_as_tensors():
+    images = scenes(2)
+    result = corrupt(torch.from_numpy(images), "fog", 2, seed=0)
+    assert isinstance(result, torch.Tensor)
+    assert np.array_equal(result.numpy(), corrupt(images, "fog", 2, seed=0))
+
+
+def test_other_sizes_and_more_images_than_a_chunk_holds():
+    for shape in ((1, 20, 37, 3), (1, 64, 64, 3)):
+        image = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+        for name in PUBLISHED:
+            assert corrupt(image, name, 5, seed=0).shape == shape
+    many = np.repeat(scenes(1), 501, 0)
+    assert np.array_equal(
+        corrupt(many, "gaussian_noise", 1, seed=0)[500], corrupt(many[:1], "gaussian_noise", 1, seed=0, ids=[500])[0]
+    )
+    assert corrupt(many[:0], "fog", 1, seed=0).shape == (0, 32, 32, 3)
+
+
+def test_the_set_has_the_published_layout():
+    images = scenes(3)
+    made = dict(corrupted_set(images, seed=4, names=("contrast", "shot_noise")))
+    assert list(made) == ["contrast", "shot_noise"]
+    for name, file in made.items():
+        assert file.shape == (15, 32, 32, 3)
+        assert np.array_equal(file[6:9], corrupt(images, name, 3, seed=4))
+    assert inspect.signature(corrupted_set).parameters["names"].default == tuple(PUBLISHED)
+
+
+def test_an_unknown_name_lists_the_known():
+    with pytest.raises(ValueError, match=r"name must be one of 'gaussian_noise', .*'jpeg_compression', got 'rain'"):
+        corrupt(scenes(1), "rain", 1, seed=0)
+
+
+@pytest.mark.parametrize("severity", [0, 6, -1, 2.5, 3.0, True, "3", None])
+def test_severities_run_from_1_to_5(severity):
+    with pytest.raises(ValueError, match="severity must be a whole number from 1 to 5"):
+        corrupt(scenes(1), "fog", severity, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        (np.zeros((1, 32, 32, 3)), TypeError, "images must be uint8, got float64"),
+        (
+            np.zeros((1, 3, 32, 32), dtype=np.uint8),
+            ValueError,
+            r"\(N, H, W, 3\), got \(1, 3, 32, 32\); move channels last",
+        ),
+        (np.zeros((32, 32, 3), dtype=np.uint8), ValueError, r"\(N, H, W, 3\)"),
+        ([[0]], TypeError, "NumPy array or a tensor, got list"),
+    ],
+)
+def test_bad_images_are_refused(images, error, message):
+    with pytest.raises(error, match=message):
+        corrupt(images, "fog", 1, seed=0)
+
+
+def test_bad_ids_and_seeds_are_refused():
+    with pytest.raises(ValueError, match="ids must be one number an image, 2, got 1"):
+        corrupt(scenes(2), "fog", 1, seed=0, ids=[3])
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        corrupt(scenes(1), "fog", 1, seed=-1)
