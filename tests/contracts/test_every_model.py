@@ -1,13 +1,17 @@
 """What every entry of MODELS promises, whatever its architecture."""
 
 import copy
+import doctest
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 from model_examples import CLASSES, TRANSFORMERS, inputs, small
 
+import focalcal.models
 from focalcal.models import MODEL_INFO, MODELS, build_model
 
 # Entries that differ from another in depth or in their description alone need not all be built again and again.
@@ -15,6 +19,15 @@ FAMILIES = [
     n for n in MODELS if n not in ("resnet32", "resnet44", "resnet56", "resnet110", "resnet50_tiny", "deit_small")
 ]
 COMPILED = ["resnet8", "gp_cnn", "mlp", "small_cnn"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """A second thread would fight the other test worker for its core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +151,18 @@ def test_compiles_as_one_graph(name):
 
 def test_every_entry_is_described():
     assert list(MODEL_INFO) == list(MODELS)
+
+
+def test_the_example_of_the_docstring():
+    results = doctest.testmod(focalcal.models)
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_the_networks_need_torch_and_nothing_heavy():
+    code = "import sys, focalcal.models; print(sorted({'transformers', 'scipy', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_an_unknown_name_lists_the_known_ones():

@@ -6,6 +6,7 @@ training images with ImageNet's normalisation. Test errors: 8.27, 7.37, 6.90 and
 
 from __future__ import annotations
 
+import zlib
 from os import PathLike
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
@@ -50,19 +51,21 @@ def _published_key(key: str) -> str:
 
 
 def _arrays(path: str | PathLike[str], prefix: str) -> dict[str, np.ndarray]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (BadZipFile, ValueError, EOFError) as error:
-        raise PublishedWeightsError(f"{path} is not an .npz archive of plain arrays: {error}") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise PublishedWeightsError(f"{path} is not an .npz archive but a single array; give the archive of weights")
-    with archive:
+    with open(path, "rb") as file:  # opened here, since NumPy forgets to close what it cannot read
         try:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise PublishedWeightsError(f"{path} holds a single array; give the .npz archive of weights")
             found = {key.removeprefix(prefix): archive[key] for key in archive.files if key.startswith(prefix)}
-        except (BadZipFile, ValueError, EOFError) as error:
-            raise PublishedWeightsError(f"{path} is damaged, or holds Python objects: {error}") from error
-        others = sorted({key.partition("/")[0] for key in archive.files})
+        except PublishedWeightsError:
+            raise
+        except (BadZipFile, EOFError, zlib.error, ValueError) as error:
+            raise PublishedWeightsError(
+                f"{path} must be an .npz archive of plain arrays; it is damaged, holds Python objects or is "
+                f"another file ({error})"
+            ) from error
     if not found:
+        others = sorted({key.partition("/")[0] for key in archive.files})
         raise PublishedWeightsError(
             f"{path} has no array that begins with {prefix!r}, only with {', '.join(others[:5]) or 'nothing'}; "
             "give the archive of weights, whose arrays are called NAME/KEY"

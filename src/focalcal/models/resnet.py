@@ -91,7 +91,7 @@ Block = Callable[[int, int, int], BasicBlock | Bottleneck]
 class ResNet(nn.Module):
     """A 3x3 stem without pooling, stages of blocks that halve the image from the second on, a mean and a linear layer.
 
-    Images (N, channels, H, W) to logits (N, classes). Any H and W of at least one pixel after the halvings will do.
+    Images (N, channels, H, W) of any size to logits (N, classes).
     Convolutions start as He's N(0, 2 / fan_out), the linear layer as torch's default.
     """
 
