@@ -99,6 +99,18 @@ def _options(name):
     return {"image_size": 32} if name == "vit_small" else {"image_size": 64, "window": 2}
 
 
+@pytest.mark.usefixtures("package")
+def test_norms_are_those_of_the_published_weights(tmp_path):
+    """1e-6, although folders of such weights, like the defaults of transformers, say 1e-12."""
+    network = small("vit_small")
+    network.network.config.layer_norm_eps = 1e-12
+    network.network.save_pretrained(tmp_path)
+    for built in (small("vit_small"), small("vit_small", pretrained=str(tmp_path))):
+        norms = [m for m in built.modules() if isinstance(m, torch.nn.LayerNorm)]
+        assert {norm.eps for norm in norms} == {1e-6}
+        assert len(norms) == 25
+
+
 def test_weights_of_another_architecture_are_refused(package, tmp_path):
     small("vit_small").network.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"pretrained must hold a network with image_size = 48, got 32 in "):
