@@ -1,0 +1,39 @@
+"""What a network expects and where its features are, for whoever feeds it or looks inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Images in [0, 1] become (image - mean) / std, channel by channel."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+IMAGENET = Normalisation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+PLUS_MINUS_ONE = Normalisation(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """One entry of MODELS, seen from outside.
+
+    `inputs` says what a batch holds: images (N, C, H, W), token ids (N, L) or feature vectors (N, D). `shape` is one
+    example's, as the defaults and the reference have it; None where an option decides it. `normalisation` belongs to
+    networks that published weights come with; elsewhere the data set decides.
+
+    `feature_layer` names the module, for `get_submodule`, whose output a saliency map such as Grad-CAM weighs, None
+    where there is none. `feature_layout` says how to read that output: `maps` (N, C, h, w), `patches` (N, h * w, C),
+    or `class_and_patches` (N, 1 + h * w, C).
+    """
+
+    inputs: Literal["images", "tokens", "features"]
+    shape: tuple[int, ...] | None
+    feature_layer: str | None
+    feature_layout: Literal["maps", "patches", "class_and_patches"] | None = "maps"
+    normalisation: Normalisation | None = None
+    multilabel: bool = False

@@ -1,0 +1,160 @@
+"""Residual networks for small images: He et al. (2016), "Deep residual learning for image recognition"."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from focalcal.core.arrays import one_of
+from focalcal.models.arguments import class_count, whole_number
+from focalcal.models.initialisation import he_normal
+
+Shortcut = Literal["conv", "pad"]
+SHORTCUTS: tuple[Shortcut, ...] = ("conv", "pad")
+
+
+class PadShortcut(nn.Module):
+    """Option A of He et al.: every stride-th pixel, and zero channels to either side; no parameters."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+        self.before = (outputs - inputs) // 2
+        self.after = outputs - inputs - self.before
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """(N, inputs, H, W) to (N, outputs, H / stride, W / stride)."""
+        return F.pad(maps[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.before, self.after))
+
+    def extra_repr(self) -> str:
+        """The stride and the number of zero channels."""
+        return f"stride={self.stride}, before={self.before}, after={self.after}"
+
+
+def _shortcut(inputs: int, outputs: int, stride: int, kind: Shortcut) -> nn.Module:
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    if kind == "pad":
+        return PadShortcut(inputs, outputs, stride)
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions, the first with the stride; (N, inputs, H, W) to (N, width, H / stride, W / stride)."""
+
+    def __init__(self, inputs: int, width: int, stride: int, shortcut: Shortcut = "conv") -> None:
+        super().__init__()
+        self.outputs = width
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.shortcut = _shortcut(inputs, width, stride, shortcut)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """The rectified sum of the residual and the shortcut."""
+        residual = F.relu(self.bn1(self.conv1(maps)), inplace=True)
+        residual = self.bn2(self.conv2(residual))
+        return F.relu(residual + self.shortcut(maps), inplace=True)
+
+
+class Bottleneck(nn.Module):
+    """1x1 down to `width`, 3x3 with the stride, 1x1 up to 4 `width`."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.outputs = outputs = 4 * width
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.shortcut = _shortcut(inputs, outputs, stride, "conv")
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """The rectified sum of the residual and the shortcut."""
+        residual = F.relu(self.bn1(self.conv1(maps)), inplace=True)
+        residual = F.relu(self.bn2(self.conv2(residual)), inplace=True)
+        residual = self.bn3(self.conv3(residual))
+        return F.relu(residual + self.shortcut(maps), inplace=True)
+
+
+Block = Callable[[int, int, int], BasicBlock | Bottleneck]
+
+
+class ResNet(nn.Module):
+    """A 3x3 stem without pooling, stages of blocks that halve the image from the second on, a mean and a linear layer.
+
+    Images (N, channels, H, W) of any size to logits (N, classes).
+    Convolutions start as He's N(0, 2 / fan_out), the linear layer as torch's default.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        block: Block,
+        *,
+        stem: int,
+        widths: tuple[int, ...],
+        blocks: tuple[int, ...],
+        channels: int = 3,
+    ) -> None:
+        super().__init__()
+        classes, channels = class_count(classes), whole_number("channels", channels, least=1)
+        layers: OrderedDict[str, nn.Module] = OrderedDict()
+        layers["conv1"] = nn.Conv2d(channels, stem, 3, padding=1, bias=False)
+        layers["bn1"] = nn.BatchNorm2d(stem)
+        layers["relu"] = nn.ReLU(inplace=True)
+        inputs = stem
+        for number, (width, count) in enumerate(zip(widths, blocks, strict=True), start=1):
+            stage = []
+            for position in range(count):
+                stage.append(block(inputs, width, 2 if number > 1 and position == 0 else 1))
+                inputs = stage[-1].outputs
+            layers[f"layer{number}"] = nn.Sequential(*stage)
+        self.features = nn.Sequential(layers)
+        self.linear = nn.Linear(inputs, classes)
+        he_normal(self, "fan_out")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (N, classes)."""
+        logits: Tensor = self.linear(self.features(images).mean((2, 3)))
+        return logits
+
+
+def basic_resnet(depth: int, classes: int, *, shortcut: Shortcut = "conv", channels: int = 3) -> ResNet:
+    """ResNet-`depth` of He et al. for CIFAR: depth = 6 n + 2, three stages of n basic blocks of 16, 32, 64 channels.
+
+    `shortcut` is what joins stages: "conv", a 1x1 convolution and batch norm, or "pad", option A of the paper, which
+    the published ResNet-20/32/44/56 use. Parameters for 10 classes:
+
+    =========  =======  =======  =======  =======  =======  =========
+    depth            8       20       32       44       56        110
+    =========  =======  =======  =======  =======  =======  =========
+    conv        78,042  272,474  466,906  661,338  855,770  1,730,714
+    pad         75,290  269,722  464,154  658,586  853,018  1,727,962
+    =========  =======  =======  =======  =======  =======  =========
+    """
+    whole_number("depth", depth, least=8)
+    if (depth - 2) % 6:
+        raise ValueError(f"depth must be 6 n + 2 (8, 20, 32, 44, 56, 110, ...), got {depth}")
+    one_of("shortcut", shortcut, SHORTCUTS)
+    count = (depth - 2) // 6
+    block = partial(BasicBlock, shortcut=shortcut)
+    return ResNet(classes, block, stem=16, widths=(16, 32, 64), blocks=(count, count, count), channels=channels)
+
+
+def resnet50(classes: int, *, channels: int = 3) -> ResNet:
+    """ResNet-50 for small images: bottlenecks 3, 4, 6, 3 of width 64 to 512, stride on the 3x3, a 3x3 stem of 64.
+
+    23,520,842 parameters for 10 classes, 23,705,252 for 100, 23,910,152 for 200. The same network serves CIFAR (32x32,
+    last maps 4x4) and Tiny-ImageNet (64x64, last maps 8x8), since the maps are averaged.
+    """
+    widths = (64, 128, 256, 512)
+    return ResNet(classes, Bottleneck, stem=64, widths=widths, blocks=(3, 4, 6, 3), channels=channels)

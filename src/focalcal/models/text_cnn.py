@@ -1,0 +1,78 @@
+"""The global-pooling CNN for documents that Kumar et al. (2018) and Mukhoti et al. (2020) calibrate."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from focalcal.models.arguments import class_count, share, whole_number
+
+KERNEL = 5
+POOL = 5
+SHORTEST = 3 * (KERNEL - 1) + 2 * (POOL - 1) + 1
+
+
+class GlobalPoolingCNN(nn.Module):
+    """Three valid convolutions of width 5 and 128 channels, max pools of 5 with stride 1 between them, a global max.
+
+    Token ids (N, L), L at least 21, to logits (N, classes). After the global max: 128 to 128, rectifier, dropout,
+    128 to classes. 247,316 parameters for dimension 100 and 20 classes, and the embedding's beside them.
+
+    `embedding` is a matrix (V, D), one row a token id, or None for `vocabulary` random rows of `dimension` from
+    N(0, 1). A matrix is kept as it is and a random one trained, unless `train_embedding` says otherwise. Id 0 is
+    padding and never trained; its random vector is zero. Layers start from torch's defaults, as in the reference.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        *,
+        embedding: Tensor | None = None,
+        vocabulary: int = 20_000,
+        dimension: int = 100,
+        train_embedding: bool | None = None,
+        dropout: float = 0.3,
+    ) -> None:
+        super().__init__()
+        classes = class_count(classes)
+        if embedding is None:
+            rows, columns = (
+                whole_number("vocabulary", vocabulary, least=2),
+                whole_number("dimension", dimension, least=1),
+            )
+            self.embedding = nn.Embedding(rows, columns, padding_idx=0)
+        else:
+            matrix = _matrix(embedding)
+            self.embedding = nn.Embedding(matrix.shape[0], matrix.shape[1], padding_idx=0)
+            self.embedding.weight = nn.Parameter(matrix)
+        trained = embedding is None if train_embedding is None else train_embedding
+        self.embedding.weight.requires_grad_(trained)
+        self.conv1 = nn.Conv1d(self.embedding.embedding_dim, 128, KERNEL)
+        self.conv2 = nn.Conv1d(128, 128, KERNEL)
+        self.conv3 = nn.Conv1d(128, 128, KERNEL)
+        self.hidden = nn.Linear(128, 128)
+        self.dropout = nn.Dropout(share("dropout", dropout))
+        self.linear = nn.Linear(128, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits (N, classes)."""
+        if tokens.dim() != 2 or tokens.shape[1] < SHORTEST:
+            raise ValueError(
+                f"tokens must be (N, L) with L >= {SHORTEST}, which the convolutions and pools use up, "
+                f"got shape {tuple(tokens.shape)}; pad the documents with id 0"
+            )
+        maps = self.embedding(tokens).transpose(1, 2)
+        maps = F.max_pool1d(F.relu(self.conv1(maps)), POOL, stride=1)
+        maps = F.max_pool1d(F.relu(self.conv2(maps)), POOL, stride=1)
+        strongest = F.relu(self.conv3(maps)).amax(2)
+        logits: Tensor = self.linear(self.dropout(F.relu(self.hidden(strongest))))
+        return logits
+
+
+def _matrix(embedding: Tensor) -> Tensor:
+    if not isinstance(embedding, Tensor) or not embedding.is_floating_point():
+        kind = embedding.dtype if isinstance(embedding, Tensor) else type(embedding).__name__
+        raise TypeError(f"embedding must be a floating-point tensor, got {kind}; use torch.as_tensor(...).float()")
+    if embedding.dim() != 2 or 0 in embedding.shape:
+        raise ValueError(f"embedding must be a matrix (V, D), one row a token id, got shape {tuple(embedding.shape)}")
+    return embedding.detach().clone()  # training it must not change the caller's

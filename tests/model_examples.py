@@ -1,0 +1,32 @@
+"""Every entry of MODELS at a size that a test can afford: its options and a batch of inputs."""
+
+import torch
+
+from focalcal.models import MODEL_INFO, build_model
+
+CLASSES = 3
+OPTIONS = {
+    "gp_cnn": {"vocabulary": 50, "dimension": 8},
+    "mlp": {"features": 6, "hidden": (16,)},
+    "vit_small": {"image_size": 32},
+    "deit_small": {"image_size": 32},
+    "swin_tiny": {"image_size": 64, "window": 2, "drop_path": 0.0},
+}
+SIDES = {"chexnet": 64, "vit_small": 32, "deit_small": 32, "swin_tiny": 64}
+TRANSFORMERS = ("vit_small", "deit_small", "swin_tiny")
+
+
+def small(name, **options):
+    """The network for three classes."""
+    return build_model(name, classes=CLASSES, **{**OPTIONS.get(name, {}), **options})
+
+
+def inputs(name, count=4):
+    """A batch that the network takes, drawn anew."""
+    kind = MODEL_INFO[name].inputs
+    if kind == "tokens":
+        return torch.randint(0, 50, (count, 30))
+    if kind == "features":
+        return torch.randn(count, 6)
+    side = SIDES.get(name, 16)
+    return torch.randn(count, 3, side, side)
