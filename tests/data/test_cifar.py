@@ -98,6 +98,16 @@ def test_a_system_call_is_not_made(tmp_path, monkeypatch):
     assert not called
 
 
+@pytest.mark.parametrize("name", [b"numpy\ndtype", b"_codecs\nencode", b"numpy.core.multiarray\n_reconstruct"])
+@pytest.mark.parametrize("state", [b"(dV__defaults__\nN", b"(dV__call__\nN"])
+@pytest.mark.parametrize("slots", [True, False])
+def test_a_pickle_cannot_change_its_reader(name, state, slots):
+    state = b"(N" + state + b"st" if slots else state + b"s"
+    with pytest.raises(AttributeError):
+        unpickled(b"c" + name + b"\n" + state + b"b.")
+    assert unpickled(pickle.dumps({"data": pixels(1, 3)}, protocol=2))["data"].shape == (1, 3)
+
+
 @pytest.mark.parametrize("kind", [np.float64, object, np.int16])
 def test_arrays_of_other_types_are_refused(kind):
     with pytest.raises(pickle.UnpicklingError, match=r"uint8|asks for"):

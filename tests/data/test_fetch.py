@@ -37,6 +37,9 @@ class Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         if server.ranges and asked and self.headers.get("If-Range") == server.etag:
             start = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(server.content):
+                self.send_error(416)
+                return
         body = server.content[start:]
         self.send_response(206 if start else 200)
         if start:
@@ -135,6 +138,15 @@ def test_the_wrong_content_is_refused_and_removed(content, remote, server, tmp_p
     assert names(tmp_path) == []
 
 
+def test_a_part_that_is_longer_than_the_file_is_begun_again(remote, server, tmp_path):
+    server.breaks = 1
+    with pytest.raises(DataSetError):
+        fetch(remote, tmp_path, attempts=1)
+    with (tmp_path / "set" / "file.part").open("ab") as handle:
+        handle.write(CONTENT)
+    assert fetch(remote, tmp_path).read_bytes() == CONTENT
+
+
 def test_a_missing_page_is_not_asked_for_again(remote, server, tmp_path):
     with pytest.raises(DataSetError, match="Not Found"):
         fetch(replace(remote, url=remote.url + "s"), tmp_path)
@@ -180,6 +192,18 @@ def test_an_archive_put_there_by_hand_is_verified_and_unpacked_when_loaded(serve
     with pytest.raises(DataSetError, match=r"cifar-10-python.tar.gz: must have the md5 checksum"):
         load_data("cifar10", served_cifar, allow_partial=True)
     archive.write_bytes(server.content)
+    assert len(load_data("cifar10", served_cifar, allow_partial=True).test) == 20
+
+
+def test_another_process_that_unpacked_first_is_no_error(served_cifar, server, monkeypatch):
+    fetch_data_set("cifar10", served_cifar)
+    (served_cifar / "cifar-10-batches-py").rename(served_cifar / "other")
+
+    def beaten(archive, destination):
+        (served_cifar / "other").rename(served_cifar / "cifar-10-batches-py")
+        raise OSError("Directory not empty")
+
+    monkeypatch.setattr("focalcal.data.fetch.unpack", beaten)
     assert len(load_data("cifar10", served_cifar, allow_partial=True).test) == 20
 
 

@@ -25,11 +25,12 @@ _REMEDY = "do not trust this archive: delete it and fetch it from its official a
 def unpack(archive: Path, destination: Path, *, max_bytes: int = MAX_BYTES) -> list[Path]:
     """Put the archive's members into `destination`; the top-level entries it made, in order of name.
 
-    They are unpacked under a temporary name in that folder and moved when the archive has been read to its end, its
-    checksums compared. An entry that is there already is refused, not overwritten.
+    They are unpacked under a temporary name beside that folder and moved when the archive has been read to its end,
+    its checksums compared. A folder that is not there yet appears whole; in one that is, each entry does, and one
+    that is there already is refused, not overwritten.
     """
-    destination.mkdir(parents=True, exist_ok=True)
-    temporary = destination / f".{secrets.token_hex(16)}.tmp"
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    temporary = destination.parent / f".{secrets.token_hex(16)}.tmp"
     temporary.mkdir()
     try:
         with reading(archive, "a whole .tar, .tar.gz or .zip archive"):
@@ -47,15 +48,18 @@ def unpack(archive: Path, destination: Path, *, max_bytes: int = MAX_BYTES) -> l
 
 
 def _moved(archive: Path, temporary: Path, destination: Path) -> list[Path]:
-    entries = sorted(temporary.iterdir())
-    if not entries:
+    names = sorted(one.name for one in temporary.iterdir())
+    if not names:
         raise problem(archive, "must hold files", "an empty archive", _REMEDY)
-    for one in entries:
-        if (destination / one.name).exists():
-            raise problem(archive, f"{destination / one.name} must not exist yet", "it", "delete one of them")
-    for one in entries:
-        os.rename(one, destination / one.name)
-    return [destination / one.name for one in entries]
+    there = next((destination / name for name in names if (destination / name).exists()), None)
+    if there is not None:
+        raise problem(archive, f"{there} must not exist yet", "it", "delete one of them")
+    if destination.exists():
+        for name in names:
+            os.rename(temporary / name, destination / name)
+    else:
+        os.rename(temporary, destination)
+    return [destination / name for name in names]
 
 
 def _inside(archive: Path, name: str) -> Path:

@@ -46,7 +46,11 @@ def unpack_data_set(name: str, folder: Path) -> None:
         archive = folder / remote.path
         if remote.unpack_into is not None and archive.exists():
             verify(archive, remote)
-            unpack(archive, folder / remote.unpack_into)
+            try:
+                unpack(archive, folder / remote.unpack_into)
+            except (DataSetError, OSError):
+                if not (folder / one.folder).exists():  # else another process was faster
+                    raise
 
 
 def fetch(remote: Remote, folder: Path, *, progress: Progress | None = None, attempts: int = 3) -> Path:
@@ -64,6 +68,9 @@ def fetch(remote: Remote, folder: Path, *, progress: Progress | None = None, att
             break
         except (OSError, HTTPException) as error:
             refused = isinstance(error, urllib.error.HTTPError) and error.code < 500
+            if refused and part.exists():  # the server has no bytes after what is here: begin again
+                _forget(part)
+                refused = False
             if refused or attempt == attempts - 1:
                 raise _unreachable(remote, target, error) from error
             time.sleep(0.1 * 4**attempt)

@@ -1,6 +1,6 @@
 """Pickles that hold a dict of images and labels, read without running any code of theirs.
 
-A pickle can call whatever it names. This reader knows three names, and gives its own stand-ins for them: nothing of
+A pickle can call whatever it names. This reader knows four names, and gives its own stand-ins for them: nothing of
 NumPy, let alone of the operating system, is called with what the file says.
 """
 
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
-
-_ARRAY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 
 
 class _Array:
@@ -37,24 +34,43 @@ class _Bytes:
         pass
 
 
-def _dtype(kind: Any, *rest: Any) -> _Bytes:
-    if kind not in ("u1", b"u1"):
-        raise pickle.UnpicklingError(f"arrays must be uint8, got {kind!r}")
-    return _Bytes()
+class _MadeDtype:
+    """Called as `numpy.dtype`. Stand-ins are objects without attributes, so that a pickle cannot set any on them."""
+
+    __slots__ = ()
+
+    def __call__(self, kind: Any, *rest: Any) -> _Bytes:
+        if kind not in ("u1", b"u1"):
+            raise pickle.UnpicklingError(f"arrays must be uint8, got {kind!r}")
+        return _Bytes()
 
 
-def _latin1(text: Any, encoding: Any = "latin1") -> bytes:
-    """How Python 3 writes bytes into pickles that Python 2 can read."""
-    if not isinstance(text, str) or encoding not in ("latin1", b"latin1"):
-        raise pickle.UnpicklingError(f"bytes must be written as latin1, got {encoding!r}")
-    return text.encode("latin1")
+class _MadeArray:
+    """Called as NumPy's `_reconstruct`."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: Any) -> _Array:
+        return _Array()
 
 
-_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _dtype,
-    ("_codecs", "encode"): _latin1,
-    **{(module, "_reconstruct"): lambda *_: _Array() for module in _ARRAY_MODULES},
+class _Encoded:
+    """Called as `_codecs.encode`, which is how Python 3 writes bytes into pickles that Python 2 can read."""
+
+    __slots__ = ()
+
+    def __call__(self, text: Any, encoding: Any = "latin1") -> bytes:
+        if not isinstance(text, str) or encoding not in ("latin1", b"latin1"):
+            raise pickle.UnpicklingError(f"bytes must be written as latin1, got {encoding!r}")
+        return text.encode("latin1")
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): "ndarray",  # named as an argument, never called
+    ("numpy", "dtype"): _MadeDtype(),
+    ("_codecs", "encode"): _Encoded(),
+    ("numpy.core.multiarray", "_reconstruct"): _MadeArray(),
+    ("numpy._core.multiarray", "_reconstruct"): _MadeArray(),
 }
 
 
