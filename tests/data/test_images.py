@@ -1,6 +1,8 @@
 """SVHN, Fashion-MNIST, Tiny ImageNet, ChestX-ray14, CIFAR-10-C and the digits."""
 
 import gzip
+import shutil
+import tarfile
 
 import numpy as np
 import pytest
@@ -108,6 +110,21 @@ def test_chest_radiographs_keep_patients_apart(tmp_path):
     first = data.test.labels[0]  # patient 17, visit 0
     assert [name for name, present in zip(FINDINGS, first, strict=True) if present] == ["Hernia"]
     assert data.test.labels[5].sum() == 0  # patient 19, visit 1: no finding
+
+
+def test_radiographs_are_unpacked_from_their_archives(tmp_path):
+    chestxray14(tmp_path)
+    folder = tmp_path / "chestxray14"
+    images = sorted((folder / "images").iterdir())
+    for number, some in enumerate((images[:25], images[25:]), 1):
+        with tarfile.open(folder / f"images_{number:03d}.tar.gz", "w:gz") as archive:
+            for image in some:
+                archive.add(image, f"images/{image.name}")
+    before = load_data("chestxray14", tmp_path, allow_partial=True, size=16)
+    shutil.rmtree(folder / "images")
+    after = load_data("chestxray14", tmp_path, allow_partial=True, size=16)
+    assert fingerprint(after.train) == fingerprint(before.train)
+    assert (folder / "images_002" / "images" / images[-1].name).exists()
 
 
 def test_a_missing_radiograph_is_named(tmp_path):

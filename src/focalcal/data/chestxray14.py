@@ -1,9 +1,9 @@
 """ChestX-ray14 (Wang et al. 2017): grey radiographs uint8 (N, 1, size, size), any number of 14 findings an image.
 
 The folder holds the label table (Data_Entry_2017.csv or Data_Entry_2017_v2020.csv), the official lists
-train_val_list.txt and test_list.txt, and the images in `images/` or as unpacked from the twelve archives. "No
-Finding" is a row without a label. Groups are patients: the official lists share none, and validation is an eighth of
-the train_val patients.
+train_val_list.txt and test_list.txt, and the images: in `images/`, or in the twelve archives images_001.tar.gz ...,
+which are then unpacked. "No Finding" is a row without a label. Groups are patients: the official lists share none, and
+validation is an eighth of the train_val patients.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.data.archives import unpack
 from focalcal.data.decoded import decoded
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
@@ -36,6 +37,7 @@ def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 2
     sources = Sources(folder)
     path = located("chestxray14", folder)
     table = _table(sources, path)
+    _unpack_images(path)
     there = {image.name: image for image in sorted(path.rglob("*.png"))}
     rows = {split: _listed(sources, path / name, table, there, allow_partial) for split, name in _LISTS.items()}
     labels = {split: examples.labels for split, examples in rows.items()}
@@ -49,6 +51,16 @@ def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 2
     note = f"official lists; validation: an eighth of the train_val patients, NumPy seed {seed}"
     provenance = sources.provenance(split=note, partial=not whole, images_sha256=pixels, options={"size": size})
     return DataSet("chestxray14", FINDINGS, made["train"], made["val"], made["test"], provenance=provenance)
+
+
+def _unpack_images(folder: Path) -> None:
+    """Each of the twelve archives into a folder of its name, unless the images have been unpacked into `images`."""
+    if (folder / "images").exists():
+        return
+    for archive in sorted(folder.glob("images_*.tar.gz")):
+        target = folder / archive.name.removesuffix(".tar.gz")
+        if not target.exists():
+            unpack(archive, target)
 
 
 def _table(sources: Sources, folder: Path) -> dict[str, tuple[int, NDArray[np.bool_]]]:
@@ -79,7 +91,12 @@ def _listed(
         if name not in table:
             raise problem(path, "must name images of the label table", repr(name), "fetch both files again")
         if name not in there and not allow_partial:
-            raise problem(path.parent / "images" / name, "must be there", "no such file", "unpack all twelve archives")
+            raise problem(
+                path.parent / "images" / name,
+                "must be there",
+                "no such file",
+                "put all twelve archives of images there",
+            )
     kept = [name for name in names if name in there]
     labels = np.array([table[name][1] for name in kept], bool).reshape(len(kept), len(FINDINGS))
     patients = np.array([table[name][0] for name in kept], np.int64)
