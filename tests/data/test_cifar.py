@@ -1,9 +1,11 @@
 """CIFAR's pickles: what is read, and that nothing in them is run."""
 
+import contextlib
 import io
 import os
 import pickle
 import pickletools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -60,11 +62,13 @@ def test_batches_of_these_protocols_are_read(protocol, tmp_path):
 
 
 def test_python_2_pickles_are_read():
-    """Bytes written as Python 2's str, in latin1, with NumPy's old module names; made by hand."""
-    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
-    state = b"(I1\n(I1\nI3\ntcnumpy\ndtype\n(S'u1'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\nS'\\x01\\xff\\x80'\ntb"
-    found = unpickled(b"(dS'data'\n" + array + state + b"s.")
+    """As the official files: Python 2's str for bytes and text, and NumPy's old module names; made by hand."""
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    state = b"(K\x01(K\x01K\x03t" + dtype + b"\x89U\x03\x01\xff\x80tb"
+    found = unpickled(b"\x80\x02}(U\x04data" + array + state + b"U\x06labels](K\x05eu.")
     assert found["data"].tolist() == [[1, 255, 128]]
+    assert found["labels"] == [5]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +116,20 @@ def test_a_pickle_cannot_change_its_reader(name, state, slots):
 def test_arrays_of_other_types_are_refused(kind):
     with pytest.raises(pickle.UnpicklingError, match=r"uint8|asks for"):
         unpickled(pickle.dumps({"data": np.zeros((1, 3), kind)}))
+
+
+def test_damage_is_noticed_or_harmless_and_asks_for_no_memory():
+    good = pickle.dumps({b"data": pixels(3, 30), b"labels": [0, 1, 2], "name": b"x"}, protocol=2)
+    draws = np.random.default_rng(0)
+    tracemalloc.start()
+    for _ in range(2000):
+        bad = bytearray(good)
+        for at in draws.integers(len(bad), size=draws.integers(1, 4)):
+            bad[at] = draws.integers(256)
+        with contextlib.suppress(ValueError, pickle.UnpicklingError, TypeError, AttributeError, LookupError, EOFError):
+            assert isinstance(unpickled(bytes(bad)), dict)
+    assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    tracemalloc.stop()
 
 
 def test_an_array_that_claims_another_shape_is_refused():

@@ -147,6 +147,15 @@ def test_a_part_that_is_longer_than_the_file_is_begun_again(remote, server, tmp_
     assert fetch(remote, tmp_path).read_bytes() == CONTENT
 
 
+def test_a_refusal_keeps_what_has_arrived(remote, server, tmp_path):
+    server.breaks = 1
+    with pytest.raises(DataSetError):
+        fetch(remote, tmp_path, attempts=1)
+    with pytest.raises(DataSetError, match="Not Found"):
+        fetch(replace(remote, url=remote.url + "s"), tmp_path)
+    assert (tmp_path / "set" / "file.part").stat().st_size == len(CONTENT) // 2
+
+
 def test_a_missing_page_is_not_asked_for_again(remote, server, tmp_path):
     with pytest.raises(DataSetError, match="Not Found"):
         fetch(replace(remote, url=remote.url + "s"), tmp_path)

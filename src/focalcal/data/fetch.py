@@ -19,6 +19,7 @@ from focalcal.data.errors import DataSetError, problem
 Progress = Callable[[int, int], None]
 _PIECE = 1 << 18
 _TIMEOUT = 30  # seconds without a byte
+_NO_SUCH_RANGE = 416
 
 
 def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None) -> Path | None:
@@ -67,10 +68,10 @@ def fetch(remote: Remote, folder: Path, *, progress: Progress | None = None, att
             _continue(remote, part, progress or (lambda done, of: None))
             break
         except (OSError, HTTPException) as error:
-            refused = isinstance(error, urllib.error.HTTPError) and error.code < 500
-            if refused and part.exists():  # the server has no bytes after what is here: begin again
+            code = error.code if isinstance(error, urllib.error.HTTPError) else 500
+            if code == _NO_SUCH_RANGE:  # nothing follows what is here, which is therefore of another file
                 _forget(part)
-                refused = False
+            refused = code < 500 and code != _NO_SUCH_RANGE
             if refused or attempt == attempts - 1:
                 raise _unreachable(remote, target, error) from error
             time.sleep(0.1 * 4**attempt)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
+import warnings
 from math import prod
 from typing import Any
 
@@ -74,6 +76,19 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 }
 
 
+# What such files are written with: no persistent ids, extensions, instances or byte arrays.
+_OPCODES = frozenset(
+    (
+        *("PROTO", "FRAME", "MARK", "STOP", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
+        *("EMPTY_DICT", "DICT", "SETITEM", "SETITEMS", "EMPTY_LIST", "LIST", "APPEND", "APPENDS"),
+        *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "NONE", "NEWTRUE", "NEWFALSE"),
+        *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+        *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+        *("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET"),
+    )
+)
+
+
 class _Restricted(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
@@ -83,10 +98,23 @@ class _Restricted(pickle.Unpickler):
 
 def unpickled(content: bytes) -> dict[str, Any]:
     """The dict in a pickle: str keys; values are uint8 arrays, str, int, and lists of them."""
+    _check_opcodes(content)
     found = _plain(_Restricted(io.BytesIO(content), encoding="bytes").load())
     if not isinstance(found, dict):
         raise pickle.UnpicklingError(f"it must hold a dict, got {type(found).__name__}")
     return found
+
+
+def _check_opcodes(content: bytes) -> None:
+    """Refuse a damaged pickle before it is run: the C reader allocates whatever size it claims."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in damaged strings
+        for opcode, argument, position in pickletools.genops(content):
+            too_far = opcode.name in ("PUT", "LONG_BINPUT") and int(argument or 0) > len(content)
+            if opcode.name not in _OPCODES or too_far:
+                raise pickle.UnpicklingError(
+                    f"it has {opcode.name} at byte {position}, which such a file has no use for"
+                )
 
 
 def _plain(value: Any) -> Any:
