@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import theory
+from focalcal.cli import data, theory
 
 app = typer.Typer(
     name="focalcal",
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(theory.app, name="theory")
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:

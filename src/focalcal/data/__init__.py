@@ -1,1 +1,71 @@
-"""Data sets, their splits, augmentation and corruptions."""
+"""Data sets, one a file: examples in disjoint splits, from their official files or drawn from a known posterior."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from focalcal.data.ag_news import load_ag_news
+from focalcal.data.catalogue import CATALOGUE
+from focalcal.data.chestxray14 import load_chestxray14
+from focalcal.data.cifar import load_cifar10, load_cifar100
+from focalcal.data.cifar10c import load_cifar10c
+from focalcal.data.digits import load_digits
+from focalcal.data.discrete import load_discrete
+from focalcal.data.errors import DataSetError
+from focalcal.data.examples import DataSet, Examples, fingerprint
+from focalcal.data.fashion_mnist import load_fashion_mnist
+from focalcal.data.fetch import fetch_data_set
+from focalcal.data.finsen import load_finsen
+from focalcal.data.gaussian_mixture import load_gaussian_mixture
+from focalcal.data.location import data_folder
+from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
+from focalcal.data.svhn import load_svhn
+from focalcal.data.teacher import load_teacher, relabelled
+from focalcal.data.tiny_imagenet import load_tiny_imagenet
+
+__all__ = [
+    "CATALOGUE",
+    "DATA_SETS",
+    "DataSet",
+    "DataSetError",
+    "Examples",
+    "data_folder",
+    "fetch_data_set",
+    "fingerprint",
+    "load_data",
+    "relabelled",
+]
+
+DATA_SETS: dict[str, Callable[..., DataSet]] = {
+    "digits": load_digits,
+    "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "cifar10c": load_cifar10c,
+    "svhn": load_svhn,
+    "fashion_mnist": load_fashion_mnist,
+    "tiny_imagenet": load_tiny_imagenet,
+    "newsgroups": load_newsgroups,
+    "newsgroups_19997": load_newsgroups_19997,
+    "ag_news": load_ag_news,
+    "finsen": load_finsen,
+    "chestxray14": load_chestxray14,
+    "gaussian_mixture": load_gaussian_mixture,
+    "discrete": load_discrete,
+    "teacher": load_teacher,
+}
+
+
+def load_data(
+    name: str, folder: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
+) -> DataSet:
+    """The data set of that name, from `folder` or where FOCALCAL_DATA points; its content is checked.
+
+    `allow_partial` accepts a part of it, such as a test split alone; the provenance then says `partial` and how
+    many examples there are. `options` are the loader's own, such as `validation=0`.
+    """
+    if name not in DATA_SETS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, DATA_SETS))}, got {name!r}")
+    needs_files = CATALOGUE[name].folder is not None
+    return DATA_SETS[name](data_folder(folder) if needs_files else None, allow_partial=allow_partial, **options)

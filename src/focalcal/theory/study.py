@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focalcal.core.population import population as population
 from focalcal.theory.bias import asymptote_delay, first_order_bias, first_order_constant, pre_asymptotic_bias
 from focalcal.theory.bounds import (
     entropy_bound,
@@ -83,13 +84,6 @@ def posteriors() -> dict[str, Float[np.ndarray, " k"]]:
         "heterogeneous, K = 100": 1.0 / (1 + rank),
     }
     return {name: shape / shape.sum() for name, shape in shapes.items()}
-
-
-def population() -> Float[np.ndarray, "40 5"]:
-    """The posteriors of 40 equally probable states: quasi-random on the simplex, every eta_k >= 0.02."""
-    quasi_random = np.outer(np.arange(1, 41), np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0])) % 1.0
-    waiting = -np.log(quasi_random)
-    return 0.9 * waiting / waiting.sum(1, keepdims=True) + 0.02
 
 
 def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] | None = None) -> Study:

@@ -1,0 +1,80 @@
+"""`focalcal data`: which data sets there are, fetching them, and whether they are what they should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+
+app = typer.Typer(
+    help="Which data sets there are, fetching them, and whether they are what they should be.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+_Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.", show_default=False)]
+_Folder = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_data_sets(folder: _Folder = None, as_json: _Json = False) -> None:
+    """Every data set: whether it is here, what it is, and its licence."""
+    with plain_failures():
+        from focalcal.data.catalogue import CATALOGUE
+        from focalcal.data.location import state
+
+        rows = [
+            {"name": name, "here": state(name, folder), "what": one.description, "licence": one.licence}
+            for name, one in CATALOGUE.items()
+        ]
+        if as_json:
+            typer.echo(json.dumps(rows, indent=2))
+            return
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            typer.echo(f"{row['name']:{width}}  {row['here']:8}  {row['what']} [{row['licence']}]")
+
+
+@app.command()
+def get(name: _Name, folder: _Folder = None) -> None:
+    """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
+    with plain_failures():
+        from focalcal.cli.progress import bar
+        from focalcal.data.catalogue import entry
+        from focalcal.data.fetch import fetch_data_set
+        from focalcal.data.location import data_folder
+
+        one = entry(name)
+        if one.folder is None:
+            typer.echo(f"{name} needs no file")
+            return
+        typer.echo(f"licence: {one.licence}", err=True)
+        with bar(f"fetching {name}, bytes") as progress:
+            typer.echo(fetch_data_set(name, data_folder(folder), progress=progress))
+
+
+@app.command()
+def verify(
+    name: _Name,
+    folder: _Folder = None,
+    allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Read a data set, check its content, and print its counts and fingerprints."""
+    with plain_failures():
+        from focalcal.data import fingerprint, load_data
+
+        data = load_data(name, folder, allow_partial=allow_partial)
+        prints = {split: fingerprint(examples) for split, examples in data.splits.items() if len(examples)}
+        if as_json:
+            typer.echo(json.dumps({**data.provenance, "fingerprints": prints}, indent=2))
+            return
+        partial = ", a part of it" if data.provenance["partial"] else ""
+        typer.echo(f"{name}: {len(data.classes)} classes{partial}; {data.provenance['split']}")
+        for split, sha256 in prints.items():
+            typer.echo(f"{split:5} {len(data.splits[split]):7}  sha256 {sha256}")

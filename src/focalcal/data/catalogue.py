@@ -1,0 +1,218 @@
+"""Where each data set comes from, what it must hold, and what one may do with it.
+
+A checksum stands here only if it is published by the data set's authors or pinned by a widely used library for the same
+file; None means that none is known to us, and then only the content is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file to download: from `url` to `path` in the data folder, then unpacked into the folder `unpack_into`.
+
+    `checksum` is `md5:...` or `sha256:...`. A file with `unpack_into` None is read as it is; "." is the data folder.
+    """
+
+    url: str
+    path: str
+    size: int | None = None
+    checksum: str | None = None
+    unpack_into: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set: what it is, the folder its loader reads (None: no file is needed), its files and its licence."""
+
+    description: str
+    folder: str | None = None
+    remotes: tuple[Remote, ...] = ()
+    licence: str = "none needed: made by this package"
+    by_hand: str | None = None  # what to do where no address can be downloaded without a person
+
+
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
+_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+_HOUSE_NUMBERS = "http://ufldl.stanford.edu/housenumbers"
+_NEWSGROUPS = "http://qwone.com/~jason/20Newsgroups"
+_AG_NEWS = "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv"
+_FREE = "none stated; free to download for research, cite the authors"
+
+
+def _fashion(name: str, size: int, md5: str) -> Remote:
+    return Remote(f"{_FASHION}/{name}", f"fashion-mnist/{name}", size, f"md5:{md5}")
+
+
+CATALOGUE = {
+    "digits": Entry("1,797 handwritten digits, 8x8, inside scikit-learn", licence="CC BY 4.0 (UCI)"),
+    "cifar10": Entry(
+        "60,000 colour images, 32x32, 10 classes",
+        "cifar-10-batches-py",
+        (
+            Remote(
+                f"{_TORONTO}/cifar-10-python.tar.gz",
+                "cifar-10-python.tar.gz",
+                170_498_071,
+                "md5:c58f30108f718f92721af3b95e74349a",
+                ".",
+            ),
+        ),
+        _FREE,
+    ),
+    "cifar100": Entry(
+        "60,000 colour images, 32x32, 100 classes",
+        "cifar-100-python",
+        (
+            Remote(
+                f"{_TORONTO}/cifar-100-python.tar.gz",
+                "cifar-100-python.tar.gz",
+                169_001_437,
+                "md5:eb9058c3a382ffc7106e4002c42a8d85",
+                ".",
+            ),
+        ),
+        _FREE,
+    ),
+    "cifar10c": Entry(
+        "CIFAR-10's test images under 15 corruptions at 5 severities",
+        "CIFAR-10-C",
+        (
+            Remote(
+                "https://zenodo.org/records/2535967/files/CIFAR-10-C.tar",
+                "CIFAR-10-C.tar",
+                2_918_471_680,
+                "md5:56bf5dcef84df0e2308c6dcbcbbd8499",
+                ".",
+            ),
+        ),
+        "CC BY 4.0",
+    ),
+    "svhn": Entry(
+        "99,289 house numbers, 32x32, 10 digits",
+        "svhn",
+        (
+            Remote(
+                f"{_HOUSE_NUMBERS}/train_32x32.mat",
+                "svhn/train_32x32.mat",
+                182_040_794,
+                "md5:e26dedcc434d2e4c54c9b2d4a06d8373",
+            ),
+            Remote(
+                f"{_HOUSE_NUMBERS}/test_32x32.mat",
+                "svhn/test_32x32.mat",
+                64_275_384,
+                "md5:eb5a983be6a315427106f1b164d9cef3",
+            ),
+        ),
+        "non-commercial use only",
+    ),
+    "fashion_mnist": Entry(
+        "70,000 grey images of clothes, 28x28, 10 classes",
+        "fashion-mnist",
+        (
+            _fashion("train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+            _fashion("train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
+            _fashion("t10k-images-idx3-ubyte.gz", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
+            _fashion("t10k-labels-idx1-ubyte.gz", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+        ),
+        "MIT",
+    ),
+    "tiny_imagenet": Entry(
+        "110,000 labelled colour images, 64x64, 200 classes",
+        "tiny-imagenet-200",
+        (
+            Remote(
+                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+                "tiny-imagenet-200.zip",
+                248_100_043,
+                "md5:90528d7ca1a48142e341f4ef8d21d0de",
+                ".",
+            ),
+        ),
+        "ImageNet's terms: non-commercial research and education",
+    ),
+    "newsgroups": Entry(
+        "18,846 posts of 20 newsgroups, split by date, without duplicates",
+        "20news-bydate",
+        (
+            # the copy that scikit-learn downloads and pins
+            Remote(
+                "https://ndownloader.figshare.com/files/5975967",
+                "20news-bydate.tar.gz",
+                None,
+                "sha256:8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+                "20news-bydate",
+            ),
+        ),
+        _FREE,
+    ),
+    "newsgroups_19997": Entry(
+        "the original 19,997 posts of 20 newsgroups, cross-posts included",
+        "20_newsgroups",
+        (Remote(f"{_NEWSGROUPS}/20news-19997.tar.gz", "20news-19997.tar.gz", unpack_into="."),),
+        _FREE,
+    ),
+    "ag_news": Entry(
+        "127,600 news items, 4 classes",
+        "ag_news_csv",
+        (
+            Remote(f"{_AG_NEWS}/train.csv", "ag_news_csv/train.csv", None, "md5:b1a00f826fdfbd249f79597b59e1dc12"),
+            Remote(f"{_AG_NEWS}/test.csv", "ag_news_csv/test.csv", None, "md5:d52ea96a97a2d943681189a97654912d"),
+        ),
+        "non-commercial use only",
+    ),
+    "finsen": Entry(
+        "about 15,534 financial news items, 12 classes; its text gives the class away",
+        "finsen",
+        (),
+        _FREE,
+        "take FinSen_US_Categorized.csv from https://github.com/EagleAdelaide/FinSen_Dataset",
+    ),
+    "chestxray14": Entry(
+        "112,120 chest radiographs of 30,805 patients, 14 findings",
+        "chestxray14",
+        (),
+        "free for research; acknowledge the NIH Clinical Center",
+        "download the 12 archives images_001.tar.gz ... images_012.tar.gz, Data_Entry_2017.csv (or _v2020), "
+        "train_val_list.txt and test_list.txt from https://nihcc.app.box.com/v/ChestXray-NIHCC",
+    ),
+    "gaussian_mixture": Entry("Gaussian classes whose posterior is known exactly"),
+    "discrete": Entry("40 states and 5 classes whose posterior is known exactly"),
+    "teacher": Entry("real inputs with labels drawn from a fixed teacher, whose posterior is known exactly"),
+    "glove": Entry(
+        "GloVe 6B word vectors, 400,000 words",
+        "glove",
+        (
+            Remote(
+                "https://nlp.stanford.edu/data/glove.6B.zip",
+                "glove.6B.zip",
+                862_182_613,
+                "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb",
+                "glove",
+            ),
+        ),
+        "PDDL 1.0",
+    ),
+}
+
+
+def entry(name: str) -> Entry:
+    """The entry of that name; an unknown name lists the known ones."""
+    if name not in CATALOGUE:
+        raise ValueError(f"name must be one of {', '.join(map(repr, CATALOGUE))}, got {name!r}")
+    return CATALOGUE[name]
+
+
+def by_hand(name: str, folder: object) -> str:
+    """What to put where, for a machine without a network."""
+    one = entry(name)
+    if one.by_hand:
+        return f"{one.by_hand}, and put it into {folder}/{one.folder}"
+    files = [
+        f"{remote.url}{f' ({remote.size} bytes)' if remote.size else ''} as {folder}/{remote.path}"
+        for remote in one.remotes
+    ]
+    return f"put {' and '.join(files)}"

@@ -1,0 +1,103 @@
+"""ChestX-ray14 (Wang et al. 2017): grey radiographs uint8 (N, 1, size, size), any number of 14 findings an image.
+
+The folder holds the label table (Data_Entry_2017.csv or Data_Entry_2017_v2020.csv), the official lists
+train_val_list.txt and test_list.txt, and the images: in `images/`, or in the twelve archives images_001.tar.gz ...,
+which are then unpacked. "No Finding" is a row without a label. Groups are patients: the official lists share none, and
+validation is an eighth of the train_val patients.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.data.archives import unpack
+from focalcal.data.decoded import decoded
+from focalcal.data.errors import problem, reading
+from focalcal.data.examples import DataSet, Examples
+from focalcal.data.location import located
+from focalcal.data.sources import Sources, complete
+from focalcal.data.splits import by_group
+
+FINDINGS = (
+    *("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax"),
+    *("Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"),
+)
+_EXPECTED = {"train": (86_524,), "test": (25_596,)}
+_LISTS = {"train": "train_val_list.txt", "test": "test_list.txt"}
+_TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
+
+
+def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 256, seed: int = 1) -> DataSet:
+    """The official split. The first call decodes the images, resized to `size`, into the folder."""
+    sources = Sources(folder)
+    path = located("chestxray14", folder)
+    table = _table(sources, path)
+    _unpack_images(path)
+    there = {image.name: image for image in sorted(path.rglob("*.png"))}
+    rows = {split: _listed(sources, path / name, table, there, allow_partial) for split, name in _LISTS.items()}
+    labels = {split: examples.labels for split, examples in rows.items()}
+    whole = complete("chestxray14", labels, _EXPECTED, allow_partial=allow_partial)
+    train, val = by_group(rows["train"], 1 / 8, seed=seed)
+    made, pixels = {}, {}
+    for split, examples in (("train", train), ("val", val), ("test", rows["test"])):
+        files = [there[name] for name in examples.ids]
+        images, pixels[split] = decoded(files, size=size, mode="L", cache=path / "decoded")
+        made[split] = Examples(images, examples.labels, examples.ids, groups=examples.groups)
+    note = f"official lists; validation: an eighth of the train_val patients, NumPy seed {seed}"
+    provenance = sources.provenance(split=note, partial=not whole, images_sha256=pixels, options={"size": size})
+    return DataSet("chestxray14", FINDINGS, made["train"], made["val"], made["test"], provenance=provenance)
+
+
+def _unpack_images(folder: Path) -> None:
+    """Each of the twelve archives into a folder of its name, unless the images have been unpacked into `images`."""
+    if (folder / "images").exists():
+        return
+    for archive in sorted(folder.glob("images_*.tar.gz")):
+        target = folder / archive.name.removesuffix(".tar.gz")
+        if not target.exists():
+            unpack(archive, target)
+
+
+def _table(sources: Sources, folder: Path) -> dict[str, tuple[int, NDArray[np.bool_]]]:
+    """Of each image's name the patient and the findings."""
+    path = next((folder / name for name in _TABLES if (folder / name).exists()), folder / _TABLES[0])
+    content = sources.read(path, "ChestX-ray14's label table")
+    with reading(path, "ChestX-ray14's label table"):
+        found = {}
+        for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True):
+            named = [] if row["Finding Labels"] == "No Finding" else row["Finding Labels"].split("|")
+            strangers = set(named) - set(FINDINGS)
+            if strangers:
+                raise problem(path, f"findings must be {', '.join(FINDINGS)}", sorted(strangers)[0], "fetch it again")
+            found[row["Image Index"]] = (int(row["Patient ID"]), np.isin(FINDINGS, named))
+        return found
+
+
+def _listed(
+    sources: Sources,
+    path: Path,
+    table: dict[str, tuple[int, NDArray[np.bool_]]],
+    there: dict[str, Path],
+    allow_partial: bool,
+) -> Examples:
+    """The list's images, without pixels yet; those whose file is missing are left out where that is allowed."""
+    names = sources.read(path, "an official list of ChestX-ray14").decode("ascii").split()
+    for name in names:
+        if name not in table:
+            raise problem(path, "must name images of the label table", repr(name), "fetch both files again")
+        if name not in there and not allow_partial:
+            raise problem(
+                path.parent / "images" / name,
+                "must be there",
+                "no such file",
+                "put all twelve archives of images there",
+            )
+    kept = [name for name in names if name in there]
+    labels = np.array([table[name][1] for name in kept], bool).reshape(len(kept), len(FINDINGS))
+    patients = np.array([table[name][0] for name in kept], np.int64)
+    return Examples(np.zeros((len(kept), 1), np.int64), labels, np.array(kept, np.str_), groups=patients)

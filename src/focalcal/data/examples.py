@@ -1,0 +1,196 @@
+"""What every data set is: examples, in splits that share none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPLITS = ("train", "val", "test")
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs, labels and the identity of each example; NumPy arrays, which `torch.from_numpy` takes without a copy.
+
+    inputs     images uint8 (N, C, H, W), tokens int64 (N, L) padded with 0, or features float (N, D)
+    labels     int64 (N,), the index of the class; bool (N, L) where an example has any number of L labels
+    ids        (N,) str or int, each once: the same example has the same id wherever it occurs
+    posterior  float64 (N, K), the true class probabilities eta(x), where they are known
+    groups     (N,) str or int, what must not be divided between splits: the patient
+    """
+
+    inputs: NDArray[Any]
+    labels: NDArray[Any]
+    ids: NDArray[Any]
+    posterior: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field, once."""
+        rows = len(self.inputs)
+        for name in ("labels", "ids", "posterior", "groups"):
+            values = getattr(self, name)
+            if values is not None and len(values) != rows:
+                raise ValueError(f"{name} must have one entry an example, {rows}, got {len(values)}")
+        _check_inputs(self.inputs)
+        if (self.labels.dtype.name, self.labels.ndim) not in (("int64", 1), ("bool", 2)):
+            raise ValueError(
+                "labels must be int64 (N,), or bool (N, labels) for several a row, "
+                f"got {self.labels.dtype} {self.labels.shape}; convert them"
+            )
+        for name in ("ids", "groups"):
+            values = getattr(self, name)
+            if values is not None and (values.ndim != 1 or values.dtype.kind not in "iuU"):
+                raise ValueError(f"{name} must be (N,) of int or str, got {values.dtype} {values.shape}")
+        unique, first = np.unique(self.ids, return_index=True)
+        if len(unique) < rows:
+            again = np.setdiff1d(np.arange(rows), first)[0]
+            raise ValueError(f"ids must differ, got {self.ids[again]} twice; give every example an id of its own")
+        if self.posterior is not None:
+            _check_posterior(self.posterior)
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.inputs)
+
+    def __repr__(self) -> str:
+        """Types and shapes."""
+        known = "".join(f", {name}" for name in ("posterior", "groups") if getattr(self, name) is not None)
+        return f"Examples({self.inputs.dtype} {self.inputs.shape}, labels {self.labels.shape}{known})"
+
+    def take(self, indices: NDArray[Any]) -> Examples:
+        """The examples at these positions, or where this mask is true, in that order; a copy."""
+        taken: dict[str, Any] = {}
+        for one in fields(self):
+            values = getattr(self, one.name)
+            taken[one.name] = None if values is None else values[indices]
+        return Examples(**taken)
+
+    def none(self) -> Examples:
+        """No example, of the same kind."""
+        return self.take(np.arange(0))
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A data set's examples in splits that share no id and no group; a split that is not there is empty.
+
+    `classes` names the classes (or the labels, where an example has several). `vocabulary`, for texts, holds the word
+    of each token; token 0 is padding. `provenance` says, in what JSON can express, which files were read (size and
+    SHA-256), how the splits were made, how many examples each holds, and whether parts are missing.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: Examples
+    val: Examples
+    test: Examples
+    vocabulary: tuple[str, ...] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse labels without a class, and splits that overlap; complete the provenance."""
+        for split, examples in self.splits.items():
+            _check_labels(f"{self.name} {split}", examples.labels, len(self.classes))
+            if self.vocabulary is not None and len(examples):
+                highest = int(examples.inputs.max(initial=0))
+                if highest >= len(self.vocabulary):
+                    raise ValueError(f"{split} holds token {highest}, past the vocabulary of {len(self.vocabulary)}")
+        for (one, first), (other, second) in combinations(self.splits.items(), 2):
+            _check_disjoint(self.name, (one, other), "ids", first.ids, second.ids)
+            if first.groups is not None and second.groups is not None:
+                _check_disjoint(self.name, (one, other), "groups", first.groups, second.groups)
+        counts = {split: len(examples) for split, examples in self.splits.items()}
+        object.__setattr__(self, "provenance", {**self.provenance, "name": self.name, "counts": counts})
+
+    @property
+    def splits(self) -> dict[str, Examples]:
+        """The three splits by name."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether an example can have several labels."""
+        return self.train.labels.ndim == 2
+
+    def __repr__(self) -> str:
+        """Name and counts."""
+        counts = ", ".join(f"{split} {len(examples)}" for split, examples in self.splits.items())
+        return f"DataSet({self.name!r}, {len(self.classes)} classes, {counts})"
+
+
+def numbered_ids(prefix: str, count: int) -> NDArray[Any]:
+    """`prefix-0`, `prefix-1`, ...: ids of examples that have only their place in a file."""
+    return np.char.add(f"{prefix}-", np.arange(count).astype(str)) if count else np.empty(0, "U1")
+
+
+def fingerprint(examples: Examples) -> str:
+    """SHA-256 over every field's name, type, shape and bytes, the same on every machine."""
+    digest = hashlib.sha256()
+    for one in fields(examples):
+        values = getattr(examples, one.name)
+        if values is None:
+            continue
+        digest.update(f"{one.name} {_kind(values)} {values.shape}\n".encode())
+        step = max(1, (16 << 20) // max(1, values[:1].nbytes))
+        for start in range(0, len(values), step):
+            digest.update(_canonical(values[start : start + step]))
+    return digest.hexdigest()
+
+
+def _kind(values: NDArray[Any]) -> str:
+    return "str" if values.dtype.kind == "U" else values.dtype.name
+
+
+def _canonical(values: NDArray[Any]) -> bytes:
+    if values.dtype.kind == "U":  # whatever width the array reserves
+        return "".join(f"{value}\n" for value in values.tolist()).encode()
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+
+
+def _check_inputs(inputs: NDArray[Any]) -> None:
+    kind, dims = inputs.dtype, inputs.ndim
+    allowed = (kind == np.uint8 and dims == 4) or (kind == np.int64 and dims == 2) or (kind.kind == "f" and dims == 2)
+    if not allowed:
+        raise ValueError(
+            "inputs must be images uint8 (N, C, H, W), tokens int64 (N, L) or features float (N, D), "
+            f"got {kind} {inputs.shape}; convert them"
+        )
+
+
+def _check_posterior(posterior: NDArray[Any]) -> None:
+    if posterior.ndim != 2 or posterior.dtype != np.float64:
+        raise ValueError(f"posterior must be float64 (N, K), got {posterior.dtype} {posterior.shape}")
+    wrong = ~((posterior >= 0).all(1) & (np.abs(posterior.sum(1) - 1) <= _SUM_TOLERANCE))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"posterior must be >= 0 and sum to 1, got {posterior[row]} in row {row}; normalise it")
+
+
+def _check_labels(where: str, labels: NDArray[Any], classes: int) -> None:
+    if labels.ndim == 2:
+        if labels.shape[1] != classes:
+            raise ValueError(f"{where}: labels must have {classes} columns, one a class name, got {labels.shape[1]}")
+        return
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"{where}: labels must be from 0 to {classes - 1}, got {labels[row]} in row {row}")
+
+
+def _check_disjoint(name: str, splits: Sequence[str], what: str, first: NDArray[Any], second: NDArray[Any]) -> None:
+    if not len(first) or not len(second):
+        return
+    shared = np.intersect1d(first, second)
+    if len(shared):
+        raise ValueError(
+            f"{name}: {splits[0]} and {splits[1]} must share no {what}, got {len(shared)} in both, "
+            f"{shared[0]} among them; split again"
+        )

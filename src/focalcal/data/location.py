@@ -1,0 +1,45 @@
+"""Where a data set lies: the folder that is asked for, or that FOCALCAL_DATA names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from focalcal.data.catalogue import by_hand, entry
+from focalcal.data.errors import problem
+from focalcal.data.fetch import unpack_data_set
+
+VARIABLE = "FOCALCAL_DATA"
+
+
+def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """`folder`, or the one that the environment variable FOCALCAL_DATA names."""
+    named = folder if folder is not None else os.environ.get(VARIABLE)
+    if not named:
+        raise ValueError(f"folder must name where the data sets lie, got None; pass it, or set {VARIABLE}")
+    return Path(named)
+
+
+def located(name: str, folder: Path) -> Path:
+    """The data set's own folder inside `folder`, its archive unpacked first if only that is there."""
+    one = entry(name)
+    assert one.folder is not None  # what has no files is not looked for
+    unpack_data_set(name, folder)
+    path = folder / one.folder
+    if not path.is_dir():
+        remedy = f"run `focalcal data get {name}`, or without a network {by_hand(name, folder)}"
+        raise problem(path, f"must be the folder of {name}", "nothing of that name", remedy)
+    return path
+
+
+def state(name: str, folder: str | os.PathLike[str] | None = None) -> str:
+    """How a data set stands: "built in", "here", "archive" (not unpacked yet), or "absent"."""
+    one = entry(name)
+    if one.folder is None:
+        return "built in"
+    named = folder if folder is not None else os.environ.get(VARIABLE)
+    if named and (Path(named) / one.folder).is_dir():
+        return "here"
+    if named and one.remotes and all((Path(named) / remote.path).exists() for remote in one.remotes):
+        return "archive"
+    return "absent"

@@ -1,0 +1,54 @@
+"""Street View House Numbers (Netzer et al. 2011): colour images uint8 (N, 3, 32, 32) of cropped digits.
+
+`train_32x32.mat` and `test_32x32.mat` hold X (32, 32, 3, N) and y (N, 1), in which the digit 0 is written 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from focalcal.data.errors import problem, reading
+from focalcal.data.examples import DataSet, Examples, numbered_ids
+from focalcal.data.location import located
+from focalcal.data.sources import Sources, complete
+from focalcal.data.splits import hold_out
+
+_EXPECTED = {
+    "train": (4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659),
+    "test": (1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595),
+}
+
+
+def load_svhn(folder: Path, *, allow_partial: bool = False, test_only: bool = False, validation: int = 0) -> DataSet:
+    """The official split; `test_only` leaves the training file alone, for use as shifted data."""
+    sources = Sources(folder)
+    path = located("svhn", folder)
+    expected: Mapping[str, tuple[int, ...]] = {"test": _EXPECTED["test"]} if test_only else _EXPECTED
+    found = {split: _read(sources, path / f"{split}_32x32.mat", split, allow_partial) for split in expected}
+    labels = {split: examples.labels for split, examples in found.items()}
+    whole = complete("svhn", labels, expected, allow_partial=allow_partial)
+    train, val = hold_out(found.get("train", found["test"].none()), validation)
+    split = f"official; validation: the first {validation} of a shuffle of the training images, NumPy seed 1"
+    provenance = sources.provenance(split=split, partial=not whole, test_only=test_only)
+    return DataSet("svhn", tuple("0123456789"), train, val, found["test"], provenance=provenance)
+
+
+def _read(sources: Sources, path: Path, split: str, allow_partial: bool) -> Examples:
+    from scipy.io import loadmat
+
+    if allow_partial and not path.exists():
+        return Examples(np.empty((0, 3, 32, 32), np.uint8), np.empty(0, np.int64), numbered_ids(split, 0))
+    with reading(path, "SVHN's .mat file with X and y"):
+        arrays = loadmat(sources.noted(path, "SVHN's .mat file"), variable_names=("X", "y"))
+        pixels, digits = arrays["X"], arrays["y"].ravel().astype(np.int64)
+        if pixels.dtype != np.uint8 or pixels.shape != (32, 32, 3, len(digits)):
+            rule = f"X must be uint8 (32, 32, 3, {len(digits)})"
+            raise problem(path, rule, f"{pixels.dtype} {pixels.shape}", "fetch it again")
+        if len(digits) and not (digits.min() >= 1 and digits.max() <= 10):
+            wrong = int(digits[(digits < 1) | (digits > 10)][0])
+            raise problem(path, "y must be from 1 to 10", wrong, "fetch it again")
+        images = np.ascontiguousarray(pixels.transpose(3, 2, 0, 1))
+        return Examples(images, digits % 10, numbered_ids(split, len(digits)))

@@ -1,0 +1,110 @@
+"""What holds for every entry of DATA_SETS, on small folders in the official layouts."""
+
+import json
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from data_folders import FABRICATED
+
+from focalcal.data import CATALOGUE, DATA_SETS, fingerprint, load_data
+
+WITH_FILES = [name for name in DATA_SETS if CATALOGUE[name].folder is not None]
+
+
+@pytest.fixture
+def folder_of(tmp_path):
+    def made(name):
+        FABRICATED[name](tmp_path)
+        return tmp_path
+
+    return made
+
+
+def test_all_are_fabricated_and_catalogued():
+    assert set(FABRICATED) == set(DATA_SETS)
+    assert set(DATA_SETS) | {"glove"} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_splits_share_no_example(name, folder_of):
+    data = load_data(name, folder_of(name), allow_partial=True)
+    for first, second in combinations(data.splits.values(), 2):
+        assert not set(first.ids.tolist()) & set(second.ids.tolist())
+        if first.groups is not None:
+            assert not set(first.groups.tolist()) & set(second.groups.tolist())
+    assert len(data.test) > 0
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_loading_twice_gives_the_same(name, folder_of):
+    folder = folder_of(name)
+    first, second = (load_data(name, folder, allow_partial=True) for _ in range(2))
+    assert first.provenance == second.provenance
+    for split, examples in first.splits.items():
+        assert fingerprint(examples) == fingerprint(second.splits[split])
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_provenance_is_plain_and_tells_the_counts(name, folder_of):
+    data = load_data(name, folder_of(name), allow_partial=True)
+    assert json.loads(json.dumps(data.provenance)) == data.provenance
+    assert data.provenance["counts"] == {split: len(examples) for split, examples in data.splits.items()}
+    assert data.provenance["partial"] is (name in WITH_FILES)
+    assert data.name == data.provenance["name"] == name
+    for file in data.provenance["files"]:
+        assert len(file["sha256"]) == 64
+        assert file["bytes"] > 0
+    assert bool(data.provenance["files"]) is (name in WITH_FILES)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_known_posteriors_are_distributions(name, folder_of):
+    for examples in load_data(name, folder_of(name), allow_partial=True).splits.values():
+        if examples.posterior is not None:
+            np.testing.assert_allclose(examples.posterior.sum(1), 1, atol=1e-12)
+            assert examples.posterior.min() >= 0
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_part_is_refused_unless_allowed(name, folder_of):
+    with pytest.raises(ValueError, match=r"must hold \d+ (examples|items).*allow_partial=True"):
+        load_data(name, folder_of(name))
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_a_missing_folder_says_what_to_put_where(name, tmp_path):
+    with pytest.raises(ValueError, match=rf"must be the folder of {name}.*put .*{tmp_path}"):
+        load_data(name, tmp_path)
+
+
+# A shorter post is a post: of newsgroups only the fingerprint in the provenance tells.
+@pytest.mark.parametrize("name", [name for name in WITH_FILES if not name.startswith("newsgroups")])
+def test_a_truncated_file_is_refused_by_name(name, folder_of):
+    folder = folder_of(name)
+    largest = max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[: largest.stat().st_size // 2])
+    with pytest.raises(ValueError, match=largest.name):
+        load_data(name, folder, allow_partial=True)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"'digits', 'cifar10', .*got 'cifar11'"):
+        load_data("cifar11")
+
+
+def test_the_folder_comes_from_the_environment(folder_of, monkeypatch):
+    monkeypatch.setenv("FOCALCAL_DATA", str(folder_of("ag_news")))
+    assert len(load_data("ag_news", allow_partial=True).test) == 8
+    monkeypatch.delenv("FOCALCAL_DATA")
+    with pytest.raises(ValueError, match="set FOCALCAL_DATA"):
+        load_data("ag_news")
+
+
+def test_importing_the_loaders_is_cheap():
+    heavy = "{'torch', 'scipy', 'sklearn', 'PIL', 'pandas'}"
+    code = f"import sys, focalcal.data; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,161 @@
+"""CIFAR's pickles: what is read, and that nothing in them is run."""
+
+import contextlib
+import io
+import os
+import pickle
+import pickletools
+import tracemalloc
+
+import numpy as np
+import pytest
+from data_folders import cifar10 as fabricated
+from data_folders import cifar_batch, pixels
+
+from focalcal.data import DataSetError, fingerprint, load_data
+from focalcal.data.pickled_batches import unpickled
+
+# Of cifar-10-batches-py, in the official order; computed here, not published.
+FINGERPRINTS = {
+    "train": "e9e1b37980432f592e54b25c64b721f7faa88731bf84c5cf467be3eb3486fd2d",
+    "val": "171912e63a2e9b2f144923fd7dc94c64f6148f65b726437f7f588cd4292a3ad4",
+    "test": "dee6eec10fe69edb2e7698b5bc124d1667a994c8e5e3e77eb2abf025709f8f3b",
+}
+
+
+class Payload:
+    def __init__(self, function, *arguments):
+        self.reduced = (function, arguments)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+def test_the_real_cifar10(data_folder):
+    data = load_data("cifar10", data_folder)
+    assert {split: fingerprint(examples) for split, examples in data.splits.items()} == FINGERPRINTS
+    assert data.train.inputs.shape == (45_000, 3, 32, 32)
+    assert np.bincount(np.concatenate([data.train.labels, data.val.labels])).tolist() == [5000] * 10
+    assert np.bincount(data.test.labels).tolist() == [1000] * 10
+    assert data.provenance["partial"] is False
+    assert [data.classes[k] for k in data.test.labels[:4]] == ["cat", "ship", "ship", "airplane"]
+    # What every recipe normalises with: the mean colour of the training images.
+    whole = np.concatenate([data.train.inputs, data.val.inputs])
+    np.testing.assert_allclose(whole.mean((0, 2, 3), dtype=np.float64) / 255, [0.4914, 0.4822, 0.4465], atol=1e-4)
+
+
+def test_the_real_cifar100_is_a_part(data_folder):
+    with pytest.raises(DataSetError, match="cifar100: train must hold 50000"):
+        load_data("cifar100", data_folder)
+    data = load_data("cifar100", data_folder, allow_partial=True)
+    assert np.bincount(data.test.labels).tolist() == [100] * 100
+    assert data.provenance["counts"] == {"train": 0, "val": 0, "test": 10_000}
+    assert data.provenance["partial"] is True
+
+
+@pytest.mark.parametrize("protocol", range(2, 5))
+def test_batches_of_these_protocols_are_read(protocol, tmp_path):
+    images = pixels(4, 3072)
+    found = unpickled(pickle.dumps({b"data": images, b"labels": [0, 1, 2, 3], "name": b"x"}, protocol=protocol))
+    np.testing.assert_array_equal(found["data"], images)
+    assert (found["labels"], found["name"]) == ([0, 1, 2, 3], "x")
+
+
+def test_python_2_pickles_are_read():
+    """As the official files: Python 2's str for bytes and text, and NumPy's old module names; made by hand."""
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    state = b"(K\x01(K\x01K\x03t" + dtype + b"\x89U\x03\x01\xff\x80tb"
+    found = unpickled(b"\x80\x02}(U\x04data" + array + state + b"U\x06labels](K\x05eu.")
+    assert found["data"].tolist() == [[1, 255, 128]]
+    assert found["labels"] == [5]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        Payload(os.system, "touch /tmp/focalcal-was-here"),
+        Payload(eval, "1 + 1"),
+        Payload(getattr, "", "join"),
+        Payload(np.load, "x"),
+        Payload(io.open, "x"),
+        Payload(bytes, 10),
+        Payload(np.dtype, "O"),
+    ],
+    ids=lambda payload: payload.reduced[0].__name__,
+)
+def test_a_pickle_that_calls_anything_is_refused_by_name(payload, tmp_path):
+    fabricated(tmp_path)
+    victim = tmp_path / "cifar-10-batches-py" / "data_batch_3"
+    victim.write_bytes(pickle.dumps({b"data": payload, b"labels": [0]}, protocol=2))
+    with pytest.raises(DataSetError, match=r"data_batch_3: must be a pickled CIFAR batch, got UnpicklingError"):
+        load_data("cifar10", tmp_path, allow_partial=True)
+
+
+def test_a_system_call_is_not_made(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(os, "system", lambda command: called.append(command))
+    content = b"cos\nsystem\n(S'echo'\ntR."
+    assert any(op.name == "REDUCE" for op, _, _ in pickletools.genops(content))
+    with pytest.raises(pickle.UnpicklingError, match=r"it asks for os\.system"):
+        unpickled(content)
+    assert not called
+
+
+@pytest.mark.parametrize("name", [b"numpy\ndtype", b"_codecs\nencode", b"numpy.core.multiarray\n_reconstruct"])
+@pytest.mark.parametrize("state", [b"(dV__defaults__\nN", b"(dV__call__\nN"])
+@pytest.mark.parametrize("slots", [True, False])
+def test_a_pickle_cannot_change_its_reader(name, state, slots):
+    state = b"(N" + state + b"st" if slots else state + b"s"
+    with pytest.raises(AttributeError):
+        unpickled(b"c" + name + b"\n" + state + b"b.")
+    assert unpickled(pickle.dumps({"data": pixels(1, 3)}, protocol=2))["data"].shape == (1, 3)
+
+
+@pytest.mark.parametrize("kind", [np.float64, object, np.int16])
+def test_arrays_of_other_types_are_refused(kind):
+    with pytest.raises(pickle.UnpicklingError, match=r"uint8|asks for"):
+        unpickled(pickle.dumps({"data": np.zeros((1, 3), kind)}))
+
+
+def test_damage_is_noticed_or_harmless_and_asks_for_no_memory():
+    good = pickle.dumps({b"data": pixels(3, 30), b"labels": [0, 1, 2], "name": b"x"}, protocol=2)
+    draws = np.random.default_rng(0)
+    tracemalloc.start()
+    for _ in range(2000):
+        bad = bytearray(good)
+        for at in draws.integers(len(bad), size=draws.integers(1, 4)):
+            bad[at] = draws.integers(256)
+        with contextlib.suppress(ValueError, pickle.UnpicklingError, TypeError, AttributeError, LookupError, EOFError):
+            assert isinstance(unpickled(bytes(bad)), dict)
+    assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    tracemalloc.stop()
+
+
+def test_an_array_that_claims_another_shape_is_refused():
+    content = pickle.dumps({"data": np.zeros((1, 3), np.uint8)}, protocol=2)
+    content = content.replace(b"K\x01K\x03\x86", b"K\x7fK\x7f\x86")
+    with pytest.raises(pickle.UnpicklingError, match="as many as its shape says"):
+        unpickled(content)
+
+
+def test_a_label_out_of_range_is_refused(tmp_path):
+    fabricated(tmp_path)
+    cifar_batch(tmp_path / "cifar-10-batches-py" / "test_batch", 20, 11, b"labels")
+    with pytest.raises(DataSetError, match="cifar10 test: labels must be from 0 to 9, got 10"):
+        load_data("cifar10", tmp_path, allow_partial=True)
+
+
+def test_too_many_examples_are_another_data_set(tmp_path):
+    fabricated(tmp_path)
+    cifar_batch(tmp_path / "cifar-10-batches-py" / "test_batch", 10_010, 10, b"labels")
+    with pytest.raises(DataSetError, match="cifar10: test must hold 10000 examples, 1000 of class 0, got 10010, 1001"):
+        load_data("cifar10", tmp_path, allow_partial=True)
+
+
+def test_images_and_labels_must_be_as_many(tmp_path):
+    fabricated(tmp_path)
+    content = pickle.dumps({b"data": pixels(3, 3072), b"labels": [0, 1]}, protocol=2)
+    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(content)
+    with pytest.raises(DataSetError, match=r"test_batch: data must be \(N, 3072\) for 2 labels, got \(3, 3072\)"):
+        load_data("cifar10", tmp_path, allow_partial=True)

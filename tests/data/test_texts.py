@@ -1,0 +1,191 @@
+"""20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from data_folders import ag_news, finsen, newsgroups, written_csv
+
+from focalcal.data import DataSetError, load_data
+from focalcal.data.finsen import Item, finsen_items
+from focalcal.data.newsgroups import NEWSGROUPS
+from focalcal.data.sources import Sources
+from focalcal.data.text.glove import glove_vectors
+from focalcal.data.text.tokeniser import Tokeniser, words
+
+
+def read(data, tokens):
+    return " ".join(data.vocabulary[token] for token in tokens if token)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat, the CAT!", ["the", "cat", "the", "cat"]),
+        ("don't stop-me_now", ["don't", "stop", "me", "now"]),
+        ("a\tb\nc  d", ["a", "b", "c", "d"]),
+        ("e-mail: x@y.org", ["e", "mail", "x", "y", "org"]),
+        ("1,000.5 $ 20%", ["1", "000", "5", "20"]),
+        ("...", []),
+        ("", []),
+        ("caf\xe9\xa0noir", ["caf\xe9\xa0noir"]),  # Keras splits at the space only
+    ],
+)
+def test_words(text, expected):
+    assert words(text) == expected
+
+
+def test_tokens_go_by_frequency_then_by_first_sight():
+    tokeniser = Tokeniser.fitted(["b a a", "c b a"], num_words=20)
+    assert tokeniser.vocabulary == ("", "a", "b", "c")
+    assert Tokeniser.fitted(["z y x", "x y z"], num_words=3).vocabulary == ("", "z", "y")  # ids 1 .. num_words - 1
+
+
+def test_rows_are_padded_and_cut_in_front_and_unknown_words_left_out():
+    tokeniser = Tokeniser(("", "a", "b", "c"))
+    assert tokeniser.rows(["a b", "a b c a b", "x a x", "x", ""], length=3).tolist() == [
+        [0, 1, 2],
+        [3, 1, 2],
+        [0, 0, 1],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+
+
+def test_the_vocabulary_is_the_training_texts_alone(tmp_path):
+    ag_news(tmp_path)
+    data = load_data("ag_news", tmp_path, allow_partial=True)
+    assert "train" in data.vocabulary
+    assert "test" not in data.vocabulary  # of the test titles only
+    assert read(data, data.train.inputs[3]) == "train title 3 a story of 3"
+    assert read(data, data.test.inputs[3]) == "title 3 a story of 3"
+
+
+def test_the_header_is_cut_unless_kept(tmp_path):
+    newsgroups(tmp_path)
+    cut, kept = (load_data("newsgroups", tmp_path, allow_partial=True, cut_header=cut) for cut in (True, False))
+    assert read(cut, cut.test.inputs[0]).startswith("a post about alt atheism number")
+    assert read(kept, kept.test.inputs[0]).startswith("from someone subject alt atheism a post")
+
+
+def test_the_real_newsgroups_by_date(data_folder):
+    data = load_data("newsgroups", data_folder, length=50, num_words=2000)
+    assert data.provenance["counts"] == {"train": 10_414, "val": 900, "test": 7_532}
+    assert data.provenance["partial"] is False
+    assert len(data.vocabulary) == 2000
+    assert data.vocabulary[1] == "the"
+    assert data.test.inputs.shape == (7_532, 50)
+
+
+def test_the_real_newsgroups_of_the_literature(data_folder):
+    data = load_data("newsgroups_19997", data_folder, length=50, num_words=2000)
+    assert data.provenance["counts"] == {"train": 15_098, "val": 900, "test": 3_999}
+    labels = np.concatenate([examples.labels for examples in data.splits.values()])
+    assert np.bincount(labels).tolist() == [997 if "christian" in group else 1000 for group in NEWSGROUPS]
+    order = np.arange(19_997)
+    np.random.RandomState(1).shuffle(order)
+    everyone = sorted(id for examples in data.splits.values() for id in examples.ids)  # as the folders are walked
+    assert data.train.ids[0] == everyone[order[0]]
+    assert data.provenance["texts_also_in_train"]["test"] == 197  # cross-posts
+
+
+def test_the_real_ag_news_is_a_part(data_folder):
+    data = load_data("ag_news", data_folder, allow_partial=True, length=32, num_words=1000)
+    assert np.bincount(data.test.labels).tolist() == [1900] * 4
+    assert data.provenance["counts"] == {"train": 20_000, "val": 0, "test": 7_600}
+    assert data.provenance["partial"] is True
+
+
+def test_a_news_class_out_of_range_is_refused(tmp_path):
+    ag_news(tmp_path)
+    written_csv(tmp_path / "ag_news_csv" / "test.csv", [[1, "a", "b"], [5, "c", "d"]])
+    with pytest.raises(DataSetError, match=r"test.csv: record 2 must be a class from 1 to 4.*'5'"):
+        load_data("ag_news", tmp_path, allow_partial=True)
+
+
+def test_the_real_finsen_gives_its_category_away_until_stripped(data_folder):
+    items = finsen_items(Sources(data_folder), data_folder / "finsen" / "FinSen_US_Categorized.csv")
+    category = {item.tag: item.category for item in items}
+    assert all(category[item.tag] == item.category for item in items)  # Category is a function of Tag
+    commonest = Counter(item.category for item in items).most_common(1)[0]
+
+    def looked_up(text):
+        """The category of the tag that comes first, the longest of them; no word of the news is read."""
+        found = [(text.lower().find(tag.lower()), -len(tag), tag) for tag in category if tag.lower() in text.lower()]
+        return category[min(found)[2]] if found else commonest[0]
+
+    some = items[::5]
+    leaky, stripped = (
+        np.mean([looked_up(text) == item.category for item, text in zip(some, texts, strict=True)])
+        for texts in ([item.content for item in some], [item.stripped() for item in some])
+    )
+    assert leaky > 0.95
+    assert stripped < commonest[1] / len(items)  # worse than naming the commonest category always
+    assert not any(item.tag.lower() in item.stripped().lower() for item in items)
+
+
+def test_finsen_is_stripped_on_request(tmp_path):
+    finsen(tmp_path)
+    as_it_is, stripped = (load_data("finsen", tmp_path, allow_partial=True, strip_tags=s) for s in (False, True))
+    assert "tag" in read(as_it_is, as_it_is.test.inputs[0])
+    assert read(stripped, stripped.test.inputs[0]).startswith("the rose by")
+    assert stripped.provenance["leak"] == "title and tag removed"
+    assert np.bincount(stripped.test.labels).min() >= 1
+
+
+def test_stripping_a_tag_is_literal_and_ignores_case():
+    item = Item("Up", "GDP (QoQ)", "UpUnited States\xa0GDP (QoQ)The gdp  (qoq) rose, GDP did.", "Other")
+    assert item.stripped().split() == ["The", "rose,", "GDP", "did."]
+
+
+def test_an_unknown_category_is_refused(tmp_path):
+    finsen(tmp_path)
+    path = tmp_path / "finsen" / "FinSen_US_Categorized.csv"
+    path.write_text(path.read_text().replace('"Other "', '"Another"'))
+    with pytest.raises(DataSetError, match=r"Category of record 10 must be one of .*'Another'"):
+        load_data("finsen", tmp_path, allow_partial=True)
+
+
+@pytest.fixture
+def glove(tmp_path):
+    path = tmp_path / "glove.3d.txt"
+    path.write_text("the 0.5 -1 2e-1\ncaf\xe9 1 2 3\n, 7 8 9\n", encoding="utf-8")
+    return path
+
+
+def test_word_vectors(glove):
+    vectors = glove_vectors(glove, ("", "caf\xe9", "missing", "the"))
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, np.array([[0, 0, 0], [1, 2, 3], [0, 0, 0], [0.5, -1, 0.2]], np.float32))
+
+
+def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    first = glove_vectors(glove, ("", "the"), cache=cache)
+    monkeypatch.setattr("focalcal.data.text.glove._streamed", lambda *_: pytest.fail("read again"))
+    np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=cache), first)
+    monkeypatch.undo()
+    glove_vectors(glove, ("", "caf\xe9"), cache=cache)
+    glove.write_text(glove.read_text(encoding="utf-8").replace("0.5", "0.7"), encoding="utf-8")
+    assert glove_vectors(glove, ("", "the"), cache=cache)[1, 0] == np.float32(0.7)
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_damaged_word_vectors_are_refused_by_line(glove, tmp_path):
+    with glove.open("a", encoding="utf-8") as handle:
+        handle.write("cut 1 2")
+    with pytest.raises(DataSetError, match=r"glove.3d.txt: line 4 must have 3 numbers, as the first has, got 2"):
+        glove_vectors(glove, ("", "cut"))
+    glove.write_text("word 1 nan 2\n")
+    with pytest.raises(DataSetError, match="line 1 must have finite numbers"):
+        glove_vectors(glove, ("word",))
+    with pytest.raises(DataSetError, match=r"none.txt: must be a GloVe text file, got nothing of that name"):
+        glove_vectors(tmp_path / "none.txt", ("word",))
+
+
+def test_the_real_word_vectors(data_folder):
+    vectors = glove_vectors(data_folder / "glove" / "glove.6B.100d.txt", ("", "the", "market", "markets", "zzzzqq"))
+    assert vectors.shape == (5, 100)
+    unit = vectors[1:4] / np.linalg.norm(vectors[1:4], axis=1, keepdims=True)
+    assert unit[1] @ unit[2] > 0.8 > unit[0] @ unit[1]
+    assert not vectors[[0, 4]].any()
