@@ -1,0 +1,316 @@
+/* The Newton method of theory/newton.py, row by row: the same unknowns, steps and stopping rules, and the same results
+ * to a few units in the last place. Names and formulas are those of docs/math/solver.md and theory/newton_point.py.
+ * What differs: a row's support is gathered first, with the class m in front, and the balance is computed from the terms
+ * themselves, one exp and one log a class, unless one of them may leave the range of float64: then from their logarithms.
+ * Subnormal numbers are part of the contract, and never flushed. */
+#include "native.h"
+
+#include <float.h>
+
+#define TINY 5e-324 /* the spacing of subnormal numbers */
+
+typedef struct { /* one row, over its support */
+    const double *eta;
+    double *log_eta;
+    double gamma, two_lam, log_2lam;
+    int64_t support, classes;
+    int absolute;
+} Row;
+
+typedef struct { /* newton_point.Point */
+    double *q, *d, *d_log_q;
+    double sigma, d_sigma, error, floor, excess, reach;
+} Point;
+
+typedef struct { /* of the point that is being evaluated */
+    double *rho, *slope, *s_share, *log_q;
+} Scratch;
+
+typedef struct { /* newton_point._Focal, for one class */
+    double own, log_own, log_q, power, log_power, slope, elasticity, rounding;
+} Focal;
+
+typedef struct {
+    double rho, bend, pull, s_share;
+} Balance;
+
+INLINE double max(double a, double b) { return a > b ? a : b; }
+INLINE double min(double a, double b) { return a < b ? a : b; }
+
+/* log1p(-q) for 0 <= q < 1, from one log: u + c is 1 - q exactly. */
+INLINE double log_of_rest(double q)
+{
+    const double u = 1 - q, c = (1 - u) - q;
+    return log(u) + c / u;
+}
+
+/* expm1; the last steps are small, and the series is then cheaper. */
+INLINE double grow(double x)
+{
+    if (fabs(x) > 1e-2)
+        return expm1(x);
+    return x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7))))));
+}
+
+/* A sum that is right to its last digit or two however long it is (Kahan). */
+typedef struct {
+    double sum, lost;
+} Exact;
+
+INLINE void add(Exact *to, double x)
+{
+    const double y = x - to->lost, sum = to->sum + y;
+    to->lost = (sum - to->sum) - y;
+    to->sum = sum;
+}
+
+INLINE Focal focal_term(const Row *r, int64_t k, double q, double rest)
+{
+    Focal f;
+    double not_q, log_not_q;
+    if (k == 0) {
+        f.own = not_q = rest;
+        f.log_own = log_not_q = log(rest);
+        f.log_q = rest < 0.5 ? log_of_rest(rest) : log(q);
+    } else {
+        f.own = q, not_q = 1 - q;
+        f.log_own = f.log_q = log(q);
+        log_not_q = log_of_rest(q);
+    }
+    const double gamma = r->gamma, bent = -f.log_q * q / not_q; /* in this order, or q / not_q overflows */
+    f.log_power = gamma * log_not_q;
+    f.slope = gamma * bent + 1;
+    const double bend = gamma * ((gamma - 1) * bent + 2);
+    f.elasticity = (k == 0 ? bend + rest / q : bend * (q / not_q) + 1) / f.slope;
+    f.rounding = DBL_EPSILON * (2 - r->log_eta[k] - f.log_power - f.log_q);
+    return f;
+}
+
+INLINE double log_weight_of(const Row *r, int64_t k, const Focal *f)
+{
+    return r->log_eta[k] + f->log_power + log(f->slope) - f->log_q;
+}
+
+/* Its quotients with another such number stay away from the ends of the range. */
+INLINE int is_moderate(double x)
+{
+    return x > 1e-140 && x < 1e140;
+}
+
+static __attribute__((noinline)) Balance balance_of_logs(const Row *r, double log_weight, double log_own, double sigma,
+                                                         double gap, int falls)
+{
+    const double log_anchor = r->log_2lam + log(gap), beside = falls ? log_weight : sigma;
+    const int first = beside > log_anchor; /* not fmax, which would hide a NaN */
+    const double larger = first ? beside : log_anchor, smaller = first ? log_anchor : beside;
+    const double log_side = larger + log1p(exp(smaller - larger)), share = exp(beside - log_side);
+    return (Balance){
+        .rho = falls ? log_side - sigma : log_weight - log_side,
+        .bend = falls ? share : 1,
+        .pull = r->absolute ? 0 : exp(r->log_2lam + log_own - log_side),
+        .s_share = falls ? 1 : share,
+    };
+}
+
+/* `weight` is eta_k w(q_k), `s` is exp(sigma); the absolute anchor pulls by eta_m - eta_k, and never to the left. */
+INLINE Balance balance_of(const Row *r, int64_t k, const Focal *f, double weight, double d, double s, double sigma)
+{
+    const int falls = !r->absolute && d < 0;
+    const double gap = r->absolute ? r->eta[0] - r->eta[k] : fabs(d), anchor = r->two_lam * gap;
+    if (!(is_moderate(weight) && is_moderate(s) && anchor < 1e140 && r->two_lam < 1e140))
+        return balance_of_logs(r, log_weight_of(r, k, f), f->log_own, sigma, gap, falls);
+    const double beside = falls ? weight : s, side = beside + anchor, share = beside / side;
+    return (Balance){
+        .rho = log(falls ? side / s : weight / side),
+        .bend = falls ? share : 1,
+        .pull = r->absolute ? 0 : r->two_lam * f->own / side,
+        .s_share = falls ? 1 : share,
+    };
+}
+
+/* What the rounding of the variables, and of d where it is subnormal, can do to rho: newton_point._shaken. */
+INLINE double shaken(const Row *r, int64_t k, const Focal *f, const Balance *b, double q)
+{
+    /* Arithmetic with subnormal numbers is slow, and what it would give here is seldom of any size. */
+    const double subnormal = f->own > 1e-290 && b->pull < 1e290 * f->own ? 0 : TINY / f->own;
+    if (f->own < 1e-322 && (k == 0 ? b->rho > 0 : b->rho < 0))
+        return INFINITY;
+    if (k > 0)
+        return b->bend * (2 * DBL_EPSILON + 2 * subnormal) + b->pull * subnormal;
+    return b->bend * (2 * DBL_EPSILON * min(1, q / f->own) + (double)r->classes * subnormal) + b->pull * subnormal;
+}
+
+/* rho and the Newton step at (q, d, log s). Those of the class m follow from the others, whatever is given. A point
+ * where q_m is not above `least` is not looked at: its excess is infinite. */
+static void evaluate(const Row *r, Point *p, const Scratch *x, double least)
+{
+    Exact others = {0, 0}, moved = {0, 0};
+    for (int64_t k = 1; k < r->support; k++)
+        add(&others, p->q[k]), add(&moved, p->d[k]);
+    const double rest = others.sum;
+    p->d[0] = -moved.sum;
+    p->q[0] = rest < 0.5 ? 1 - rest : r->eta[0] + p->d[0];
+    p->error = p->floor = p->excess = INFINITY;
+    if (!(p->q[0] > least))
+        return;
+
+    double error = 0, floor = 0, excess = 0, s = exp(p->sigma), pushed = 0, damped = 0;
+    int wrong = 0;
+    for (int64_t k = 0; k < r->support; k++) {
+        const double q = p->q[k];
+        const Focal f = focal_term(r, k, q, rest);
+        const double weight = r->eta[k] / q * f.slope * exp(f.log_power); /* no product of subnormal numbers */
+        if (k == 0 && r->absolute) { /* t = eta_m w(q_m): known once q is */
+            p->sigma = is_moderate(weight) ? log(weight) : log_weight_of(r, 0, &f);
+            s = weight;
+        }
+        Balance b = balance_of(r, k, &f, weight, p->d[k], s, p->sigma);
+        b.bend *= f.elasticity;
+        const double bound = f.rounding + shaken(r, k, &f, &b, q), size = fabs(b.rho);
+        const double beyond = bound == INFINITY ? 0 : size - bound;
+        wrong |= !(beyond < INFINITY); /* NaN, too */
+        error = max(error, size), floor = max(floor, bound), excess = max(excess, beyond);
+        const double slope = min(b.bend + b.pull, DBL_MAX);
+        x->rho[k] = b.rho, x->slope[k] = slope, x->s_share[k] = b.s_share, x->log_q[k] = f.log_q;
+        if (k > 0) {
+            const double share = f.own / rest / slope;
+            pushed += share * b.rho, damped += share * b.s_share;
+        }
+    }
+    if (!wrong)
+        p->error = error, p->floor = floor, p->excess = excess;
+
+    p->d_sigma = (x->rho[0] + x->slope[0] * pushed) / (x->s_share[0] + x->slope[0] * damped);
+    p->reach = 1; /* the largest share of the step, up to one, that keeps every q_k <= 1 */
+    for (int64_t k = 1; k < r->support; k++) {
+        const double step = p->q[k] > 0 ? (x->rho[k] - x->s_share[k] * p->d_sigma) / x->slope[k] : 0;
+        p->d_log_q[k] = step;
+        if (step > -x->log_q[k])
+            p->reach = min(p->reach, -x->log_q[k] / step);
+    }
+}
+
+/* That share of the step: of q and d the one with more correct digits gives the other. */
+static void move(const Row *r, const Point *from, double share, Point *to)
+{
+    to->sigma = from->sigma + share * from->d_sigma;
+    for (int64_t k = 1; k < r->support; k++) {
+        const double eta = r->eta[k], step = from->q[k] * grow(share * from->d_log_q[k]);
+        const double q = from->q[k] + step, d = from->d[k] + step, difference = q - eta;
+        const int far = fabs(difference) > eta / 2;
+        to->q[k] = far ? q : eta + d;
+        to->d[k] = far ? difference : d;
+    }
+}
+
+/* q = eta, and the s that is right for an infinitely strong anchor: the mean of -psi(eta_k) over the support. */
+static void start(const Row *r, Point *p, double *log_minus_psi)
+{
+    Exact others = {0, 0};
+    for (int64_t k = 1; k < r->support; k++)
+        add(&others, r->eta[k]);
+    double largest = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < r->support; k++) {
+        p->q[k] = r->eta[k], p->d[k] = 0;
+        r->log_eta[k] = log(r->eta[k]);
+        const double rest = k ? 1 - r->eta[k] : others.sum, log_rest = k ? log_of_rest(r->eta[k]) : log(rest);
+        const double log_q = k == 0 && rest < 0.5 ? log_of_rest(rest) : r->log_eta[k];
+        log_minus_psi[k] = r->gamma * log_rest + log1p(r->gamma * -log_q * r->eta[k] / rest);
+        largest = max(largest, log_minus_psi[k]);
+    }
+    for (int64_t k = 0; k < r->support; k++)
+        sum += exp(log_minus_psi[k] - largest);
+    p->sigma = largest + log(sum / (double)r->support);
+}
+
+/* The steps that were taken; *p is the last point, and *other is overwritten. */
+static int64_t solve(const Row *r, Point *p, Point *other, const Scratch *x, int64_t max_steps)
+{
+    const double lowest = 0.5 / (double)r->support; /* at the solution q_m is the largest, hence at least 1 / |S| */
+    start(r, p, x->rho);
+    evaluate(r, p, x, 0);
+    double share = p->reach;
+    for (int64_t steps = 1; steps <= max_steps; steps++) {
+        move(r, p, share, other);
+        evaluate(r, other, x, max(0.1 * p->q[0], lowest));
+        if (other->excess < p->excess * (1 - 1e-4 * share)) {
+            const Point better = *other;
+            *other = *p, *p = better;
+            share = p->reach;
+        } else {
+            share /= 2;
+        }
+        /* At the floor, or so near to it that rounding decides which step looks better. */
+        if (p->excess == 0 || (p->excess < 1e-12 && share < 0.1) || share < 1e-12)
+            return steps;
+    }
+    return max_steps;
+}
+
+enum { MINIMISER_ARGUMENTS = 11, LANES = 12 };
+
+PyObject *minimisers(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != MINIMISER_ARGUMENTS)
+        return PyErr_Format(PyExc_TypeError, "minimisers takes %d arguments, got %zd", MINIMISER_ARGUMENTS, count);
+    int64_t i[MINIMISER_ARGUMENTS];
+    for (int n = 0; n < MINIMISER_ARGUMENTS; n++)
+        i[n] = PyLong_AsLongLong(args[n]);
+    if (PyErr_Occurred())
+        return NULL;
+    const double *eta = (const double *)(intptr_t)i[0], *gamma = (const double *)(intptr_t)i[1];
+    const double *lam = (const double *)(intptr_t)i[2];
+    const int64_t rows = i[3], classes = i[4], max_steps = i[5];
+    double *q = (double *)(intptr_t)i[7], *d = (double *)(intptr_t)i[8], *figures = (double *)(intptr_t)i[9];
+    int64_t *steps = (int64_t *)(intptr_t)i[10];
+    if (rows < 0 || classes < 1 || classes > INT64_MAX / 16 / LANES || max_steps < 1 ||
+        (rows && !(eta && gamma && lam && q && d && figures && steps))) {
+        PyErr_SetString(PyExc_ValueError, "minimisers: inconsistent description of the arrays");
+        return NULL;
+    }
+    double *memory = malloc((size_t)(classes * LANES) * sizeof(double));
+    int64_t *at = malloc((size_t)classes * sizeof(int64_t));
+    if (!memory || !at) {
+        free(memory), free(at);
+        return PyErr_NoMemory();
+    }
+    Py_BEGIN_ALLOW_THREADS
+    double *lane[LANES];
+    for (int n = 0; n < LANES; n++)
+        lane[n] = memory + n * classes;
+    const Scratch scratch = {lane[0], lane[1], lane[2], lane[3]};
+    for (int64_t row = 0; row < rows; row++) {
+        const double *given = eta + row * classes;
+        int64_t support = 0, top = 0;
+        for (int64_t k = 0; k < classes; k++) {
+            q[row * classes + k] = given[k], d[row * classes + k] = 0;
+            if (given[k] > 0) {
+                top = support && given[k] > given[at[top]] ? support : top;
+                at[support++] = k;
+            }
+        }
+        Point p = {.q = lane[4], .d = lane[5], .d_log_q = lane[6], .sigma = gamma[row] == 0 ? 0 : -INFINITY};
+        Point other = {.q = lane[7], .d = lane[8], .d_log_q = lane[9]};
+        steps[row] = 0;
+        if (support > 1) { /* else a vertex, where there is nothing to solve */
+            const int64_t first = at[0];
+            at[0] = at[top], at[top] = first;
+            for (int64_t k = 0; k < support; k++)
+                lane[10][k] = given[at[k]];
+            const Row r = {
+                .eta = lane[10], .log_eta = lane[11], .gamma = gamma[row], .two_lam = 2 * lam[row],
+                .log_2lam = log(2) + log(lam[row]), .support = support, .classes = classes, .absolute = i[6] != 0,
+            };
+            steps[row] = solve(&r, &p, &other, &scratch, max_steps);
+            for (int64_t k = 0; k < support; k++)
+                q[row * classes + at[k]] = p.q[k], d[row * classes + at[k]] = p.d[k];
+        }
+        figures[row] = p.sigma;
+        figures[rows + row] = tanh(p.error / 2), figures[2 * rows + row] = tanh(p.floor / 2);
+        figures[3 * rows + row] = p.excess;
+    }
+    Py_END_ALLOW_THREADS
+    free(memory), free(at);
+    Py_RETURN_NONE;
+}
