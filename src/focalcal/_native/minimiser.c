@@ -37,11 +37,10 @@ typedef struct {
 INLINE double max(double a, double b) { return a > b ? a : b; }
 INLINE double min(double a, double b) { return a < b ? a : b; }
 
-/* log1p(-q) for 0 <= q < 1, from one log: u + c is 1 - q exactly. */
-INLINE double log_of_rest(double q)
+/* log1p(-q) for 0 <= q < 1, given 1 - q as rounded and one over it: what was lost in rounding is known exactly. */
+INLINE double log_of_rest(double q, double not_q, double inverse)
 {
-    const double u = 1 - q, c = (1 - u) - q;
-    return log(u) + c / u;
+    return log(not_q) + ((1 - not_q) - q) * inverse;
 }
 
 /* expm1; the last steps are small, and the series is then cheaper. */
@@ -49,7 +48,7 @@ INLINE double grow(double x)
 {
     if (fabs(x) > 1e-2)
         return expm1(x);
-    return x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7))))));
+    return x + x * x * (0.5 + x * (1. / 6 + x * (1. / 24 + x * (1. / 120 + x * (1. / 720 + x * (1. / 5040))))));
 }
 
 /* A sum that is right to its last digit or two however long it is (Kahan). */
@@ -66,22 +65,24 @@ INLINE void add(Exact *to, double x)
 
 INLINE Focal focal_term(const Row *r, int64_t k, double q, double rest)
 {
+    const double gamma = r->gamma, not_q = 1 - q, inverse = 1 / not_q;
     Focal f;
-    double not_q, log_not_q;
-    if (k == 0) {
-        f.own = not_q = rest;
-        f.log_own = log_not_q = log(rest);
-        f.log_q = rest < 0.5 ? log_of_rest(rest) : log(q);
-    } else {
-        f.own = q, not_q = 1 - q;
+    double bent;
+    if (k > 0) {
+        f.own = q;
         f.log_own = f.log_q = log(q);
-        log_not_q = log_of_rest(q);
+        f.log_power = gamma * log_of_rest(q, not_q, inverse);
+        bent = -f.log_q * q * inverse;
+    } else {
+        f.own = rest;
+        f.log_own = log(rest);
+        f.log_q = rest < 0.5 ? log1p(-rest) : log(q);
+        f.log_power = gamma * f.log_own;
+        bent = -f.log_q * q / rest; /* in this order: q / rest may overflow */
     }
-    const double gamma = r->gamma, bent = -f.log_q * q / not_q; /* in this order, or q / not_q overflows */
-    f.log_power = gamma * log_not_q;
-    f.slope = gamma * bent + 1;
     const double bend = gamma * ((gamma - 1) * bent + 2);
-    f.elasticity = (k == 0 ? bend + rest / q : bend * (q / not_q) + 1) / f.slope;
+    f.slope = gamma * bent + 1;
+    f.elasticity = (k > 0 ? bend * (q * inverse) + 1 : bend + rest / q) / f.slope;
     f.rounding = DBL_EPSILON * (2 - r->log_eta[k] - f.log_power - f.log_q);
     return f;
 }
@@ -119,11 +120,11 @@ INLINE Balance balance_of(const Row *r, int64_t k, const Focal *f, double weight
     const double gap = r->absolute ? r->eta[0] - r->eta[k] : fabs(d), anchor = r->two_lam * gap;
     if (!(is_moderate(weight) && is_moderate(s) && anchor < 1e140 && r->two_lam < 1e140))
         return balance_of_logs(r, log_weight_of(r, k, f), f->log_own, sigma, gap, falls);
-    const double beside = falls ? weight : s, side = beside + anchor, share = beside / side;
+    const double beside = falls ? weight : s, side = beside + anchor, inverse = 1 / side, share = beside * inverse;
     return (Balance){
         .rho = log(falls ? side / s : weight / side),
         .bend = falls ? share : 1,
-        .pull = r->absolute ? 0 : r->two_lam * f->own / side,
+        .pull = r->absolute ? 0 : r->two_lam * f->own * inverse,
         .s_share = falls ? 1 : share,
     };
 }
@@ -213,9 +214,9 @@ static void start(const Row *r, Point *p, double *log_minus_psi)
     for (int64_t k = 0; k < r->support; k++) {
         p->q[k] = r->eta[k], p->d[k] = 0;
         r->log_eta[k] = log(r->eta[k]);
-        const double rest = k ? 1 - r->eta[k] : others.sum, log_rest = k ? log_of_rest(r->eta[k]) : log(rest);
-        const double log_q = k == 0 && rest < 0.5 ? log_of_rest(rest) : r->log_eta[k];
-        log_minus_psi[k] = r->gamma * log_rest + log1p(r->gamma * -log_q * r->eta[k] / rest);
+        const double rest = k ? 1 - r->eta[k] : others.sum, log_rest = k ? log1p(-r->eta[k]) : log(rest);
+        const double log_q = k == 0 && rest < 0.5 ? log1p(-rest) : r->log_eta[k];
+        log_minus_psi[k] = r->gamma * log_rest + log(1 - r->gamma * log_q * r->eta[k] / rest);
         largest = max(largest, log_minus_psi[k]);
     }
     for (int64_t k = 0; k < r->support; k++)
