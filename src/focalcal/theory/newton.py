@@ -65,7 +65,8 @@ def solve_rows(
     """
     if newton_native.available():
         q, d, figures, steps = newton_native.minimisers(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
-        return Roots(q, d, *figures, steps)
+        log_multiplier, stationarity, floor, excess = figures
+        return Roots(q, d, log_multiplier, stationarity, floor, excess, steps)
     at_once = max(1, _AT_ONCE // eta.shape[1])
     pieces = [slice(start, start + at_once) for start in range(0, max(len(eta), 1), at_once)]
     solved = [
