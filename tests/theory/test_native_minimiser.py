@@ -3,6 +3,10 @@
 `make sanitize` runs this file once more with AddressSanitizer watching every access.
 """
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -134,3 +138,25 @@ def test_junk_ends(junk):
     gamma, lam = np.array([2.0, junk, 2.0]), np.array([1.0, 1.0, junk])
     for absolute in (False, True):
         assert native(eta, gamma, lam, absolute=absolute).steps.max() <= 200
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | environment, check=False
+    )
+    return done.stdout.strip() or done.stderr
+
+
+def test_it_can_be_turned_off():
+    code = "from focalcal.theory import minimise, newton_native as n; print(n.available())"
+    assert run(code + "; minimise([.7, .3], gamma=2, lam=1).unwrap()", FOCALCAL_NATIVE="0") == "False"
+
+
+def test_the_losses_find_the_same_module_later():
+    code = """
+from focalcal.theory import minimise, newton_native
+minimise([0.7, 0.3], gamma=2, lam=1)
+from focalcal import _native
+print(newton_native.available(), _native.available(), _native.kernel().minimisers == newton_native._kernel().minimisers)
+"""
+    assert run(code, FOCALCAL_NATIVE="1") == "True True True"
