@@ -48,7 +48,7 @@ def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: in
         return min(math.log(count) / allowed / allowed, largest / 2 / allowed)
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
     moves = g > 0  # for gamma = 0, q* = eta
-    if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1:
+    if not moves.any() or _ratios(allowed, eta, gamma, 0.0)[moves].max() <= 1 - _ROUNDING:
         return 0.0
     lam, step = _smallest_lam(allowed, posterior[moves], g[moves]), _PRECISION / 4
     # The last word is of eta as given: that it was divided by its sum can change the last digits of q* - eta.
