@@ -9,8 +9,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 NOTICE = """
-    focalcal: the fused native loss could not be built ({error}).
-    Everything works without it, on ordinary torch operations; only the losses are slower.
+    focalcal: the native module could not be built ({error}).
+    Everything works without it, on ordinary torch operations; only slower.
     To have it, install a C compiler (Debian: apt-get install gcc) and install focalcal again.
 """
 

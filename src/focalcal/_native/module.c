@@ -1,4 +1,4 @@
-/* The Python module: the functions of fused_loss.c and score_pass.c, and the instruction sets they can use. */
+/* The Python module: the functions of fused_loss.c, score_pass.c and minimiser.c, and the instruction sets at hand. */
 #include "native.h"
 #ifndef _WIN32
 #include <pthread.h>
@@ -27,6 +27,8 @@ static PyMethodDef methods[] = {
      "What metrics are made of, from the address of an array of probabilities; the first bad row, or -1."},
     {"bin_moments", (PyCFunction)(void (*)(void))bin_moments, METH_FASTCALL,
      "Per bin: count, sums of confidence, correctness, confidence squared, confidence times correctness."},
+    {"minimisers", (PyCFunction)(void (*)(void))minimisers, METH_FASTCALL,
+     "The minimiser of the conditional risk for each row, from the addresses of posteriors, gammas and lams."},
     {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
     {NULL, NULL, 0, NULL},
 };

@@ -25,6 +25,7 @@ enum { ELEMENTS_A_THREAD = 32768, MOST_THREADS = 256 };
 PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *bin_moments(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *minimisers(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 /* libgomp's threads do not survive a fork, and a parallel region would wait for them for ever. */
 extern int forked;

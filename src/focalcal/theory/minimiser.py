@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 TOLERANCE = 1e-12
-_AT_ONCE = 1 << 15  # elements: what one step computes stays in the cache
 
 
 class Status(StrEnum):
@@ -125,33 +124,24 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
     batch, classes = posterior.shape[:-1], posterior.shape[-1]
     rows = posterior.reshape(-1, classes)
     g, weight = g.reshape(-1), weight.reshape(-1)
-    q, displacement = np.zeros(rows.shape), np.zeros(rows.shape)
-    log_multiplier, stationarity, floor, excess, feasibility = (np.zeros(len(rows)) for _ in range(5))
-    steps = np.zeros(len(rows), dtype=np.int64)
-    at_once = max(1, _AT_ONCE // classes)
-    for start in range(0, len(rows), at_once):
-        part = slice(start, start + at_once)
-        found = solve_rows(rows[part], g[part], weight[part], max_steps=most, absolute=absolute)
-        q[part], displacement[part] = found.q, found.displacement
-        log_multiplier[part], steps[part] = found.log_multiplier, found.steps
-        stationarity[part], floor[part], excess[part] = found.stationarity, found.floor, found.excess
-    size = np.abs(displacement).sum(-1)
-    np.divide(np.abs(displacement.sum(-1)), size, out=feasibility, where=size > 0)
-    status = _statuses(stationarity, feasibility, excess, g, steps < most)
+    found = solve_rows(rows, g, weight, max_steps=most, absolute=absolute)
+    size, feasibility = np.abs(found.displacement).sum(-1), np.zeros(len(rows))
+    np.divide(np.abs(found.displacement.sum(-1)), size, out=feasibility, where=size > 0)
+    status = _statuses(found.stationarity, feasibility, found.excess, g, found.steps < most)
     with np.errstate(under="ignore", over="ignore"):
-        multiplier = -np.exp(log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
+        multiplier = -np.exp(found.log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
     return Solution(
-        q=q.reshape(posterior.shape),
-        displacement=displacement.reshape(posterior.shape),
+        q=found.q.reshape(posterior.shape),
+        displacement=found.displacement.reshape(posterior.shape),
         **{
             name: values.reshape(batch)[()]
             for name, values in {
                 "multiplier": multiplier,
-                "stationarity": stationarity,
+                "stationarity": found.stationarity,
                 "feasibility": feasibility,
                 "status": status,
-                "steps": steps,
-                "floor": floor,
+                "steps": found.steps,
+                "floor": found.floor,
             }.items()
         },
     )

@@ -15,15 +15,18 @@ unknown t = s - 2 lam eta_m in place of s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focalcal.theory import newton_native
 from focalcal.theory.newton_point import Point, Rows, evaluate, start
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+_AT_ONCE = 1 << 15  # elements: what one step computes stays in the cache
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,32 @@ def solve_rows(
     max_steps: int,
     absolute: bool = False,
 ) -> Roots:
-    """The minimiser for each row of eta; at a vertex, where there is nothing to solve, d = 0 and nu = phi'(1)."""
+    """The minimiser for each row of eta; at a vertex, where there is nothing to solve, d = 0 and nu = phi'(1).
+
+    By compiled code where there is some; it computes what `solve_with_numpy` does.
+    """
+    if newton_native.available():
+        q, d, figures, steps = newton_native.minimisers(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
+        log_multiplier, stationarity, floor, excess = figures
+        return Roots(q, d, log_multiplier, stationarity, floor, excess, steps)
+    at_once = max(1, _AT_ONCE // eta.shape[1])
+    pieces = [slice(start, start + at_once) for start in range(0, max(len(eta), 1), at_once)]
+    solved = [
+        solve_with_numpy(eta[piece], gamma[piece], lam[piece], max_steps=max_steps, absolute=absolute)
+        for piece in pieces
+    ]
+    return Roots(*(np.concatenate([getattr(part, field.name) for part in solved]) for field in fields(Roots)))
+
+
+def solve_with_numpy(
+    eta: Float[np.ndarray, "b k"],
+    gamma: Float[np.ndarray, " b"],
+    lam: Float[np.ndarray, " b"],
+    *,
+    max_steps: int,
+    absolute: bool = False,
+) -> Roots:
+    """All rows at once, on whole arrays."""
     count = len(eta)
     found = Roots(
         q=eta.copy(),
