@@ -37,6 +37,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/loss_cost.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/temperature.py
+	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/input.py
 
 sanitize: $(READY)
 	PYTHON=$(BIN)/python sh tests/native/sanitize.sh
