@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from focalcal.training.recipe import Optimizer, Recipe, Schedule
+from focalcal.training.recipe import Recipe
+from focalcal.training.recipe_parts import Optimizer, Schedule
 
 HEAD = ("recipe", "data set, network", "optimiser", "schedule", "epochs, batch", "augmentation", "gamma, lam", "judged")
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from focalcal.models import IMAGENET, PLUS_MINUS_ONE
-from focalcal.training.recipe import Optimizer, Recipe, Schedule, Step
+from focalcal.training.recipe import Recipe
+from focalcal.training.recipe_parts import Optimizer, Schedule, Step
 
 _CIFAR_MEAN, _CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 _ALL_TRAINING = {"validation": 0}
@@ -194,7 +195,7 @@ def _from_scratch(model: str, drop_path: float) -> Recipe:
 
 _CHEXNET = Recipe(
     data_set="chestxray14",
-    data_options={"size": 256},
+    data_options={"size": 256, "seed": 1},
     classes=14,
     model="chexnet",
     initial_weights="torchvision densenet121 IMAGENET1K_V1",
@@ -214,7 +215,7 @@ _CHEXNET = Recipe(
     fcl_lam=2,
     sources={
         "data_set": "paper",
-        "data_options": "code",
+        "data_options": "judgement",
         "classes": "paper",
         "model": "paper",
         "initial_weights": "code",
@@ -262,7 +263,7 @@ def _lite(data_set: str, classes: int, model: str, epochs: int, lr: float, **oth
     return Recipe(data_set=data_set, classes=classes, model=model, epochs=epochs, **{**usual, **others})
 
 
-def _lite_text(data_set: str, classes: int, epochs: int) -> Recipe:
+def _lite_text(data_set: str, classes: int, epochs: int, **data_options: Any) -> Recipe:
     """128 tokens and word vectors learnt with the rest, so that no file of vectors is needed."""
     return _lite(
         data_set,
@@ -270,7 +271,7 @@ def _lite_text(data_set: str, classes: int, epochs: int) -> Recipe:
         "gp_cnn",
         epochs,
         lr=1e-3,
-        data_options={"length": 128, "num_words": 20_000},
+        data_options={"length": 128, "num_words": 20_000, **data_options},
         model_options={"vocabulary": 20_000, "dimension": 50, "dropout": 0.3},
         optimizer=Optimizer(name="adam", lr=1e-3, betas=(0.9, 0.999)),
         schedule=Schedule(kind="constant"),
@@ -279,7 +280,7 @@ def _lite_text(data_set: str, classes: int, epochs: int) -> Recipe:
     )
 
 
-_DIGITS: dict[str, Any] = {"batch_size": 64, "mean": (0.3053,), "std": (0.3761,)}
+_DIGITS: dict[str, Any] = {"data_options": {"seed": 1}, "batch_size": 64, "mean": (0.3053,), "std": (0.3761,)}
 
 RECIPES: dict[str, Recipe] = {
     "cifar10_resnet50": _cifar("cifar10", 10, "resnet50", _POINT_STATED),
@@ -307,15 +308,16 @@ RECIPES: dict[str, Recipe] = {
         "resnet8",
         epochs=10,
         lr=0.1,
+        data_options={"validation": 5000},
         augmentation=(Step(name="PadCropFlip", options={"pad": 4, "flip": 0.5}),),
         mean=_CIFAR_MEAN,
         std=_CIFAR_STD,
         fcl_gamma=4,
         fcl_lam=1.5,
     ),
-    "newsgroups_gp_cnn_lite": _lite_text("newsgroups_19997", 20, epochs=10),
-    "ag_news_gp_cnn_lite": _lite_text("ag_news", 4, epochs=3),
-    "finsen_gp_cnn_lite": _lite_text("finsen", 12, epochs=10),
+    "newsgroups_gp_cnn_lite": _lite_text("newsgroups_19997", 20, epochs=10, cut_header=True),
+    "ag_news_gp_cnn_lite": _lite_text("ag_news", 4, epochs=3, validation=0),
+    "finsen_gp_cnn_lite": _lite_text("finsen", 12, epochs=10, strip_tags=False, validation=0),
     "digits_mlp_lite": _lite(
         "digits", 10, "mlp", epochs=30, lr=0.05, model_options={"features": 64, "hidden": (256, 256)}, **_DIGITS
     ),
@@ -328,6 +330,7 @@ RECIPES: dict[str, Recipe] = {
         "small_cnn",
         epochs=5,
         lr=0.05,
+        data_options={"validation": 5000},
         model_options={"channels": 1, "width": 16},
         augmentation=(Step(name="PadCropFlip", options={"pad": 2, "flip": 0.5}),),
         mean=(0.2860,),
