@@ -1,0 +1,93 @@
+"""One training step of every recipe, so of every (data set, network) pair of the paper, on inputs of its size."""
+
+import pytest
+import torch
+
+from focalcal.losses import FocalCalibrationLoss, MultilabelFocalCalibrationLoss
+from focalcal.models import MODEL_INFO, build_model
+from focalcal.training import RECIPES
+
+SIDES = {"digits": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+def batch(recipe, count=2):
+    """Inputs after normalisation, or token ids, and labels."""
+    if MODEL_INFO[recipe.model].inputs == "tokens":
+        inputs = torch.randint(1, 200, (count, dict(recipe.data_options)["length"]))
+        inputs[0, :-30] = 0  # a short text, padded before
+    else:
+        side = recipe.image_size or SIDES[recipe.data_set]
+        inputs = torch.randn(count, len(recipe.mean), side, side)
+    if MODEL_INFO[recipe.model].multilabel:
+        return inputs, torch.arange(count * recipe.classes).view(count, -1) % 3 == 0
+    return inputs, torch.arange(count) * (recipe.classes - 1)
+
+
+def optimizer(recipe, parameters):
+    settings = recipe.optimizer
+    options = {"lr": settings.lr, "weight_decay": settings.weight_decay}
+    if settings.name == "sgd":
+        options |= {"momentum": settings.momentum, "nesterov": settings.nesterov}
+    else:
+        options |= {"betas": settings.betas}
+    return OPTIMIZERS[settings.name](parameters, **options)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_pairs_are_the_papers():
+    paper = [name for name in RECIPES if not name.endswith("_lite")]
+    small_images = ("resnet50", "resnet110", "wide_resnet26_10", "densenet121")
+    assert {(RECIPES[name].data_set, RECIPES[name].model) for name in paper} == {
+        *(("cifar10", model) for model in small_images),
+        *(("cifar100", model) for model in (*small_images, "deit_small", "vit_small", "swin_tiny")),
+        ("tiny_imagenet", "resnet50_tiny"),
+        *((texts, "gp_cnn") for texts in ("newsgroups_19997", "ag_news", "finsen")),
+        ("chestxray14", "chexnet"),
+    }
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_one_step(name):
+    torch.manual_seed(0)
+    recipe = RECIPES[name]
+    options = dict(recipe.model_options)
+    if recipe.word_vectors is not None:
+        vectors = torch.randn(200, 100)
+        vectors[0] = 0
+        options["embedding"] = vectors
+    model = build_model(recipe.model, classes=recipe.classes, **options).train()
+    kind = MultilabelFocalCalibrationLoss if MODEL_INFO[recipe.model].multilabel else FocalCalibrationLoss
+    inputs, labels = batch(recipe)
+
+    logits = model(inputs)
+    assert logits.shape == (2, recipe.classes)
+    assert torch.isfinite(logits).all()
+    loss = kind(gamma=recipe.fcl_gamma, lam=recipe.fcl_lam)(logits, labels)
+    assert torch.isfinite(loss)
+    assert loss > 0
+    loss.backward()
+
+    trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    frozen = {name: one.detach().clone() for name, one in model.named_parameters() if not one.requires_grad}
+    assert set(frozen) == ({"embedding.weight"} if recipe.word_vectors else set())
+    unreached = [name for name, one in trained.items() if one.grad is None]
+    assert not unreached
+    assert all(torch.isfinite(one.grad).all() for one in trained.values())
+    moved = {name for name, one in trained.items() if one.grad.any()}
+    before = {name: one.detach().clone() for name, one in trained.items()}
+    optimizer(recipe, trained.values()).step()
+    for name, one in trained.items():
+        assert torch.isfinite(one).all()
+        if name in moved:
+            assert not torch.equal(one, before[name]), name
+    assert len(moved) > 0.9 * len(trained)
+    for name, one in frozen.items():
+        assert torch.equal(dict(model.named_parameters())[name], one)

@@ -1,0 +1,231 @@
+"""Recipes are canonical plain values, name things that exist, and say where each setting comes from."""
+
+import json
+import pickle
+from dataclasses import fields, replace
+from inspect import signature
+from pathlib import Path
+
+import pytest
+import torch
+
+from focalcal.core.counter import example_keys
+from focalcal.data import DATA_SETS, load_data
+from focalcal.data.chestxray14 import FINDINGS
+from focalcal.data.cifar import CIFAR10_CLASSES
+from focalcal.models import MODEL_INFO, MODELS, build_model
+from focalcal.training import RECIPES, Optimizer, Recipe, Schedule, Step, recipe, recipe_table
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "recipes.md"
+CLASSES = {
+    "digits": 10,
+    "cifar10": len(CIFAR10_CLASSES),
+    "cifar100": 100,
+    "fashion_mnist": 10,
+    "tiny_imagenet": 200,
+    "newsgroups_19997": 20,
+    "ag_news": 4,
+    "finsen": 12,
+    "chestxray14": len(FINDINGS),
+}
+every = pytest.mark.parametrize("name", RECIPES)
+
+
+def text(one):
+    return json.dumps(one.as_dict())
+
+
+@pytest.fixture
+def small():
+    return recipe("digits_mlp_lite")
+
+
+def test_the_same_numbers_written_otherwise_give_the_same_text(small):
+    floats = replace(
+        small,
+        classes=10.0,
+        epochs=30.0,
+        fcl_gamma=3,
+        optimizer={**small.optimizer.as_dict(), "weight_decay": 0, "momentum": 0.0, "nesterov": False},
+        schedule=Schedule(kind="milestones", milestones=[2.0, 5], factor=0.5),
+        model_options={"hidden": [256.0, 256], "features": 64.0},
+        augmentation=[Step(name="RandAugment", options={"magnitude": 9.0, "layers": 2.0})],
+    )
+    whole = replace(
+        small,
+        fcl_gamma=3.0,
+        optimizer=Optimizer(name="sgd", lr=0.05),
+        schedule={"kind": "milestones", "milestones": (2, 5), "factor": 0.5},
+        model_options={"features": 64, "hidden": (256, 256)},
+        augmentation=({"name": "RandAugment", "options": {"layers": 2, "magnitude": 9}},),
+    )
+    assert floats == whole
+    assert hash(floats) == hash(whole)
+    assert text(floats) == text(whole)
+
+
+@every
+def test_survives_json_and_pickle(name):
+    one = RECIPES[name]
+    again = json.loads(json.dumps(one.as_dict()))
+    assert again == one.as_dict()
+    assert Recipe.from_dict(again) == one
+    assert text(Recipe.from_dict(again)) == text(one)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_settings_do_not_depend_on_the_sources(small):
+    other = replace(small, sources={**dict(small.sources), "epochs": "code"})
+    assert other != small
+    assert other.settings() == small.settings()
+
+
+@every
+def test_names_what_exists(name):
+    one = RECIPES[name]
+    assert one.data_set in DATA_SETS
+    assert one.model in MODELS
+    assert one.classes == CLASSES[one.data_set]
+    is_image = MODEL_INFO[one.model].inputs == "images"
+    assert (one.mean is not None) == (is_image or one.model == "mlp")
+    assert (one.model == "gp_cnn") == ("length" in dict(one.data_options))
+
+
+@every
+def test_augments_images_to_the_side_that_the_network_sees(name):
+    one = RECIPES[name]
+    side = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "fashion_mnist": 28}.get(one.data_set, 32)
+    images = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
+    keys = example_keys(0, "augment", 0, ids=torch.arange(2))
+    for step in one.augmentation:
+        images = step.build()(images, keys)
+    normalised = images.float()
+    for step in one.after_normalisation:
+        normalised = step.build()(normalised, keys)
+    assert normalised.shape == (2, 3, one.image_size or side, one.image_size or side)
+
+
+@every
+def test_model_builds_with_the_class_count(name):
+    one = RECIPES[name]
+    with torch.device("meta"):
+        model = build_model(one.model, classes=one.classes, **dict(one.model_options))
+    last = [module for module in model.modules() if isinstance(module, torch.nn.Linear)][-1]
+    assert last.out_features == one.classes
+
+
+@every
+def test_data_options_are_the_loaders(name):
+    one = RECIPES[name]
+    assert set(dict(one.data_options)) <= set(signature(DATA_SETS[one.data_set]).parameters)
+
+
+def test_statistics_of_the_digits_are_those_of_the_training_images(small):
+    pixels = load_data("digits").train.inputs / 255
+    assert small.mean[0] == pytest.approx(pixels.mean(), abs=0.005)
+    assert small.std[0] == pytest.approx(pixels.std(), abs=0.005)
+
+
+@every
+def test_every_setting_has_a_source(name):
+    one = RECIPES[name]
+    for field in fields(one):
+        if field.name != "sources" and getattr(one, field.name) not in (None, (), False, "whole"):
+            assert one.source(field.name) in ("paper", "code", "judgement")
+    assert set(one.known) | set(one.judged) == set(dict(one.sources))
+    assert bool(one.known) != name.endswith("_lite")
+
+
+def test_a_part_overrides_its_field():
+    one = recipe("cifar10_resnet50")
+    assert one.source("optimizer.lr") == "code"
+    assert one.source("optimizer.momentum") == "paper"
+    assert one.source("optimizer.nesterov") == "judgement"
+    assert one.source("word_vectors") is None
+
+
+def test_operating_points_that_the_paper_states():
+    stated = {name: (one.fcl_gamma, one.fcl_lam) for name, one in RECIPES.items() if one.source("fcl_gamma") == "paper"}
+    transformers = ("cifar100_deit_small", "cifar100_vit_small", "cifar100_swin_tiny")
+    assert stated == {
+        "cifar10_resnet50": (4, 1.5),
+        "cifar100_resnet110": (4, 1.5),
+        **dict.fromkeys(transformers, (3, 1)),
+    }
+    assert recipe("chestxray14_chexnet").fcl_lam == 2
+    assert recipe("chestxray14_chexnet").source("fcl_lam") == "paper"
+
+
+def test_transformers_from_scratch_as_the_paper_states():
+    for name in ("deit_small", "vit_small", "swin_tiny"):
+        one = recipe(f"cifar100_{name}_scratch")
+        assert (one.epochs, one.schedule) == (300, Schedule(kind="cosine", warmup=20))
+        assert one.optimizer.name == "adamw"
+        assert "RandAugment" in [step.name for step in one.augmentation]
+        assert [step.name for step in one.after_normalisation] == ["RandomErasing"]
+        assert one.initial_weights is None
+
+
+def test_lookup_lists_the_names():
+    with pytest.raises(ValueError, match=r"'cifar10_resnet50'.*'digits_mlp_lite'.*got 'resnet'"):
+        recipe("resnet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data_set": "mnist"}, "data_set must be one of"),
+        ({"model": "resnet9"}, "model must be one of"),
+        ({"epochs": 2.5}, "epochs must be a whole number"),
+        ({"epochs": True}, "epochs must be a whole number"),
+        ({"batch_size": 0}, "batch_size must be >= 1"),
+        ({"fcl_lam": -1}, "fcl_lam must be finite and >= 0"),
+        ({"fcl_gamma": float("nan")}, "fcl_gamma must be finite"),
+        ({"std": None}, "together"),
+        ({"std": (0.0,)}, "std must be > 0"),
+        ({"mean": (0.1, 0.2, 0.3)}, "1 or 3 numbers each"),
+        ({"image_size": 8}, "image_size must be given"),
+        ({"schedule": Schedule(kind="cosine", warmup=30)}, "must lie before epochs = 30"),
+        ({"gradient_clip": 0}, "gradient_clip must be > 0"),
+        ({"model_options": {"features": object()}}, "model_options must be a mapping"),
+        ({"model_options": 3}, "model_options must be a mapping"),
+        ({"augmentation": ("PadCropFlip",)}, "augmentation must be a Step"),
+        ({"sources": {}}, "sources must say 'paper', 'code' or 'judgement' of data_set"),
+        ({"sources": {"lr": "paper"}}, "a field of sources must be one of"),
+        ({"sources": {"model": "rumour"}}, r"sources\['model'\] must be one of"),
+    ],
+)
+def test_refuses(small, change, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        replace(small, **change)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Optimizer(name="lion", lr=1), "optimizer.name must be one of"),
+        (lambda: Optimizer(name="sgd", lr=0), "lr must be > 0"),
+        (lambda: Optimizer(name="sgd", lr=1, nesterov=True), "nesterov must be False without momentum"),
+        (lambda: Optimizer(name="sgd", lr=1, betas=(0.9, 0.9)), "betas must be None for sgd"),
+        (lambda: Optimizer(name="adam", lr=1, momentum=0.9), "momentum and nesterov must be None for adam"),
+        (lambda: Optimizer(name="adam", lr=1, betas=(0.9, 1)), "betas must be from 0 to below 1"),
+        (lambda: Optimizer(name="adamw", lr=1, undecayed="bias"), "undecayed must be several names"),
+        (lambda: Optimizer(name="adamw", lr=1, undecayed=("weights",)), "undecayed must be one of"),
+        (lambda: Schedule(kind="step"), "schedule.kind must be one of"),
+        (lambda: Schedule(kind="milestones", factor=0.1), "needs milestones"),
+        (lambda: Schedule(kind="milestones", milestones=(5, 5), factor=0.1), "milestones must increase"),
+        (lambda: Schedule(kind="cosine", factor=0.1), "has no factor"),
+        (lambda: Schedule(kind="plateau", factor=1, patience=3), "factor must be from 0 to below 1"),
+        (lambda: Step(name="MixUp"), "augmentation must be one of"),
+        (lambda: Step(name="PadCropFlip", options={"pad": -1}), "pad must be a whole number"),
+        (lambda: Schedule.from_dict({"sort": "cosine"}), "Schedule has no field 'sort'"),
+        (lambda: Optimizer.from_dict({"name": "sgd"}), "Optimizer needs 'lr'"),
+    ],
+)
+def test_parts_refuse(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def test_the_guide_repeats_the_table():
+    assert recipe_table(RECIPES) in GUIDE.read_text()
