@@ -77,7 +77,7 @@ _HOME = {
     "Predictions": "focalcal.predictions",
     "PredictionsFileError": "focalcal.predictions",
 }
-_PACKAGES = ("core", "data", "losses", "metrics", "models", "posthoc", "predictions", "theory")
+_PACKAGES = ("core", "data", "losses", "metrics", "models", "posthoc", "predictions", "theory", "training")
 
 __all__ = ["__version__", *_HOME]
 
