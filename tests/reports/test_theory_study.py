@@ -81,7 +81,8 @@ def test_the_latex_tables_have_all_rows(folder, name, rows):
 def test_the_latex_table_of_the_cases_groups_its_slopes(folder):
     lines = (folder / "cases.tex").read_text().splitlines()
     assert r"\multicolumn{5}{c}{slope over}" in lines[6]
-    assert lines[8].split(" & ")[6:11] == [r"all $\lambda$", *(rf"$\lambda\ge{least}$" for least in (1, 16, 128, 1024))]
+    assert lines[8].split(" & ")[6] == r"$\kappa$"
+    assert lines[8].split(" & ")[7:12] == [r"all $\lambda$", *(rf"$\lambda\ge{least}$" for least in (1, 16, 128, 1024))]
     assert "$K$" not in lines[8]
 
 

@@ -19,6 +19,7 @@ _CASES_IN_LATEX = {
     "constant": r"$C(\eta,\gamma)$",
     "recovered": r"$\lambda\|q^*-\eta\|_\infty$",
     "constant_error_percent": r"error, \%",
+    "delay": r"$\kappa$",
     "slope_all": r"all $\lambda$",
     **{f"slope_{name}": rf"$\lambda\ge{least:g}$" for name, least in WINDOWS.items() if least > 0},
     "worst_stationarity": "stationarity",
@@ -43,6 +44,7 @@ def cases_table(study: Study) -> Table:
         "constant": "C",
         "recovered": f"C recovered at lam = {_largest_lam(study):g}",
         "constant_error_percent": "error, %",
+        "delay": "kappa",
         "worst_stationarity": "stationarity",
         "worst_feasibility": "feasibility",
         "worst_slsqp_difference": "SLSQP differs by",
@@ -60,7 +62,8 @@ def cases_note(study: Study) -> str:
     """What the columns of the cases are."""
     return (
         "C is the first-order constant, to which lam |q* - eta|_inf tends; the column beside it has that product at "
-        f"lam = {_largest_lam(study):g}, and its relative error is in percent. A slope is that of the least-squares "
+        f"lam = {_largest_lam(study):g}, and its relative error is in percent, which is about kappa / (2 lam). "
+        "A slope is that of the least-squares "
         "line of log |q* - eta|_inf on log lam, over all lam and from the lam that the heading names. Stationarity and "
         "feasibility are the worst relative residuals of the solves, and the last column is the largest absolute "
         "difference of any q_k from that of SLSQP."
