@@ -22,15 +22,6 @@ COMPILED = ["resnet8", "gp_cnn", "mlp", "small_cnn"]
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
-    """A second thread would fight the other test worker for its core."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(autouse=True)
 def _transformers(request):
     if any(name in request.node.name for name in TRANSFORMERS):
         pytest.importorskip("transformers")

@@ -35,15 +35,6 @@ LAMS = st.one_of(st.just(0.0), st.floats(-2.0, 3.0).map(lambda power: 10.0**powe
 PROBLEMS = 8
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """The problems are small: threads would only wait for one another."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def posteriors(seed, classes):
     """Flat, and pulled towards the middle a little: the smallest entry is at least 0.02 / K."""
     flat = np.random.default_rng(seed).dirichlet(np.ones(classes), PROBLEMS)

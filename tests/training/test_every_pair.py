@@ -34,14 +34,6 @@ def optimizer(recipe, parameters):
     return OPTIMIZERS[settings.name](parameters, **options)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_the_pairs_are_the_papers():
     paper = [name for name in RECIPES if not name.endswith("_lite")]
     small_images = ("resnet50", "resnet110", "wide_resnet26_10", "densenet121")
