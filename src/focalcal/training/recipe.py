@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from focalcal.core.arrays import finite_at_least, one_of
+from focalcal.core.plain import Plain
+from focalcal.core.primitives import Options, numbers, options, positive, text, whole, yes_or_no
 from focalcal.data import DATA_SETS
 from focalcal.models import MODELS
-from focalcal.training.primitives import Options, numbers, options, positive, text, whole, yes_or_no
-from focalcal.training.recipe_parts import Optimizer, Plain, Schedule, Step, mapping
+from focalcal.training.recipe_parts import Optimizer, Schedule, Step, mapping
 
 SOURCES = ("paper", "code", "judgement")
 CONSTANT = Schedule(kind="constant")

@@ -1,4 +1,4 @@
-"""Values in the one form that JSON gives back unchanged: the checks and conversions that a recipe's fields share."""
+"""Values in the one form that JSON gives back unchanged: the checks and conversions that recipes and specs share."""
 
 from __future__ import annotations
 
