@@ -1,0 +1,102 @@
+"""What a run is: everything that decides its numbers, and the key that follows from it.
+
+Device, number of workers, threads and paths do not belong to it; they are in a run's provenance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from focalcal.core.plain import Plain
+from focalcal.core.primitives import Options, as_json, options, text, whole
+from focalcal.results.protocol import EVERYTHING, Protocol
+
+SCHEMA = 1  # raised when the meaning of a field changes, so that old runs are never taken for new ones
+_LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(Plain):
+    """One training run. `gamma=2` and `gamma=2.0` are the same one.
+
+    data_set, model     by name
+    objective           the loss, by name
+    objective_options   all of its hyper-parameters, defaults included
+    training            the recipe by value: what `Recipe.settings()` says, less the fields above and FCL's point
+    protocol            which examples, which shifts, what is kept
+    seed                of the initial weights, the order, the augmentation and the drop-out
+    """
+
+    data_set: str
+    model: str
+    objective: str
+    seed: int
+    training: Mapping[str, Any]
+    objective_options: Mapping[str, Any] | Options = ()
+    protocol: Protocol = EVERYTHING
+
+    def __post_init__(self) -> None:
+        """Canonical values; nested mappings are kept as they are read from JSON."""
+        for name in ("data_set", "model", "objective"):
+            text(name, getattr(self, name))
+        if not isinstance(self.training, Mapping):
+            raise TypeError(f"training must be a mapping, got {type(self.training).__name__}; use Recipe.settings()")
+        protocol = self.protocol
+        self._set(
+            seed=whole("seed", self.seed, 0),
+            objective_options=options("objective_options", self.objective_options),
+            protocol=protocol if isinstance(protocol, Protocol) else Protocol.from_dict(protocol),
+            training=_each_number(self.training, lambda number: int(number) if number.is_integer() else number),
+        )
+        if self.seed > _LARGEST_SEED:
+            raise ValueError(f"seed must be at most 2**53 - 1, got {self.seed}; choose a smaller one")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field as plain values; `json.loads(json.dumps(...))` gives the same back."""
+        return {**super().as_dict(), "objective_options": {name: as_json(value) for name, value in self._options}}
+
+    @property
+    def _options(self) -> Options:
+        return tuple(dict(self.objective_options).items())
+
+    @cached_property
+    def key(self) -> str:
+        """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
+        return hashlib.sha256(_canonical_text({"schema": SCHEMA, **self.as_dict()}).encode()).hexdigest()[:32]
+
+    @property
+    def name(self) -> str:
+        """A line to show a person: `digits/small_cnn fcl(gamma=3, lam=1) seed 0`."""
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self._options)
+        return f"{self.data_set}/{self.model} {self.objective}({shown}) seed {self.seed}"
+
+    def __hash__(self) -> int:
+        """As equal specs have equal keys."""
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same run."""
+        return isinstance(other, Spec) and self.key == other.key
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _canonical_text(values: Mapping[str, Any]) -> str:
+    floats = _each_number(values, float)
+    return json.dumps(floats, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _each_number(value: Any, change: Callable[[float], float]) -> Any:
+    """What JSON can express, with every number changed, at every depth."""
+    if isinstance(value, Mapping):
+        return {key: _each_number(one, change) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_number(one, change) for one in value]
+    return change(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
