@@ -1,0 +1,1 @@
+"""From what one wants to know to stored runs: studies, cells, executors."""
