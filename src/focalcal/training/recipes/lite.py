@@ -28,10 +28,12 @@ _LITE_FIELDS = (
 )
 
 
-def _lite(data_set: str, classes: int, model: str, epochs: int, lr: float, **others: Any) -> Recipe:
+def _lite(
+    data_set: str, classes: int, model: str, epochs: int, lr: float, decay: float = 5e-4, **others: Any
+) -> Recipe:
     """Ours throughout: SGD and half a cosine."""
     usual: dict[str, Any] = {"batch_size": 128, "fcl_gamma": 3, "fcl_lam": 1}
-    usual["optimizer"] = Optimizer(name="sgd", lr=lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    usual["optimizer"] = Optimizer(name="sgd", lr=lr, momentum=0.9, nesterov=True, weight_decay=decay)
     usual["schedule"] = Schedule(kind="cosine")
     usual["sources"] = dict.fromkeys(_LITE_FIELDS, "judgement")
     return Recipe(data_set=data_set, classes=classes, model=model, epochs=epochs, **{**usual, **others})
@@ -54,14 +56,12 @@ def _lite_text(data_set: str, classes: int, epochs: int, **data_options: Any) ->
     )
 
 
-_DIGITS: dict[str, Any] = {"data_options": {"seed": 1}, "batch_size": 64, "mean": (0.3053,), "std": (0.3761,)}
-
-LITE: dict[str, Recipe] = {
-    "cifar10_resnet8_lite": _lite(
+def _cifar10(model: str, epochs: int) -> Recipe:
+    return _lite(
         "cifar10",
         10,
-        "resnet8",
-        epochs=10,
+        model,
+        epochs,
         lr=0.1,
         data_options={"validation": 5000},
         augmentation=(Step(name="PadCropFlip", options={"pad": 4, "flip": 0.5}),),
@@ -69,15 +69,37 @@ LITE: dict[str, Recipe] = {
         std=CIFAR_STD,
         fcl_gamma=4,
         fcl_lam=1.5,
-    ),
+    )
+
+
+_DIGITS: dict[str, Any] = {"batch_size": 64, "mean": (0.3053,), "std": (0.3761,)}
+_FIXED_SPLIT = {"seed": 0}
+
+LITE: dict[str, Recipe] = {
+    "cifar10_resnet8_lite": _cifar10("resnet8", epochs=10),
+    "cifar10_resnet20_lite": _cifar10("resnet20", epochs=10),
     "newsgroups_gp_cnn_lite": _lite_text("newsgroups_19997", 20, epochs=10, cut_header=True),
     "ag_news_gp_cnn_lite": _lite_text("ag_news", 4, epochs=3, validation=0),
     "finsen_gp_cnn_lite": _lite_text("finsen", 12, epochs=10, strip_tags=False, validation=0),
     "digits_mlp_lite": _lite(
-        "digits", 10, "mlp", epochs=30, lr=0.05, model_options={"features": 64, "hidden": (256, 256)}, **_DIGITS
+        "digits",
+        10,
+        "mlp",
+        epochs=60,
+        lr=0.1,
+        data_options=_FIXED_SPLIT,
+        model_options={"features": 64, "hidden": (512, 512), "dropout": 0.5},
+        **_DIGITS,
     ),
     "digits_small_cnn_lite": _lite(
-        "digits", 10, "small_cnn", epochs=15, lr=0.05, model_options={"channels": 1, "width": 16}, **_DIGITS
+        "digits",
+        10,
+        "small_cnn",
+        epochs=15,
+        lr=0.05,
+        data_options=_FIXED_SPLIT,
+        model_options={"channels": 1, "width": 16},
+        **_DIGITS,
     ),
     "fashion_mnist_small_cnn_lite": _lite(
         "fashion_mnist",
@@ -90,5 +112,37 @@ LITE: dict[str, Recipe] = {
         augmentation=(Step(name="PadCropFlip", options={"pad": 2, "flip": 0.5}),),
         mean=(0.2860,),
         std=(0.3530,),
+    ),
+    # One row of logits a state, free of the others: training can reach the minimiser of the sample's conditional risk.
+    "discrete_mlp_lite": _lite(
+        "discrete",
+        5,
+        "mlp",
+        epochs=10,
+        lr=0.5,
+        decay=0,
+        data_options={"seed": 0},
+        model_options={"features": 40, "hidden": ()},
+    ),
+    "gaussian_mixture_mlp_lite": _lite(
+        "gaussian_mixture",
+        5,
+        "mlp",
+        epochs=10,
+        lr=0.05,
+        data_options={"seed": 0, "sizes": (40_000, 4_000, 10_000)},
+        model_options={"features": 10, "hidden": (64,)},
+    ),
+    # 1,078 images with drawn labels: without a strong decay the network learns the draws by heart.
+    "teacher_mlp_lite": _lite(
+        "teacher",
+        10,
+        "mlp",
+        epochs=30,
+        lr=0.05,
+        decay=0.02,
+        data_options={"seed": 0, "temperature": 2},
+        model_options={"features": 64, "hidden": (128,)},
+        **_DIGITS,
     ),
 }
