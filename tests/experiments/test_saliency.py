@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from focalcal.data import Examples
 from focalcal.experiments.saliency import Saliency, check_has_maps, grad_cam, save_saliency
 from focalcal.models import MODEL_INFO, build_model
 
@@ -36,7 +37,6 @@ def test_the_formula_by_hand():
     np.testing.assert_allclose(found.maps, expected.relu().numpy(), atol=1e-7)
     assert found.maps.max() > 0
     assert found.predicted.tolist() == logits.argmax(1).tolist()
-    np.testing.assert_allclose(found.logits, logits.numpy(), atol=1e-6)
     assert found.maps.dtype == np.float32
 
 
@@ -120,10 +120,11 @@ def test_networks_without_maps_are_refused():
 
 
 def test_the_file_holds_what_is_drawn(tmp_path):
-    found = Saliency(np.ones((2, 3, 3), np.float32), np.array([1, 0]), np.zeros((2, 2), np.float32))
+    found = Saliency(np.ones((2, 3, 3), np.float32), np.array([1, 0]))
     images = np.arange(2 * 16, dtype=np.uint8).reshape(2, 1, 4, 4)
-    save_saliency(tmp_path / "saliency.npz", found, images=images, labels=np.array([1, 1]), ids=np.array(["a", "b"]))
+    save_saliency(tmp_path / "saliency.npz", found, Examples(images, np.array([1, 1]), np.array(["a", "b"])))
     with np.load(tmp_path / "saliency.npz", allow_pickle=False) as file:
         assert set(file) == {"maps", "predicted", "labels", "ids", "images"}
         assert np.array_equal(file["images"], images)
+        assert file["predicted"].tolist() == [1, 0]
         assert file["ids"].tolist() == ["a", "b"]

@@ -63,16 +63,18 @@ def test_too_many_training_examples_are_refused_but_of_the_rest_there_are_at_mos
     assert seen.provenance["counts"] == digits.provenance["counts"]
 
 
-def test_nothing_to_train_on_is_refused(digits):
-    empty = replace(digits, train=digits.train.none())
-    with pytest.raises(DataSetError, match="digits: train must hold examples"):
-        seen_by_run(empty, Protocol())
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_nothing_to_train_on_or_to_test_is_refused(digits, split):
+    empty = replace(digits, **{split: digits.splits[split].none()})
+    with pytest.raises(DataSetError, match=f"digits: {split} must hold examples"):
+        seen_by_run(empty, Protocol(allow_partial=True))
 
 
 def test_several_labels_are_cut_whatever_they_are():
     labels = np.arange(60).reshape(20, 3) % 2 == 0
     whole = Examples(np.zeros((20, 3, 4, 4), np.uint8), labels, np.arange(20), groups=np.arange(20))
-    data = DataSet("pair", ("a", "b", "c"), whole, whole.none(), whole.none())
+    other = Examples(whole.inputs, labels, np.arange(20, 40), groups=np.arange(20, 40))
+    data = DataSet("pair", ("a", "b", "c"), whole, whole.none(), other)
     seen = seen_by_run(data, Protocol(train_examples=7))
     assert len(seen.train) == 7
     assert np.array_equal(seen.train.labels, labels[seen.train.ids])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from focalcal.core.atomic import write_atomically
+from focalcal.data import Examples
 from focalcal.models import MODEL_INFO
 
 _AT_ONCE = 64
@@ -24,11 +25,10 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Saliency:
-    """maps float32 (N, h, w) of the class that was predicted, >= 0; predicted int64 (N,); logits float32 (N, K)."""
+    """maps float32 (N, h, w), >= 0, of the class that was predicted; predicted int64 (N,)."""
 
     maps: NDArray[Any]
     predicted: NDArray[Any]
-    logits: NDArray[Any]
 
 
 def check_has_maps(model: str) -> None:
@@ -51,11 +51,11 @@ def grad_cam(network: nn.Module, inputs: Tensor, *, layer: str, layout: str) -> 
         parts = [_part(network, inputs[start : start + _AT_ONCE], layer, layout) for start in starts]
     finally:
         network.train(was_training)
-    maps, predicted, logits = (torch.cat(tensors).cpu().numpy() for tensors in zip(*parts, strict=True))
-    return Saliency(maps, predicted, logits)
+    maps, predicted = (torch.cat(tensors).cpu().numpy() for tensors in zip(*parts, strict=True))
+    return Saliency(maps, predicted)
 
 
-def _part(network: nn.Module, inputs: Tensor, layer: str, layout: str) -> tuple[Tensor, Tensor, Tensor]:
+def _part(network: nn.Module, inputs: Tensor, layer: str, layout: str) -> tuple[Tensor, Tensor]:
     held: list[Tensor] = []
 
     def cut_here(module: nn.Module, arguments: Any, output: Tensor) -> Tensor:
@@ -73,8 +73,7 @@ def _part(network: nn.Module, inputs: Tensor, layer: str, layout: str) -> tuple[
         (slopes,) = torch.autograd.grad(chosen, held)
     features, slopes = _as_maps(held[0].detach(), layout), _as_maps(slopes, layout)
     weights = slopes.float().mean((2, 3), keepdim=True)
-    maps = (weights * features.float()).sum(1).relu()
-    return maps, predicted, logits.detach().float()
+    return (weights * features.float()).sum(1).relu(), predicted
 
 
 def _as_maps(features: Tensor, layout: str) -> Tensor:
@@ -88,10 +87,15 @@ def _as_maps(features: Tensor, layout: str) -> Tensor:
     return patches.transpose(1, 2).reshape(len(patches), -1, side, side)
 
 
-def save_saliency(path: Path, found: Saliency, *, images: NDArray[Any], labels: NDArray[Any], ids: Any) -> None:
+def save_saliency(path: Path, found: Saliency, examples: Examples) -> None:
     """A .npz of maps, predicted, labels, ids and the images uint8 (N, C, H, W) to draw them on; whole or not at all."""
     buffer = io.BytesIO()
     np.savez_compressed(
-        buffer, maps=found.maps.astype(np.float32), predicted=found.predicted, labels=labels, ids=ids, images=images
+        buffer,
+        maps=found.maps,
+        predicted=found.predicted,
+        labels=examples.labels,
+        ids=examples.ids,
+        images=examples.inputs,
     )
     write_atomically(path, buffer.getvalue())

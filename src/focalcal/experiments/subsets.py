@@ -25,8 +25,9 @@ def seen_by_run(data: DataSet, protocol: Protocol) -> DataSet:
     to train on.
     """
     train, done = data.train, {}
-    if not len(train):
-        raise DataSetError(f"{data.name}: train must hold examples, got none; a run needs the training files too")
+    for split in ("train", "test"):
+        if not len(data.splits[split]):
+            raise DataSetError(f"{data.name}: {split} must hold examples, got none; a run needs its files too")
     if protocol.imbalance is not None:
         train = long_tailed(train, protocol.imbalance, seed=SEED)
         done["train, imbalance"] = f"class k keeps n {protocol.imbalance:g}^(-k / (K - 1)) examples, NumPy seed {SEED}"
