@@ -15,7 +15,7 @@ _SHOWN = 5
 class NonFiniteLossError(ValueError):
     """Training met a NaN or an infinity.
 
-    `epoch` and `batch` count from 1. In split "train" `value` is the loss of that batch and `ids` are its examples. Where
+    `epoch` and `batch` count from 1. In split "train" `value` is the loss of that batch, `ids` are its examples. Where
     "val" or "test" is evaluated, `batch` is None, `value` an offending logit and `ids` the examples that have one.
     """
 
