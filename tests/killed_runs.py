@@ -1,78 +1,108 @@
-"""Kill a run at many moments with SIGKILL, run it again each time; a program, because it has to fork before training.
+"""Runs that are killed at random moments and started again, beside the same runs uninterrupted.
 
-    python killed_runs.py FOLDER MOMENTS
+    python tests/killed_runs.py FOLDER
 
-A moment is a number of calls of Python functions, evenly spaced over those of a whole run, so that some lie in the
-loop, some in the writing of a checkpoint, and some in the storing. Prints a line of JSON: for each moment whether the
-child was killed, and whether what was stored in the end equals the numbers of the run that nobody disturbed.
+Every run is a process of its own, forked from one that has imported torch already. For each case FOLDER/CASE/whole and
+FOLDER/CASE/killed end up with epochs.jsonl, checkpoint.pt, weights.pt and predictions.npz; FOLDER/CASE/kills.json says
+how many times the second was killed, and with how many finished epochs in its log.
 """
 
-import importlib
 import json
 import os
+import random
 import signal
 import sys
+import time
 from pathlib import Path
 
-from small_runs import digits_spec, same_numbers
+import torch
+import torch._dynamo  # what optimisers import when they are made; here once, for all children
+from training_runs import ADAM, small_digits, small_recipe
 
-from focalcal.experiments.run import run_spec
-from focalcal.results import Store
+from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss
+from focalcal.training import Optimizer, Schedule, Step, fit, predict
 
-for slow in ("sklearn.datasets", "sklearn.model_selection", "torch._dynamo"):  # once, rather than in every child
-    importlib.import_module(slow)
+EPOCHS = 12
+KILLS = 4
+LONG = {"epochs": EPOCHS}
+CASES = {
+    "sgd_augmented_cnn": (
+        small_recipe(
+            model="small_cnn",
+            model_options={"channels": 1, "width": 4},
+            augmentation=(Step(name="PadCropFlip", options={"pad": 1}),),
+            schedule=Schedule(kind="cosine", warmup=1),
+            **LONG,
+        ),
+        FocalCalibrationLoss,
+    ),
+    "adam": (small_recipe(optimizer=ADAM, **LONG), FocalCalibrationLoss),
+    "adafocal": (small_recipe(**LONG), AdaFocalLoss),
+    "plateau": (
+        small_recipe(
+            optimizer=Optimizer(name="adamw", lr=0.03),
+            schedule=Schedule(kind="plateau", factor=0.5, patience=0),
+            **LONG,
+        ),
+        FocalCalibrationLoss,
+    ),
+    "dropout": (
+        small_recipe(model_options={"features": 64, "hidden": (32,), "dropout": 0.4}, **LONG),
+        FocalCalibrationLoss,
+    ),
+}
 
 
-def in_child(work):
-    """The exit status of a forked process that does `work`."""
+def train(case, data, folder):
+    recipe, loss = CASES[case]
+    fitted = fit(recipe, data, loss(), seed=3, folder=folder, checkpoint_seconds=0)
+    predict(fitted.model, data.test, recipe, split="test").save(folder / "predictions.npz")
+    torch.save(fitted.model.state_dict(), folder / "weights.pt")
+
+
+def forked(case, data, folder):
     child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
+    if child:
+        return child
+    status = 1
+    try:
+        train(case, data, folder)
+        status = 0
+    finally:
+        os._exit(status)
 
 
-def run(folder, *, kill_at=None, count_in=None):
-    calls = 0
-
-    def profile(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-        if calls == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    spec, store = digits_spec("adafocal"), Store(folder)
-    sys.setprofile(profile)
-    run_spec(spec, store, checkpoint_seconds=0)
-    sys.setprofile(None)
-    if count_in is not None:
-        count_in.write_text(str(calls))
+def finished(folder):
+    log = folder / "epochs.jsonl"
+    return log.read_text().count("\n") if log.exists() else 0
 
 
-def main(folder, moments):
-    whole = folder / "whole"
-    assert in_child(lambda: run(whole, count_in=folder / "calls.txt")) == 0
-    calls = int((folder / "calls.txt").read_text())
-    key = digits_spec("adafocal").key
-    expected = Store(whole).run(key)
-    found = []
-    for number in range(moments):
-        target = folder / f"killed-{number}"
-        kill_at = max(1, calls * (2 * number + 1) // (2 * moments))
-        killed = in_child(lambda at=kill_at, to=target: run(to, kill_at=at)) == signal.SIGKILL
-        there = Store(target).has(key)
-        resumed = in_child(lambda to=target: run(to)) == 0
-        equal = resumed and same_numbers(Store(target).run(key), expected)
-        left = sorted(os.listdir(target / "work"))
-        found.append({"killed": killed, "there": there, "equal": equal, "left": left})
-    print(json.dumps(found))
+def interrupted(case, data, folder, seconds, draw):
+    """Kill at a random moment of what a whole run takes, again and again, then let it end; the epochs at each kill."""
+    kills = []
+    while len(kills) < KILLS:
+        child = forked(case, data, folder)
+        time.sleep(draw.uniform(0.1, 0.6) * seconds)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):  # it was faster
+            break
+        kills.append(finished(folder))
+    if kills:
+        assert os.waitstatus_to_exitcode(os.waitpid(forked(case, data, folder), 0)[1]) == 0
+    return kills
+
+
+def main(root):
+    torch.set_num_threads(1)
+    data, draw = small_digits(), random.Random()
+    for case in CASES:
+        whole, killed = root / case / "whole", root / case / "killed"
+        began = time.monotonic()
+        assert os.waitstatus_to_exitcode(os.waitpid(forked(case, data, whole), 0)[1]) == 0
+        kills = interrupted(case, data, killed, time.monotonic() - began, draw)
+        (root / case / "kills.json").write_text(json.dumps(kills))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]))

@@ -131,7 +131,7 @@ def test_sigkill_at_any_moment_changes_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]), "OMP_NUM_THREADS": "1"}
     moments = 8
     done = subprocess.run(
-        [sys.executable, str(tests / "killed_runs.py"), str(tmp_path), str(moments)],
+        [sys.executable, str(tests / "killed_cells.py"), str(tmp_path), str(moments)],
         capture_output=True,
         text=True,
         env=environment,
