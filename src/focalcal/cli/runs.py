@@ -1,0 +1,245 @@
+"""`focalcal runs`: the runs in a store, to list, look at, query, remove and take elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+
+if TYPE_CHECKING:
+    from focalcal.results import Problem, Run, Store
+
+app = typer.Typer(
+    help="The runs in a store: list, look at, query, remove, export.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+FAULTY = 1  # exit code of `check` where something is wrong
+_SHOWN = ("error", "nll", "ece", "brier")  # metrics of a list, of the test split
+_SHORT = 12  # digits of a key
+
+_Store = Annotated[
+    Path | None,
+    typer.Option(help="The store's folder; default: $FOCALCAL_STORE, else focalcal-runs.", show_default=False),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
+_Key = Annotated[str, typer.Argument(help="The run's key, or how it begins.", show_default=False)]
+_Keys = Annotated[list[str], typer.Argument(help="The runs' keys, or how they begin.", show_default=False)]
+_DataSet = Annotated[str | None, typer.Option(help="Only runs on this data set.", show_default=False)]
+_Model = Annotated[str | None, typer.Option(help="Only runs of this network.", show_default=False)]
+_Objective = Annotated[str | None, typer.Option(help="Only runs with this loss.", show_default=False)]
+_Seed = Annotated[int | None, typer.Option(help="Only runs with this seed.", show_default=False)]
+
+
+@app.command("list")
+def list_runs(
+    store: _Store = None,
+    data_set: _DataSet = None,
+    model: _Model = None,
+    objective: _Objective = None,
+    seed: _Seed = None,
+    as_json: _Json = False,
+) -> None:
+    """What was run, and error, NLL, ECE and Brier score on the test split."""
+    with plain_failures():
+        opened = _opened(store)
+        runs, problems = opened.survey()
+        wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
+        chosen = sorted((run for run in runs if _matches(run, wanted)), key=_order)
+        if as_json:
+            _print_json([_row(run) for run in chosen])
+        elif chosen:
+            typer.echo(_table(chosen), nl=False)
+        else:
+            found = f"none of {len(runs)} runs is such" if runs else "no runs"
+            typer.echo(f"{opened.path}: {found}", err=True)
+        _print_failures(opened)
+        _print_problems(problems)
+
+
+@app.command()
+def show(key: _Key, store: _Store = None, as_json: _Json = False) -> None:
+    """One run: what was run, the metrics of every split, and where it comes from."""
+    with plain_failures():
+        run = _opened(store).run(key)
+        epochs = len(run.epochs())
+        metrics = {split: run.metrics(split) for split in run.record["metrics"]}
+        facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
+        rest = {name: value for name, value in run.record.items() if name != "metrics"}
+        if as_json:
+            _print_json({**facts, "metrics": metrics, **rest, "predictions": run.splits, "stored_epochs": epochs})
+            return
+        typer.echo(f"{run.spec.name}\nkey       {run.key}\nfolder    {run.path}")
+        typer.echo(f"time      {run.record['seconds']:.1f} s, {run.record['epochs']} epochs, {epochs} of them recorded")
+        typer.echo(f"files     {', '.join(run.files)}\n")
+        typer.echo(_metrics_table(metrics))
+        for title, value in (("spec", facts["spec"]), ("provenance", run.record["provenance"])):
+            typer.echo(f"{title}\n{json.dumps(value, indent=2)}")
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="For example: select * from runs", show_default=False)],
+    store: _Store = None,
+    as_json: _Json = False,
+) -> None:
+    """Ask in SQL: tables runs, metrics (key, split, metric, value) and epochs; nothing can be changed."""
+    with plain_failures():
+        from focalcal.reports.tables import Table
+
+        names, rows = _answer(_opened(store), query)
+        if as_json:
+            _print_json([dict(zip(names, row, strict=True)) for row in rows])
+        elif rows:
+            columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+            typer.echo(Table(columns, digits=4).text(), nl=False)
+        else:
+            typer.echo(f"no rows; columns: {', '.join(names)}", err=True)
+
+
+@app.command()
+def rm(
+    keys: _Keys,
+    store: _Store = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete runs for good. A damaged or foreign folder must be named in full."""
+    with plain_failures():
+        opened = _opened(store)
+        named = {name: what for key in keys for name, what in (_removable(opened, key),)}
+        for name, what in named.items():
+            typer.echo(f"{name}  {what}", err=True)
+        many = "this run" if len(named) == 1 else f"these {len(named)} runs"
+        if not yes and not typer.confirm(f"delete {many} for good?", err=True):
+            typer.echo("nothing was deleted", err=True)
+            raise typer.Exit(1)
+        opened.remove(named)
+        for name in named:
+            typer.echo(opened.path / "runs" / name)
+
+
+@app.command()
+def export(
+    path: Annotated[Path, typer.Argument(help="A .zip, .csv or .parquet file; replaced if it is there.")],
+    keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.", show_default=False)] = None,
+    store: _Store = None,
+) -> None:
+    """Take runs elsewhere: a .zip that unpacks to a store, or a table with a row a run and split."""
+    with plain_failures():
+        opened = _opened(store)
+        typer.echo(opened.export(path, keys or None))
+        if not keys:
+            _print_problems(opened.problems())
+
+
+@app.command()
+def check(store: _Store = None) -> None:
+    """Read every file of every run and compare its checksum; ends with 1 if something is wrong."""
+    with plain_failures():
+        runs, problems = _opened(store).survey(contents=True)
+        typer.echo(f"{len(runs)} runs are whole")
+        _print_problems(problems)
+        if problems:
+            raise typer.Exit(FAULTY)
+
+
+def _opened(folder: Path | None) -> Store:
+    from focalcal.results import Store
+    from focalcal.results.layout import store_folder
+
+    return Store(store_folder(folder), create=False)
+
+
+def _matches(run: Run, wanted: dict[str, Any]) -> bool:
+    return all(value is None or run.settings[name] == value for name, value in wanted.items())
+
+
+def _order(run: Run) -> tuple[str, ...]:
+    spec = run.settings
+    names = (spec["data_set"], spec["model"], spec["objective"], json.dumps(spec["objective_options"]))
+    return (*names, f"{spec['seed']:020}", run.key)
+
+
+def _row(run: Run) -> dict[str, Any]:
+    spec = run.settings
+    named = {name: spec[name] for name in ("data_set", "model", "objective", "objective_options", "seed")}
+    test = run.metrics("test") if "test" in run.record["metrics"] else {}
+    return {"key": run.key, **named, "seconds": run.record["seconds"], "test": test}
+
+
+def _table(runs: Iterable[Run]) -> str:
+    from focalcal.reports.tables import Table
+
+    rows = [_row(run) for run in runs]
+    columns: dict[str, list[Any]] = {"key": [row["key"][:_SHORT] for row in rows]}
+    columns |= {name: [row[name] for row in rows] for name in ("data_set", "model", "objective")}
+    columns["options"] = [
+        " ".join(f"{name}={value}" for name, value in row["objective_options"].items()) for row in rows
+    ]
+    columns |= {name: [row[name] for row in rows] for name in ("seed", "seconds")}
+    columns |= {name: [row["test"].get(name, math.nan) for row in rows] for name in _SHOWN}
+    return Table(columns, headings={"data_set": "data set"}).text()
+
+
+def _metrics_table(metrics: dict[str, dict[str, float]]) -> str:
+    from focalcal.reports.tables import Table
+
+    names = dict.fromkeys(name for values in metrics.values() for name in values)
+    columns: dict[str, list[Any]] = {"split": list(metrics)}
+    columns |= {name: [values.get(name, math.nan) for values in metrics.values()] for name in names}
+    return Table(columns, digits=4).text()
+
+
+def _answer(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and rows; errors that appear only while rows are made are errors of the query, too."""
+    relation = store.sql(query)
+    import duckdb
+
+    try:
+        return relation.columns, relation.fetchall()
+    except duckdb.Error as error:
+        raise ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {error}") from error
+
+
+def _removable(store: Store, key: str) -> tuple[str, str]:
+    from focalcal.results import RunProblem
+
+    for problem in store.problems():
+        if problem.path.name == key and problem.path.parent.name == "runs":
+            return key, problem.message
+    try:
+        run = store.run(key)
+    except RunProblem as error:
+        raise ValueError(f"{error}; to remove it, give the whole name") from error
+    return run.key, run.spec.name
+
+
+def _print_failures(store: Store) -> None:
+    for one in store.failures():
+        message = " ".join(one["message"].split())
+        typer.echo(f"failed: {one['key'][:_SHORT]} {one['kind']}: {message}", err=True)
+
+
+def _print_problems(problems: list[Problem]) -> None:
+    for problem in problems:
+        typer.echo(f"problem: {problem}", err=True)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """The same with None for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

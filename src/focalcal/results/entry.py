@@ -1,0 +1,138 @@
+"""Reading a run's folder with suspicion: what it holds, or what is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from focalcal.results.layout import FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, is_key
+from focalcal.results.problems import Kind, RunProblem
+from focalcal.results.spec import SCHEMA, stored_key
+
+State = dict[str, tuple[int, int]]  # of each file: size and time of change
+
+_AGAIN = "run it again (the folder is then set aside), or remove it with `focalcal runs rm`"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a run: the JSON text of its spec, record, files and splits, parsed when it is looked at."""
+
+    key: str
+    path: Path
+    text: bytes
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """`spec`, `record`, `files` and `splits` as plain values."""
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+
+def state_of(folder: Path) -> State:
+    """Size and time of every file, by its name in the folder; files that are not ours included."""
+    found: State = {}
+    for at, prefix in ((folder, ""), (folder / PREDICTIONS, f"{PREDICTIONS}/")):
+        try:
+            with os.scandir(at) as names:
+                for one in names:
+                    if one.is_file():
+                        stat = one.stat()
+                        found[prefix + one.name] = (stat.st_size, stat.st_mtime_ns)
+        except FileNotFoundError:
+            if not prefix:
+                raise
+    return found
+
+
+def examined(folder: Path, state: State | None = None) -> Entry:
+    """The run in a folder, or `RunProblem`. Checks all sizes, and the content of the spec and the record."""
+    try:
+        return _examined(folder, state_of(folder) if state is None else state)
+    except OSError as error:
+        kind: Kind = "damaged" if isinstance(error, FileNotFoundError) else "unreadable"
+        if isinstance(error, NotADirectoryError):
+            kind = "foreign"
+        raise RunProblem(folder, kind, f"{error.strerror or error} ({error.filename})") from error
+
+
+def _examined(folder: Path, state: State) -> Entry:
+    if not is_key(folder.name):
+        raise RunProblem(folder, "foreign", "a run's folder has 32 hexadecimal digits as its name; move this elsewhere")
+    manifest = _object(folder, FILES, state)
+    _check_schema(folder, FILES, manifest, LAYOUT)
+    files, splits = manifest.get("files"), manifest.get("splits")
+    if not isinstance(files, dict) or not isinstance(splits, dict) or not {SPEC, RESULT} <= files.keys():
+        raise _damaged(folder, f"{FILES} must list files and splits, {SPEC} and {RESULT} among them")
+    for name, stated in files.items():
+        _check_size(folder, name, stated, state)
+    spec = _object(folder, SPEC, state)
+    _check_schema(folder, SPEC, spec, SCHEMA)
+    key = stored_key(spec)
+    if not key == manifest.get("key") == folder.name:
+        found = key if key != folder.name else manifest.get("key")
+        raise _damaged(folder, f"its content is that of run {found}; it was renamed or edited")
+    record = _object(folder, RESULT, state)
+    for name in (SPEC, RESULT):
+        check_content(folder, name, files[name])
+    if not isinstance(record.get("metrics"), dict):
+        raise _damaged(folder, f"{RESULT} must hold metrics")
+    del spec["schema"]
+    text = json.dumps({"spec": spec, "record": record, "files": files, "splits": splits}, separators=(",", ":"))
+    return Entry(folder.name, folder, text.encode())
+
+
+def check_content(folder: Path, name: str, stated: Mapping[str, Any]) -> bytes:
+    """The content of a small file, if it is what was stored."""
+    content = (folder / name).read_bytes()
+    if hashlib.sha256(content).hexdigest() != stated["sha256"]:
+        raise changed(folder, name)
+    return content
+
+
+def changed(folder: Path, name: str) -> RunProblem:
+    """The problem of a file whose checksum is not the stored one."""
+    return _damaged(folder, f"{name} was changed after it was stored (its SHA-256 is another)")
+
+
+def _damaged(folder: Path, what: str) -> RunProblem:
+    return RunProblem(folder, "damaged", f"{what}; {_AGAIN}")
+
+
+def _object(folder: Path, name: str, state: State) -> dict[str, Any]:
+    if name not in state:
+        raise _damaged(folder, f"{name} is missing")
+    try:
+        found = json.loads((folder / name).read_bytes())
+    except ValueError as error:
+        raise _damaged(folder, f"{name} must be whole JSON, got {state[name][0]} bytes that are not: {error}") from None
+    if not isinstance(found, dict):
+        raise _damaged(folder, f"{name} must be a JSON object, got {type(found).__name__}")
+    return found
+
+
+def _check_schema(folder: Path, name: str, found: Mapping[str, Any], known: int) -> None:
+    schema = found.get("schema")
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise _damaged(folder, f"{name} must state its schema, got {schema!r}")
+    if schema > known:
+        remedy = "install a newer focalcal to read it"
+        raise RunProblem(folder, "newer", f"{name} has schema {schema}, this version reads {known}; {remedy}")
+    if schema < known:
+        remedy = "read it with the focalcal that made it, or run it again"
+        raise RunProblem(folder, "older", f"{name} has schema {schema}, this version reads {known}; {remedy}")
+
+
+def _check_size(folder: Path, name: str, stated: Any, state: State) -> None:
+    if not isinstance(stated, dict) or not {"bytes", "sha256"} <= stated.keys():
+        raise _damaged(folder, f"{FILES} must give the size and SHA-256 of {name}, got {stated!r}")
+    if name not in state:
+        raise _damaged(folder, f"{name} is missing")
+    if state[name][0] != stated["bytes"]:
+        raise _damaged(folder, f"{name} must have {stated['bytes']} bytes, got {state[name][0]}")

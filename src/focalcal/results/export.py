@@ -1,0 +1,56 @@
+"""Runs as one file: a table for other programs, or an archive that is itself a store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from focalcal.core.atomic import atomic_file, write_atomically
+from focalcal.results.arrow import arrow_table, column_names, required
+from focalcal.results.layout import FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
+from focalcal.results.run import Run
+from focalcal.results.tables import split_rows
+
+_FIRST = ("key", "data_set", "model", "objective", "seed", "seconds", "epochs", "options")
+
+
+def export(runs: Sequence[Run], path: Path) -> Path:
+    """Write the file whole or not at all; one of that name is replaced."""
+    writers = {".zip": _zip, ".csv": _csv, ".parquet": _parquet}
+    if path.suffix.lower() not in writers:
+        raise ValueError(f"path must end in {', '.join(writers)}, got {path.name!r}; choose one of them")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that exists, got {path}; create {path.parent} first")
+    writers[path.suffix.lower()](runs, path)
+    return path
+
+
+def _zip(runs: Sequence[Run], path: Path) -> None:
+    """Every file is compared with its checksum: what is exported is what was stored."""
+    with atomic_file(path) as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))
+        for run in runs:
+            for name in run.files:
+                archive.write(run.file(name), f"{RUNS}/{run.key}/{name}")
+            archive.write(run.path / FILES, f"{RUNS}/{run.key}/{FILES}")
+
+
+def _csv(runs: Sequence[Run], path: Path) -> None:
+    rows = list(split_rows(runs))
+    names = column_names(_FIRST, rows)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names.values())
+    writer.writerows([row.get(name) for name in names] for row in rows)
+    write_atomically(path, out.getvalue().encode())
+
+
+def _parquet(runs: Sequence[Run], path: Path) -> None:
+    arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
+    table: Any = arrow_table(arrow, _FIRST, list(split_rows(runs)))
+    with atomic_file(path) as handle:
+        parquet.write_table(table, handle)

@@ -1,0 +1,123 @@
+"""What listings know already, so that they read each run once: a cache beside the runs.
+
+A run is never changed once it is there. What was read of it stays true as long as its files have the same sizes and
+times. The cache is a folder of files, each written whole by one process and then only removed, so that any number of
+processes may read and write; what is lost is read again from the runs. Deleting the folder is safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from focalcal.core.atomic import write_atomically
+from focalcal.results.entry import Entry, State, examined, state_of
+from focalcal.results.layout import CACHE, RUNS
+from focalcal.results.problems import Problem, RunProblem
+
+_SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the text, text
+_MOST_FILES = 8
+
+
+class _Known(NamedTuple):
+    state: bytes
+    text: bytes
+    line: bytes
+
+
+class Listing(NamedTuple):
+    """The runs of a store by key, in that order, and what in its folder is not a run that can be used."""
+
+    entries: dict[str, Entry]
+    problems: list[Problem]
+
+
+def listing(store: Path) -> Listing:
+    """Every run, from the cache where that holds, else from its folder; then the cache is brought up to date."""
+    files = _cache_files(store / CACHE)
+    known = _read(files)
+    entries: dict[str, Entry] = {}
+    problems: list[Problem] = []
+    lines: dict[str, bytes] = {}
+    new: list[str] = []
+    for name in _names(store / RUNS):
+        folder = store / RUNS / name
+        try:
+            state = state_of(folder)
+            digest = _digest(state)
+            old = known.get(name)
+            if old is not None and old.state == digest:
+                entries[name], lines[name] = Entry(name, folder, old.text), old.line
+                continue
+            entry = examined(folder, state)
+        except (RunProblem, OSError) as error:
+            if os.path.lexists(folder):  # else it was removed meanwhile
+                problems.append(_problem(folder, error))
+            continue
+        entries[name], lines[name] = entry, _line(entry, digest)
+        new.append(name)
+    with suppress(OSError):  # a store that cannot be written to can be read all the same
+        _update(store / CACHE, files, known, lines, new)
+    return Listing(entries, problems)
+
+
+def _names(runs: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(runs))
+    except FileNotFoundError:
+        return []
+
+
+def _problem(folder: Path, error: RunProblem | OSError) -> Problem:
+    if isinstance(error, RunProblem):
+        return error.problem
+    foreign = isinstance(error, NotADirectoryError)
+    remedy = "not a folder; move it elsewhere" if foreign else f"{error.strerror or error}; check its permissions"
+    return Problem(folder, "foreign" if foreign else "unreadable", remedy)
+
+
+def _digest(state: State) -> bytes:
+    text = repr(sorted(state.items()))
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest().encode()
+
+
+def _line(entry: Entry, digest: bytes) -> bytes:
+    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(entry.text), entry.text)
+
+
+def _cache_files(folder: Path) -> list[Path]:
+    with suppress(FileNotFoundError), os.scandir(folder) as names:
+        return [Path(one.path) for one in names if one.name.endswith(_SUFFIX)]
+    return []
+
+
+def _read(files: Iterable[Path]) -> dict[str, _Known]:
+    found: dict[str, _Known] = {}
+    for path in files:
+        with suppress(OSError):  # merged by another process, or not for us to read
+            for line in path.read_bytes().splitlines(keepends=True):
+                key, _, rest = line.partition(b" ")
+                digest, _, rest = rest.partition(b" ")
+                check, _, text = rest.partition(b" ")
+                text = text.rstrip(b"\n")
+                if check == b"%08x" % zlib.crc32(text):
+                    found[key.decode("ascii", "replace")] = _Known(digest, text, line)
+    return found
+
+
+def _update(folder: Path, files: list[Path], known: dict[str, _Known], lines: dict[str, bytes], new: list[str]) -> None:
+    """Write what is new as one more file; or all as one, where there are many files, or many lines for nothing."""
+    merge = len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100
+    if not new and not merge:
+        return
+    folder.mkdir(exist_ok=True)
+    content = b"".join(lines.values() if merge else (lines[key] for key in new))
+    write_atomically(folder / f"{secrets.token_hex(8)}{_SUFFIX}", content)
+    for path in files if merge else ():
+        path.unlink(missing_ok=True)

@@ -1,0 +1,101 @@
+"""Where things lie in a store, and what its folder says about itself.
+
+STORE.json              what the folder is, and the number of this layout
+runs/<key>/             a run: whole, and never changed
+    spec.json           what was run; the key follows from it
+    result.json         metrics by split, provenance, seconds, epochs
+    epochs.jsonl        one line an epoch, if there are any
+    predictions/*.npz   one file a split
+    files.json          written last: size and SHA-256 of each file, and which file holds which split
+work/<key>/             what a run in progress wants to find again after a crash
+work/<key>.lock         locked by the process that works on it
+failures/<key>.json     the last failure of a run
+set-aside/              damaged runs that were run again
+tmp/                    runs being written
+cache/                  what listings know already; safe to delete
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from focalcal.core.atomic import write_atomically
+
+LAYOUT = 1  # raised when older versions of this package could not read what is here
+WHAT = "focalcal store of runs"
+MARK = "STORE.json"
+RUNS, WORK, FAILURES, SET_ASIDE, TMP, CACHE = "runs", "work", "failures", "set-aside", "tmp", "cache"
+SPEC, RESULT, EPOCHS, PREDICTIONS, FILES = "spec.json", "result.json", "epochs.jsonl", "predictions", "files.json"
+DEFAULT, VARIABLE = "focalcal-runs", "FOCALCAL_STORE"
+
+_KEY = re.compile(r"[0-9a-f]{32}\Z")
+
+
+def store_folder(given: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that was asked for, else the one that FOCALCAL_STORE names, else ./focalcal-runs."""
+    return Path(given if given is not None else os.environ.get(VARIABLE) or DEFAULT)
+
+
+def is_key(name: str) -> bool:
+    """Whether a name has the form of a run's key."""
+    return _KEY.match(name) is not None
+
+
+def json_bytes(value: Any) -> bytes:
+    """What is stored: standard JSON in UTF-8, to be read by people too."""
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+
+
+def open_layout(folder: Path, *, create: bool) -> None:
+    """Check that the folder is a store that this version can read; make it one if it is new or empty."""
+    mark = folder / MARK
+    if not mark.exists():
+        _make(folder, create=create)
+        return
+    try:
+        said = json.loads(mark.read_bytes())
+        schema = said["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{mark} must say {{'what': {WHAT!r}, 'schema': {LAYOUT}}}, got something else; "
+            "if this is a store, write that into it"
+        ) from None
+    if said.get("what") != WHAT or isinstance(schema, bool) or not isinstance(schema, int):
+        raise ValueError(f"{mark} must be about a {WHAT}, got {said!r}; name another folder")
+    if schema > LAYOUT:
+        raise ValueError(
+            f"{folder} has schema {schema} and this version of focalcal reads schemas up to {LAYOUT}; "
+            "install a newer focalcal, or name another store"
+        )
+
+
+def _make(folder: Path, *, create: bool) -> None:
+    if not create:
+        found = "a folder without it" if folder.is_dir() else "nothing of that name"
+        raise FileNotFoundError(
+            f"{folder} must be a store of runs, with a file {MARK}, got {found}; check the path, or $FOCALCAL_STORE"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} must be a folder to keep runs in, got a file; name another path")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _mark(folder)
+    except OSError as error:
+        reason = f"{error.strerror or error} ({error.filename})"
+        raise OSError(
+            error.errno, f"the store {folder} cannot be made: {reason}; name another folder, or make this one writable"
+        ) from error
+
+
+def _mark(folder: Path) -> None:
+    strange = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # another may be making it
+    if strange and MARK not in strange:
+        raise ValueError(
+            f"{folder} must be a store of runs, or a new or empty folder to make one in, got a folder with "
+            f"{', '.join(strange[:3])}{' and more' * (len(strange) > 3)}; name another"
+        )
+    write_atomically(folder / MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))

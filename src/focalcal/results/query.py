@@ -1,0 +1,57 @@
+"""SQL over runs, with DuckDB.
+
+runs     key, data_set, model, objective, seed, seconds, epochs, a column for each option of an objective (gamma,
+         lam, ...), and as JSON: options, training, protocol, provenance
+metrics  key, split, metric, value
+epochs   key, epoch, and a column for each number of an epoch's record: lr, seconds, train_loss, val_nll, ...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from focalcal.results.arrow import arrow_table, required
+from focalcal.results.run import Run
+from focalcal.results.tables import EPOCH_COLUMNS, METRIC_COLUMNS, RUN_COLUMNS, epoch_rows, metric_rows, run_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+_JSON = ("options", "training", "protocol", "provenance")
+_CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
+
+
+def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
+    """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
+    engine, arrow = required("duckdb"), required("pyarrow")
+    connection = engine.connect(":memory:", config=_CLOSED)
+    _fill(connection, arrow, "runs", RUN_COLUMNS, run_rows(runs))
+    _fill(connection, arrow, "metrics", METRIC_COLUMNS, metric_rows(runs))
+    named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
+    _fill(connection, arrow, "epochs", EPOCH_COLUMNS, epoch_rows(runs) if named else [])
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    try:
+        found: duckdb.DuckDBPyRelation | None = connection.sql(query)
+    except engine.Error as error:
+        raise ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {error}") from error
+    if found is None:
+        raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
+    return found
+
+
+def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    table = arrow_table(arrow, columns, list(rows))
+    chosen = ", ".join(
+        f"{_quoted(one)}::JSON as {_quoted(one)}" if name == "runs" and one in _JSON else _quoted(one)
+        for one in table.column_names
+    )
+    connection.register("_given", table)
+    connection.execute(f"create table {name} as select {chosen} from _given")
+    connection.unregister("_given")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,110 @@
+"""One stored run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from focalcal.predictions import Predictions
+from focalcal.results.content import read_number, sha256
+from focalcal.results.entry import Entry, changed, check_content
+from focalcal.results.layout import EPOCHS
+from focalcal.results.spec import Spec
+
+
+class Run:
+    """A run that is complete: what was run, what came out, and the predictions it came from. Read when asked for."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    @property
+    def key(self) -> str:
+        """The key of its spec."""
+        return self._entry.key
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self._entry.path
+
+    @cached_property
+    def spec(self) -> Spec:
+        """What was run."""
+        return Spec.from_dict(self._entry.content["spec"])
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
+        found: Mapping[str, Any] = self._entry.content["spec"]
+        return found
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """What came out: {"metrics": {split: {metric: number}}, "provenance", "seconds", "epochs"}."""
+        stored = self._entry.content["record"]
+        metrics = {
+            split: {name: read_number(value) for name, value in one.items()} for split, one in stored["metrics"].items()
+        }
+        return {**stored, "metrics": metrics}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that there are predictions of."""
+        return tuple(self._entry.content["splits"])
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of its folder, `weights.pt` say."""
+        return tuple(self._entry.content["files"])
+
+    def metrics(self, split: str) -> dict[str, float]:
+        """The metrics of a split by name; NaN where one could not be computed."""
+        known = self.record["metrics"]
+        if split not in known:
+            raise ValueError(
+                f"split must be one that run {self.key[:12]} has metrics of, {_listed(known)}, got {split!r}"
+            )
+        return dict(known[split])
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """The record of each epoch; none if none were stored."""
+        stated = self._entry.content["files"].get(EPOCHS)
+        if stated is None:
+            return []
+        return [json.loads(line) for line in check_content(self.path, EPOCHS, stated).splitlines()]
+
+    def predictions(self, split: str) -> Predictions:
+        """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
+        known = self._entry.content["splits"]
+        if split not in known:
+            raise ValueError(
+                f"split must be one that run {self.key[:12]} has predictions of, {_listed(known)}, got {split!r}"
+            )
+        self.file(known[split])
+        return Predictions.load(self.path / known[split])
+
+    def file(self, name: str) -> Path:
+        """The path of one of its files, if its content is what was stored; else `RunProblem`."""
+        known = self._entry.content["files"]
+        if name not in known:
+            raise ValueError(f"name must be a file of run {self.key[:12]}, {_listed(known)}, got {name!r}")
+        if sha256(self.path / name) != known[name]["sha256"]:
+            raise changed(self.path, name)
+        return self.path / name
+
+    def verify(self) -> None:
+        """Compare every file with its stored checksum; `RunProblem` for one that differs."""
+        for name in self.files:
+            self.file(name)
+
+    def __repr__(self) -> str:
+        """The key and what was run."""
+        return f"Run({self.key[:12]}, {self.spec.name})"
+
+
+def _listed(names: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, names)) or "none"

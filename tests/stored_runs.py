@@ -1,0 +1,43 @@
+"""Specs and runs, for the tests of the store."""
+
+import json
+from pathlib import Path
+
+from prediction_samples import sample
+
+from focalcal.results import Run, Spec, Store
+
+TRAINING = {"epochs": 2, "batch_size": 64, "optimizer": {"kind": "sgd", "lr": 0.1}, "mean": [0.5, 0.25]}
+
+
+def spec(seed=0, objective="fcl", *, data_set="digits", model="small_cnn", training=TRAINING, **options) -> Spec:
+    options = options or ({"gamma": 3.0, "lam": 1.0} if objective == "fcl" else {})
+    return Spec(
+        data_set=data_set, model=model, objective=objective, objective_options=options, seed=seed, training=training
+    )
+
+
+def record(**metrics) -> dict:
+    """Of two epochs; the metrics are those of the test split."""
+    test = {"error": 0.25, "nll": 0.5, "ece": 0.125, "brier": 0.375} | metrics
+    return {
+        "metrics": {"val": {"nll": 0.75}, "test": test},
+        "provenance": {"focalcal": "0.1.0", "threads": 1},
+        "seconds": 1.5,
+        "epochs": 2,
+    }
+
+
+def epochs_file(folder: Path) -> Path:
+    path = folder / "epochs-to-store.jsonl"
+    lines = [
+        {"epoch": at, "lr": 0.1, "train": {"loss": 1.0 / at}, "test": {"nll": 2.0 / at}, "gammas": [1.0, float(at)]}
+        for at in (1, 2)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def stored(store: Store, one: Spec, *, epochs: Path | None = None, splits=("val", "test"), **metrics) -> Run:
+    predictions = [sample(6, 3, split=split, seed=one.seed) for split in splits]
+    return store.add(one, record=record(**metrics), epochs=epochs, predictions=predictions)
