@@ -39,7 +39,7 @@ def spec_of(
     """
     resolved = objective_options(objective, options, recipe)
     _check_pair(recipe, objective)
-    _check_recipe_options(recipe)
+    check_recipe_options(recipe)
     _check_protocol(recipe, protocol)
     return Spec(
         data_set=recipe.data_set,
@@ -129,6 +129,19 @@ def has_validation(recipe: Recipe) -> bool:
     return bool(held_out)
 
 
+def check_recipe_options(recipe: Recipe) -> None:
+    """Refuse options that the network or the loader does not have."""
+    builder, loader = MODELS[recipe.model], DATA_SETS[recipe.data_set]
+    known = [name for name in signature(builder).parameters if name not in ("classes", "embedding", "pretrained")]
+    for name in dict(recipe.model_options):
+        if name not in known:
+            raise ValueError(f"model_options: {unknown(f'an option of {recipe.model}', name, known)}")
+    known = [name for name in signature(loader).parameters if name not in ("folder", "allow_partial")]
+    for name in dict(recipe.data_options):
+        if name not in known:
+            raise ValueError(f"data_options: {unknown(f'an option of {recipe.data_set}', name, known)}")
+
+
 def _built(objective: str, options: Mapping[str, Any]) -> nn.Module:
     if objective not in LOSSES:
         raise ValueError(unknown("an objective", objective, LOSSES))
@@ -148,18 +161,6 @@ def _check_pair(recipe: Recipe, objective: str) -> None:
             f"adafocal needs validation examples, and this recipe holds none of {recipe.data_set} out; "
             "set data_options.validation, e.g. 5000"
         )
-
-
-def _check_recipe_options(recipe: Recipe) -> None:
-    builder, loader = MODELS[recipe.model], DATA_SETS[recipe.data_set]
-    known = [name for name in signature(builder).parameters if name not in ("classes", "embedding", "pretrained")]
-    for name in dict(recipe.model_options):
-        if name not in known:
-            raise ValueError(f"model_options: {unknown(f'an option of {recipe.model}', name, known)}")
-    known = [name for name in signature(loader).parameters if name not in ("folder", "allow_partial")]
-    for name in dict(recipe.data_options):
-        if name not in known:
-            raise ValueError(f"data_options: {unknown(f'an option of {recipe.data_set}', name, known)}")
 
 
 def _check_protocol(recipe: Recipe, protocol: Protocol) -> None:

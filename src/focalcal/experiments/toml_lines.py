@@ -63,7 +63,7 @@ class _Scan:
         self.at += 2 if several else 1
         names = self._names()
         self.at = self.text.index("]", self.at) + (2 if several else 1)
-        path = self._resolved(names[:-1]) + (names[-1],)
+        path = (*self._resolved(names[:-1]), names[-1])
         for depth in range(1, len(names)):  # [a.b] makes a, too
             self._enter(self._resolved(names[:depth]), start)
         if several:
