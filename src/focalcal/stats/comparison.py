@@ -1,0 +1,94 @@
+"""One objective against another over seeds: tests, effect sizes and verdicts, corrected within a family of metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from focalcal.stats.bootstrap import PairedInterval, bootstrap_ci
+from focalcal.stats.effect import cohens_dz
+from focalcal.stats.multiplicity import holm
+from focalcal.stats.sign_flip import SignFlip, sign_flip_test
+
+PRIMARY = ("ece", "adaptive_ece", "nll", "brier")
+VERDICTS = ("better", "worse", "indistinguishable")
+Verdict = Literal["better", "worse", "indistinguishable"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidate minus baseline on one metric, of which less is better, paired by seed.
+
+    `p_adjusted` is Holm's within the family. `reachable` is False where no outcome at all could have been significant:
+    the family's size times the test's floor exceeds alpha. `verdict` is then "indistinguishable", and says nothing.
+    """
+
+    metric: str
+    seeds: tuple[int, ...]
+    test: SignFlip
+    interval: PairedInterval
+    effect: float
+    p_adjusted: float
+    reachable: bool
+    verdict: Verdict
+
+
+def compare(
+    candidate: Mapping[str, Mapping[int, float]],
+    baseline: Mapping[str, Mapping[int, float]],
+    *,
+    metrics: Sequence[str] = PRIMARY,
+    alpha: float = 0.05,
+    level: float = 0.95,
+) -> list[Comparison]:
+    """A family: one comparison a metric, of values by metric and seed; only seeds that both have are paired.
+
+    Sign-flip test on the mean, bootstrap interval (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two
+    common seeds at least.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}; 0.05 is usual")
+    paired = {metric: _paired(metric, candidate, baseline) for metric in metrics}
+    tests = {metric: sign_flip_test(list(pairs.values())) for metric, pairs in paired.items()}
+    adjusted = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
+    found = []
+    for metric, pairs in paired.items():
+        differences, test = list(pairs.values()), tests[metric]
+        p = float(adjusted[metric])
+        verdict: Verdict = "indistinguishable" if p > alpha else "better" if test.mean < 0 else "worse"
+        found.append(
+            Comparison(
+                metric=metric,
+                seeds=tuple(pairs),
+                test=test,
+                interval=bootstrap_ci(differences, level=level),
+                effect=cohens_dz(differences),
+                p_adjusted=p,
+                reachable=test.floor * len(paired) <= alpha,
+                verdict=verdict,
+            )
+        )
+    return found
+
+
+def verdict_counts(comparisons: Iterable[Comparison]) -> dict[Verdict, int]:
+    """How many are better, worse and indistinguishable, the three always there."""
+    counted = Counter(one.verdict for one in comparisons)
+    return {"better": counted["better"], "worse": counted["worse"], "indistinguishable": counted["indistinguishable"]}
+
+
+def _paired(
+    metric: str, candidate: Mapping[str, Mapping[int, float]], baseline: Mapping[str, Mapping[int, float]]
+) -> dict[int, float]:
+    """The differences by seed, in the order of the seeds."""
+    for name, values in (("candidate", candidate), ("baseline", baseline)):
+        if metric not in values:
+            raise ValueError(f"{name} must have {metric!r}, got {', '.join(values) or 'nothing'}; measure it too")
+    common = sorted(set(candidate[metric]) & set(baseline[metric]))
+    if len(common) < 2:
+        raise ValueError(
+            f"candidate and baseline must share two seeds at least on {metric!r}, got {len(common)}; train more seeds"
+        )
+    return {seed: candidate[metric][seed] - baseline[metric][seed] for seed in common}

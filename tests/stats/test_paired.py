@@ -1,0 +1,92 @@
+"""Intervals, effect sizes, Holm's correction and verdicts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+
+from focalcal.stats import bootstrap_ci, cohens_dz, compare, holm, verdict_counts
+
+METRICS = ("ece", "adaptive_ece", "nll", "brier")
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("bca", "BCa"), ("percentile", "percentile")])
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_intervals_agree_with_scipy(ours, theirs, n):
+    d = np.random.default_rng(n).exponential(1, n) - 0.5
+    mine = bootstrap_ci(d, method=ours, resamples=40_000)
+    other = bootstrap((d,), np.mean, method=theirs, n_resamples=40_000, rng=np.random.default_rng(0))
+    width = mine.high - mine.low
+    assert mine.mean == d.mean()
+    assert mine.low == pytest.approx(other.confidence_interval.low, abs=0.03 * width)
+    assert mine.high == pytest.approx(other.confidence_interval.high, abs=0.03 * width)
+
+
+def test_an_interval_is_repeatable_moves_with_the_data_and_grows_with_the_level():
+    d = np.array([0.2, 0.5, -0.1, 0.4])
+    assert bootstrap_ci(d) == bootstrap_ci(d)
+    moved = bootstrap_ci(d + 1)
+    assert moved.low == pytest.approx(bootstrap_ci(d).low + 1)
+    assert bootstrap_ci(d, level=0.99).low < bootstrap_ci(d, level=0.8).low
+
+
+def test_no_spread_gives_a_point():
+    assert (bootstrap_ci([0.3, 0.3, 0.3]).low, bootstrap_ci([0.3, 0.3, 0.3]).high) == (0.3, 0.3)
+
+
+def test_effect_size():
+    assert cohens_dz([1.0, 2.0, 3.0]) == 2  # mean 2, standard deviation 1
+    assert cohens_dz([1.0, 1.0]) == math.inf
+    assert cohens_dz([-1.0, -1.0]) == -math.inf
+    assert cohens_dz([0.0, 0.0]) == 0
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_agrees_with_statsmodels(p):
+    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)
+
+
+def values(shift, seeds, spread=0.01):
+    generator = np.random.default_rng(0)
+    return {metric: {seed: 1 + shift + spread * generator.normal() for seed in seeds} for metric in METRICS}
+
+
+def test_ten_seeds_can_show_a_difference_and_three_cannot():
+    for count, reachable, verdict in ((10, True, "better"), (3, False, "indistinguishable")):
+        found = compare(values(-1, range(count)), values(0, range(count), spread=0.02))
+        assert [one.metric for one in found] == list(METRICS)
+        assert {one.verdict for one in found} == {verdict}
+        assert {one.reachable for one in found} == {reachable}
+        assert {one.p_adjusted for one in found} == {min(1, 4 * 2 / 2**count)}
+        assert all(one.interval.high < 0 for one in found)
+
+
+def test_worse_is_the_mirror_of_better():
+    ours, theirs = values(-1, range(10)), values(0, range(10), spread=0.02)
+    assert verdict_counts(compare(ours, theirs)) == {"better": 4, "worse": 0, "indistinguishable": 0}
+    assert verdict_counts(compare(theirs, ours)) == {"better": 0, "worse": 4, "indistinguishable": 0}
+    assert verdict_counts(compare(ours, ours)) == {"better": 0, "worse": 0, "indistinguishable": 4}
+
+
+def test_only_common_seeds_are_paired():
+    found = compare(values(-1, range(12)), values(0, range(4, 20)))
+    assert found[0].seeds == tuple(range(4, 12))
+
+
+def test_refuses_too_little():
+    with pytest.raises(ValueError, match="share two seeds at least on 'ece', got 1"):
+        compare(values(0, range(3)), values(0, [2, 5]))
+    with pytest.raises(ValueError, match="baseline must have 'nll'"):
+        compare(values(0, range(3)), {"ece": {}, "adaptive_ece": {}}, metrics=["nll"])
+    with pytest.raises(ValueError, match="at least 2, got 1"):
+        cohens_dz([1.0])
+    with pytest.raises(ValueError, match="from 0 to 1, got nan"):
+        holm([0.5, math.nan])
