@@ -7,7 +7,7 @@ from focalcal.losses import FocalCalibrationLoss, MultilabelFocalCalibrationLoss
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training import RECIPES
 
-SIDES = {"digits": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
+SIDES = {"digits": 8, "teacher": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
@@ -16,6 +16,8 @@ def batch(recipe, count=2):
     if MODEL_INFO[recipe.model].inputs == "tokens":
         inputs = torch.randint(1, 200, (count, dict(recipe.data_options)["length"]))
         inputs[0, :-30] = 0  # a short text, padded before
+    elif recipe.mean is None:
+        inputs = torch.randn(count, dict(recipe.model_options)["features"])
     else:
         side = recipe.image_size or SIDES[recipe.data_set]
         inputs = torch.randn(count, len(recipe.mean), side, side)

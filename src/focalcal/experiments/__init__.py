@@ -1,1 +1,1 @@
-"""From a spec to a stored run, one cell or a whole grid, here or on a cluster."""
+"""From what one wants to know to stored runs: studies, cells, executors."""

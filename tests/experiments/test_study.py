@@ -1,0 +1,210 @@
+"""What a study's file says becomes its cells; the shipped studies have the paper's."""
+
+from collections import Counter
+
+import pytest
+
+from focalcal.data import CATALOGUE
+from focalcal.experiments.cells import recipe_of, spec_of
+from focalcal.experiments.study import load_study, shipped_studies, study_of
+from focalcal.results import Protocol
+from focalcal.training import RECIPES, recipe
+
+EIGHT = {"ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "fcl"}
+NINE = EIGHT | {"adafocal"}
+
+# settings x objectives (or points of a grid) x seeds; sections 5 and 6 of the paper, where it has the study
+CELLS = {
+    "digits": (1, 9, 3),
+    "known-posterior": (3, 13, 3),
+    "text": (3, 8, 3),
+    "text-lite": (3, 8, 3),
+    "cifar10-lite": (1, 9, 3),
+    "surface": (2, 70, 1),  # 140 runs
+    "surface-lite": (1, 70, 1),
+    "tenseed": (3, 8, 10),  # 168 additional runs to 72 of three seeds
+    "adafocal": (3, 7, 3),  # 63 runs
+    "vision": (9, 8, 3),
+    "transformer-finetune": (3, 8, 3),
+    "transformer-scratch": (3, 5, 3),
+    "chestxray": (1, 2, 3),
+    "chestxray-lam-sweep": (1, 6, 1),
+    "deit-lam-sweep": (1, 6, 1),
+    "shift": (4, 8, 3),
+}
+
+SMALL = """
+title = "a study"
+seeds = [0, 1]
+[[settings]]
+recipe = "digits_mlp_lite"
+[[objectives]]
+name = "ce"
+"""
+
+
+def options_of(specs, name):
+    return {dict(one.objective_options)[name] for one in specs}
+
+
+def test_the_shipped_studies_are_these_and_the_default_comes_first():
+    assert set(shipped_studies()) == set(CELLS)
+    assert next(iter(shipped_studies())) == "digits"
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_shipped_study_has_its_cells(name):
+    specs = load_study(name).specs()
+    settings = Counter((one.data_set, one.model) for one in specs)
+    points = Counter((one.objective, one.objective_options) for one in specs)
+    seeds = Counter(one.seed for one in specs)
+    assert len({one.key for one in specs}) == len(specs)
+    assert (len(settings), len(points), len(seeds)) == CELLS[name] or name in ("text", "text-lite", "known-posterior")
+    assert len(specs) == CELLS[name][0] * CELLS[name][1] * CELLS[name][2]
+    assert len(set(settings.values())) == 1, "every setting has as many cells"
+    assert sorted(seeds) == list(range(CELLS[name][2]))
+
+
+@pytest.mark.parametrize("name", ["vision", "tenseed", "transformer-finetune", "text", "shift"])
+def test_the_papers_grid_has_its_eight_objectives(name):
+    assert {one.objective for one in load_study(name).specs()} == EIGHT
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-lite", "known-posterior"])
+def test_ours_have_all_nine(name):
+    assert {one.objective for one in load_study(name).specs()} == NINE
+
+
+def test_the_surfaces_have_the_papers_grid_and_its_operating_point():
+    specs = load_study("surface").specs()
+    assert options_of(specs, "gamma") == {0, 0.5, 1, 2, 3, 4, 5}
+    assert options_of(specs, "lam") == {0, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 8}
+    assert {(one.data_set, one.model) for one in specs} == {("cifar10", "resnet50"), ("cifar100", "resnet110")}
+    assert spec_of(recipe("cifar10_resnet50"), "fcl", {}, seed=0) in specs
+
+
+def test_ten_seeds_and_surfaces_reuse_the_runs_of_the_vision_grid():
+    vision = set(load_study("vision").specs())
+    assert len(vision & set(load_study("tenseed").specs())) == 240 - 168
+    assert len(vision & set(load_study("surface").specs())) == 2
+
+
+def test_adafocal_is_compared_on_one_split_with_temperatures_from_validation():
+    study = load_study("adafocal")
+    assert study.temperature == "validation"
+    assert {dict(recipe_of(one).data_options)["validation"] for one in study.specs()} == {5000}
+    assert {one.objective for one in study.specs()} == {
+        "ce", "brier", "focal", "flsd53", "dual_focal", "adafocal", "fcl",
+    }  # fmt: skip
+
+
+def test_the_lam_sweeps_are_the_papers():
+    deit, chest = load_study("deit-lam-sweep").specs(), load_study("chestxray-lam-sweep").specs()
+    assert (options_of(deit, "lam"), options_of(deit, "gamma")) == ({0, 0.25, 0.5, 1, 2, 3}, {3})
+    assert options_of(chest, "lam") == {0.25, 0.5, 1, 2, 4, 8}
+
+
+def test_x_rays_are_evaluated_on_ten_crops_and_shifts_on_both_sets():
+    assert {recipe_of(one).evaluation for one in load_study("chestxray").specs()} == {"ten_crop"}
+    assert {one.protocol.shifts for one in load_study("shift").specs()} == {("cifar10c", "svhn")}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_smoke_run_has_every_setting_and_objective_at_a_small_size(name):
+    study = load_study(name)
+    whole, small = study.specs(), study.specs(smoke=True)
+    assert {(one.data_set, one.model) for one in small} == {(one.data_set, one.model) for one in whole}
+    if name != "shift":
+        assert {one.objective for one in small} == {one.objective for one in whole}
+    assert len(small) <= 9
+    for one in small:
+        made = recipe_of(one)
+        assert one.protocol.allow_partial
+        assert one.protocol.train_examples * made.epochs <= 256
+        assert made.batch_size <= one.protocol.train_examples
+        assert made.initial_weights is None, "needs no download"
+        assert made.word_vectors is None
+        assert (made.image_size or 0) <= 64
+
+
+def test_cells_come_setting_by_setting_and_seed_by_seed_each_once():
+    specs = study_of(
+        """
+        title = "order"
+        seeds = [1, 0, 1]
+        [[settings]]
+        recipe = ["digits_mlp_lite", "digits_small_cnn_lite", "digits_mlp_lite"]
+        [[objectives]]
+        name = ["focal", "ce"]
+        [[objectives]]
+        name = "focal"
+        gamma = [3, 3.0, 1]
+        """
+    ).specs()
+    assert [(one.model, one.seed, one.objective, *dict(one.objective_options).values()) for one in specs] == [
+        (model, seed, *objective)
+        for model in ("mlp", "small_cnn")
+        for seed in (1, 0)
+        for objective in (("focal", 3), ("ce",), ("focal", 1))
+    ]
+
+
+def test_overrides_change_what_they_name_and_nothing_else():
+    text = SMALL.replace(
+        'recipe = "digits_mlp_lite"',
+        """
+        recipe = "digits_mlp_lite"
+        epochs = 7
+        optimizer.lr = 0.5
+        model_options = { dropout = 0 }
+        schedule = { kind = "milestones", milestones = [2, 4], factor = 0.1 }
+        """,
+    )
+    base, changed = recipe("digits_mlp_lite").settings(), recipe_of(study_of(text).specs()[0]).settings()
+    assert changed["epochs"] == 7
+    assert changed["optimizer"] == {**base["optimizer"], "lr": 0.5}
+    assert changed["model_options"] == {**base["model_options"], "dropout": 0}
+    assert (changed["schedule"]["kind"], changed["schedule"]["milestones"]) == ("milestones", [2, 4])
+    same = set(base) - {"epochs", "optimizer", "model_options", "schedule"}
+    assert {name: changed[name] for name in same} == {name: base[name] for name in same}
+
+
+def test_another_optimiser_replaces_the_recipes_whole():
+    text = SMALL.replace("[[objectives]]", 'optimizer = { name = "adam", lr = 0.001 }\n[[objectives]]')
+    optimizer = recipe_of(study_of(text).specs()[0]).optimizer
+    assert (optimizer.name, optimizer.momentum, optimizer.betas) == ("adam", None, (0.9, 0.999))
+
+
+def test_an_empty_string_stands_for_none():
+    text = SMALL.replace('"digits_mlp_lite"', '"cifar100_deit_small"\ninitial_weights = ""')
+    assert recipe_of(study_of(text).specs()[0]).initial_weights is None
+
+
+def test_the_protocol_reaches_every_cell_and_a_smoke_run_makes_it_smaller():
+    study = study_of(SMALL + "[protocol]\nkeep_weights = true\ntrain_examples = 500\n[smoke]\ntrain_examples = 20\n")
+    assert {one.protocol for one in study.specs()} == {Protocol(keep_weights=True, train_examples=500)}
+    (small,) = {one.protocol for one in study.specs(smoke=True)}
+    assert (small.keep_weights, small.train_examples, small.test_examples, small.allow_partial) == (True, 20, 16, True)
+
+
+def test_a_smoke_run_keeps_the_shape_of_a_schedule():
+    text = SMALL.replace("digits_mlp_lite", "cifar10_resnet110") + "[smoke]\nepochs = 7\n"
+    (schedule,) = {recipe_of(one).schedule for one in study_of(text).specs(smoke=True)}
+    assert (schedule.kind, schedule.milestones) == ("milestones", (3, 5))  # 150 and 250 of 350
+    (shortest,) = {recipe_of(one).schedule for one in study_of(text.replace("7", "1")).specs(smoke=True)}
+    assert shortest.kind == "constant"
+
+
+def test_a_study_of_ones_own_is_found_by_its_path(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(SMALL)
+    study = load_study(file)
+    assert (study.name, study.title, len(study.specs())) == ("mine", "a study", 2)
+    assert load_study(str(file)).specs() == study.specs()
+
+
+def test_every_shipped_recipe_serves_a_study_or_says_that_it_is_a_lite_one():
+    used = {(one.data_set, one.model) for name in CELLS for one in load_study(name).specs()}
+    for name, one in RECIPES.items():
+        assert (one.data_set, one.model) in used or name.endswith("_lite")
+    assert {data_set for data_set, _ in used} <= set(CATALOGUE)
