@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import data, theory
+from focalcal.cli import data, runs, study, theory, train
 
 app = typer.Typer(
     name="focalcal",
@@ -16,8 +16,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(theory.app, name="theory")
+app.command()(study.study)
+app.command()(train.train)
+app.add_typer(runs.app, name="runs")
 app.add_typer(data.app, name="data")
+app.add_typer(theory.app, name="theory")
 
 
 def _print_version(wanted: bool) -> None:

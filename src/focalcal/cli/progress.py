@@ -41,12 +41,20 @@ def progress_text(done: float, of: float, seconds: float) -> str:
     if share >= 1 - 1e-9:
         return "100 %"
     left = seconds * (1 - share) / share if share > 0 else None
-    return f"{int(100 * share + 1e-9)} %" + ("" if left is None else f", about {_duration(left)} left")
+    return f"{int(100 * share + 1e-9)} %" + ("" if left is None else f", about {duration(left)} left")
 
 
 def _share(done: float, of: float) -> float:
     return min(max(done / of, 0.0), 1.0) if of > 0 else 1.0
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+def duration(seconds: float) -> str:
+    """In the largest unit that leaves two digits or nearly.
+
+    >>> duration(5400.0)
+    '2 h'
+    """
+    for unit, size, until in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172_800)):
+        if seconds < until:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"

@@ -1,0 +1,35 @@
+"""How cells are executed, as the options that `study` and `train` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Store = Annotated[
+    Path,
+    typer.Option(
+        help="The folder that runs are kept in; made if it is not there.", envvar="FOCALCAL_STORE", show_default=True
+    ),
+]
+DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
+Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
+Threads = Annotated[int, typer.Option(help="Threads of a cell. Another number can change the last bits.", min=1)]
+TensorBoard = Annotated[
+    Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
+]
+
+DEFAULT_STORE = Path("focalcal-runs")
+
+
+def checked_device(name: str) -> str:
+    """`name`, if torch can use such a device here."""
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:  # torch's ways of saying no
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"--device must be one that torch can use here, got {name!r} ({reason}); use cpu") from None
+    return name

@@ -1,0 +1,63 @@
+"""A grid's progress on stderr: in a terminal a bar for each running cell and one for all, elsewhere a line a cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from focalcal.cli.progress import progress_text
+from focalcal.experiments.events import Event, Failed, Finished, Progress, Started
+from focalcal.reports.extras import required
+
+
+class GridDisplay:
+    """Told every event of a grid of `cells` cells."""
+
+    def __init__(self, cells: int, console: Any, bars: Any) -> None:
+        self._cells, self._console, self._bars = cells, console, bars
+        self._started = time.monotonic()
+        self._shares: dict[str, float] = {}
+        self._names: dict[str, str] = {}
+        self._tasks: dict[str, Any] = {}
+        self._ended = 0
+        self._whole = bars.add_task("all", total=cells, state="starting")
+
+    def __call__(self, event: Event) -> None:
+        """Show it."""
+        if isinstance(event, Started):
+            self._names[event.key] = event.spec.name
+            self._tasks[event.key] = self._bars.add_task(event.spec.name, total=1.0, state="loading")
+        elif isinstance(event, Progress):
+            self._shares[event.key] = event.done / event.of if event.of else 0.0
+            if event.key in self._tasks:
+                self._bars.update(self._tasks[event.key], completed=self._shares[event.key], state=event.note)
+        elif isinstance(event, Finished | Failed):
+            self._end(event)
+        done = self._ended + sum(self._shares.values())
+        state = f"{self._ended} of {self._cells}, {progress_text(done, self._cells, time.monotonic() - self._started)}"
+        self._bars.update(self._whole, completed=done, state=state)
+
+    def _end(self, event: Finished | Failed) -> None:
+        self._ended += 1
+        self._shares.pop(event.key, None)
+        if event.key in self._tasks:
+            self._bars.remove_task(self._tasks.pop(event.key))
+        place = f"[{self._ended}/{self._cells}] {event.spec.name}"
+        said = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
+        self._console.print(f"{place}: {said}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def grid_display(cells: int) -> Iterator[GridDisplay]:
+    """A display that is removed when the block ends; the lines of finished cells stay."""
+    console = required("rich.console", purpose="The progress display").Console(stderr=True)
+    parts = required("rich.progress", purpose="The progress display")
+    columns = (
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(),
+        parts.TextColumn("{task.fields[state]}", markup=False),
+    )
+    with parts.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
+        yield GridDisplay(cells, console, bars)

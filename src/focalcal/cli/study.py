@@ -1,0 +1,172 @@
+"""`focalcal study`: train what is missing of a grid of objectives, and show its results."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalcal.cli import INTERRUPTED
+from focalcal.cli.execution import DEFAULT_STORE, DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.failures import plain_failures
+
+if TYPE_CHECKING:
+    from focalcal.experiments.grid import Outcome
+    from focalcal.experiments.study import Study
+    from focalcal.results import Spec
+    from focalcal.results import Store as RunStore
+
+INCOMPLETE = 1  # exit code
+
+
+class Engine(StrEnum):
+    """What runs the cells."""
+
+    local = "local"
+    ray = "ray"
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="A shipped study (see --list), or a .toml file.")] = "digits",
+    store: Store = DEFAULT_STORE,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells at a time; 0: one a core.", min=0)] = 0,
+    smoke: Annotated[bool, typer.Option("--smoke", help="The study's smallest size, to see that it runs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells, what is done, and the cost.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the shipped studies.")] = False,
+    executor: Annotated[Engine, typer.Option(help="Processes here, or a Ray cluster.")] = Engine.local,
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; default: a new one here.", show_default=False)
+    ] = None,
+    cpus_per_cell: Annotated[float, typer.Option(help="For Ray.", min=0)] = 1.0,
+    gpus_per_cell: Annotated[float, typer.Option(help="For Ray.", min=0)] = 0.0,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    data_dir: DataDir = None,
+    tensorboard: TensorBoard = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train the cells of a study that are not stored yet, and print its results.
+
+    Stopped at any moment, the same command goes on where it was; a finished study is only read.
+    """
+    with plain_failures():
+        from focalcal.experiments.study import load_study, shipped_studies
+        from focalcal.results import Store as RunStore
+
+        if list_all:
+            _print_studies(shipped_studies(), as_json=as_json)
+            return
+        chosen = load_study(name)
+        specs = chosen.specs(smoke=smoke)
+        if dry_run:
+            there = RunStore(store, create=False) if store.exists() else None
+            _print_plan(specs, there, device=device, jobs=_jobs(jobs), as_json=as_json)
+            return
+        runs = RunStore(store)
+        options = {
+            "device": checked_device(device),
+            "threads": threads,
+            "data_dir": data_dir,
+            "tensorboard": tensorboard,
+        }
+        if executor is Engine.local:
+            from focalcal.experiments.executors.local import LocalExecutor
+
+            outcome = _run(specs, runs, LocalExecutor(_jobs(jobs), options=options))
+        else:
+            from focalcal.experiments.executors.ray import RayExecutor
+
+            cluster = RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
+            outcome = _run(specs, runs, cluster)
+        _print_results(chosen, specs, runs, as_json=as_json)
+        _explain(outcome, specs, runs)
+
+
+def _jobs(asked: int) -> int:
+    import os
+
+    return asked or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else asked or os.cpu_count() or 1
+
+
+def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
+    from focalcal.cli.grid_display import grid_display
+    from focalcal.experiments.grid import run_grid
+
+    with grid_display(len(store.missing(specs))) as display:
+        return run_grid(specs, store, executor=executor, on_event=display)
+
+
+def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(titles, indent=2))
+        return
+    width = max(map(len, titles))
+    for name, title in titles.items():
+        typer.echo(f"{name:{width}}  {title}")
+
+
+def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs: int, as_json: bool) -> None:
+    from focalcal.cli.progress import duration
+    from focalcal.experiments.cost import estimated_seconds
+    from focalcal.reports.tables import Table
+
+    there = {spec.key: store is not None and store.has(spec) for spec in specs}
+    seconds = {spec.key: 0.0 if there[spec.key] else estimated_seconds(spec, store, device) for spec in specs}
+    if as_json:
+        cells = [
+            {"key": spec.key, "name": spec.name, "done": there[spec.key], "seconds": seconds[spec.key]}
+            for spec in specs
+        ]
+        typer.echo(json.dumps(cells, indent=2))
+        return
+    columns: dict[str, list[Any]] = {
+        "key": [spec.key[:10] for spec in specs],
+        "cell": [spec.name for spec in specs],
+        "state": ["done" if there[spec.key] else "to train" for spec in specs],
+        "about": ["-" if there[spec.key] else duration(seconds[spec.key]) for spec in specs],
+    }
+    typer.echo(Table(columns).text(), nl=False)
+    left = len(specs) - sum(there.values())
+    total = duration(sum(seconds.values()) / max(1, min(jobs, left)))
+    typer.echo(f"{len(specs)} cells, {left} to train; about {total} with {jobs} at a time on {device}")
+
+
+def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json: bool) -> None:
+    from focalcal.reports.results_table import results_table
+
+    runs = [store.run(spec.key) for spec in specs if store.has(spec)]
+    if as_json:
+        typer.echo(json.dumps([{"key": run.key, **run.spec.as_dict(), **run.record} for run in runs], indent=2))
+    elif runs:
+        typer.echo(
+            f"\n{study.title}: {len(runs)} of {len(specs)} cells, test split, mean ± standard deviation over seeds\n"
+        )
+        typer.echo(results_table(runs).text(), nl=False)
+
+
+def _explain(outcome: Outcome, specs: list[Spec], store: RunStore) -> None:
+    """What is missing, why, and what to do about it; the exit code says that something is."""
+    from focalcal.experiments.completeness import gaps
+
+    missing = gaps(specs, store)
+    stored = f"{len(specs) - len(store.missing(specs))} of {len(specs)} cells are stored in {store.path}"
+    if not missing:
+        typer.echo(f"focalcal: {stored}", err=True)
+        return
+    names = {spec.key: spec.name for spec in specs}
+    why = {failure["key"]: f"{failure['kind']}: {failure['message']}" for failure in store.failures()}
+    if not outcome.interrupted:
+        for gap in missing:
+            typer.echo(f"focalcal: {names[gap.key]}: {why.get(gap.key, gap.what)}", err=True)
+    again = f"to go on: {shlex.join(_command())}"
+    typer.echo(f"focalcal: {'interrupted; ' if outcome.interrupted else ''}{stored}; {again}", err=True)
+    raise typer.Exit(INTERRUPTED if outcome.interrupted else INCOMPLETE)
+
+
+def _command() -> list[str]:
+    import sys
+
+    return ["focalcal", *sys.argv[1:]]

@@ -1,0 +1,97 @@
+"""`focalcal train`: one run, from flags."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from focalcal.cli.execution import DEFAULT_STORE, DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.failures import plain_failures
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe by name (see --list).")] = "digits_small_cnn_lite",
+    objective: Annotated[str, typer.Option("--objective", "-o", help="The loss, by name.")] = "fcl",
+    gamma: Annotated[float | None, typer.Option(help="Of the focal losses and FCL.", show_default=False)] = None,
+    lam: Annotated[float | None, typer.Option(help="Of FCL and MMCE.", show_default=False)] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Another option of the loss, e.g. epsilon=0.1; may be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order, augmentation and drop-out.", min=0)] = 0,
+    epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.", min=1, show_default=False)] = None,
+    imbalance: Annotated[
+        float | None, typer.Option(help="Make the training split long-tailed by this factor.", show_default=False)
+    ] = None,
+    allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
+    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    store: Store = DEFAULT_STORE,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    data_dir: DataDir = None,
+    tensorboard: TensorBoard = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train one network, or go on with a run that was stopped; a run that is stored is only shown."""
+    with plain_failures():
+        from focalcal.training import RECIPES
+
+        if list_all:
+            typer.echo("\n".join(RECIPES))
+            return
+        from dataclasses import replace
+
+        from focalcal.experiments.cells import spec_of
+        from focalcal.results import Protocol
+        from focalcal.results import Store as RunStore
+        from focalcal.training import recipe as recipe_named
+
+        chosen = recipe_named(recipe)
+        if epochs is not None:
+            chosen = replace(chosen, epochs=epochs)
+        spec = spec_of(
+            chosen,
+            objective,
+            {**_given(gamma=gamma, lam=lam), **_parsed(option or [])},
+            seed=seed,
+            protocol=Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights),
+        )
+        options = {"device": checked_device(device), "threads": threads, "data_dir": data_dir}
+        run = _run(spec, RunStore(store), tensorboard=tensorboard, **options)
+        if as_json:
+            typer.echo(json.dumps({"key": run.key, **run.spec.as_dict(), **run.record}, indent=2))
+            return
+        from focalcal.reports.results_table import results_table
+
+        typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {store}\n")
+        typer.echo(results_table([run]).text(), nl=False)
+
+
+def _run(spec: Any, store: Any, **options: Any) -> Any:
+    from focalcal.cli.progress import bar
+    from focalcal.experiments.run import run_spec
+
+    store.check_writable()
+    with bar(spec.name) as told:
+        return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+
+
+def _given(**values: float | None) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _parsed(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, the value a number where it reads as one."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or not value:
+            raise ValueError(f"--option must be NAME=VALUE, got {pair!r}; for example --option epsilon=0.1")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
