@@ -77,10 +77,7 @@ def examined(folder: str, state: State | None = None) -> Entry:
     try:
         return _examined(Path(folder), state_of(folder) if state is None else state)
     except OSError as error:
-        kind: Kind = "damaged" if isinstance(error, FileNotFoundError) else "unreadable"
-        if isinstance(error, NotADirectoryError):
-            kind = "foreign"
-        raise RunProblem(Path(folder), kind, f"{error.strerror or error} ({error.filename})") from error
+        raise unreadable(folder, error) from error
 
 
 def _examined(folder: Path, state: State) -> Entry:
@@ -123,6 +120,16 @@ def _line(text: bytes) -> bytes:
     return (
         text.replace(b"\n", b" ").replace(b"\t", b" ").replace(b"\r", b" ")
     )  # between tokens: in strings JSON escapes them
+
+
+def unreadable(folder: str, error: OSError) -> RunProblem:
+    """The problem of a folder that the operating system does not give us."""
+    kinds: dict[type[OSError], tuple[Kind, str]] = {
+        FileNotFoundError: ("damaged", _AGAIN),
+        NotADirectoryError: ("foreign", "a run is a folder; move this elsewhere"),
+    }
+    kind, remedy = kinds.get(type(error), ("unreadable", "check its permissions and its disk"))
+    return RunProblem(Path(folder), kind, f"{error.strerror or error} ({error.filename}); {remedy}")
 
 
 def changed(folder: Path, name: str) -> RunProblem:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from focalcal.core.atomic import write_atomically
-from focalcal.results.entry import Entry, State, examined, state_of
+from focalcal.results.entry import Entry, State, examined, state_of, unreadable
 from focalcal.results.layout import CACHE, RUNS
 from focalcal.results.problems import Problem, RunProblem
 
@@ -58,7 +58,8 @@ def listing(store: Path) -> Listing:
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
             if os.path.lexists(folder):  # else it was removed meanwhile
-                problems.append(_problem(Path(folder), error))
+                known_as = error if isinstance(error, RunProblem) else unreadable(folder, error)
+                problems.append(known_as.problem)
             continue
         entries[name], lines[name] = entry, _line(entry, digest)
         new.append(name)
@@ -72,14 +73,6 @@ def _names(runs: Path) -> list[str]:
         return sorted(os.listdir(runs))
     except FileNotFoundError:
         return []
-
-
-def _problem(folder: Path, error: RunProblem | OSError) -> Problem:
-    if isinstance(error, RunProblem):
-        return error.problem
-    foreign = isinstance(error, NotADirectoryError)
-    remedy = "not a folder; move it elsewhere" if foreign else f"{error.strerror or error}; check its permissions"
-    return Problem(folder, "foreign" if foreign else "unreadable", remedy)
 
 
 def _digest(state: State) -> bytes:
