@@ -196,8 +196,8 @@ def _context(work: Work | None) -> ForkServerContext | SpawnContext:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    working = work.__module__ if work else "focalcal.experiments.run"
-    context.set_forkserver_preload(["torch._dynamo", run_cell.__module__, working])  # without effect on a running one
+    modules = ["torch._dynamo", run_cell.__module__, "focalcal.experiments.run", *([work.__module__] if work else [])]
+    context.set_forkserver_preload(modules)  # without effect on a server that is running
     with _environment(ONE_THREAD), blocked_for_children():
         forkserver.ensure_running()
     return context
