@@ -11,7 +11,7 @@ from small_runs import digits_spec, same_numbers
 
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import run_grid
-from focalcal.experiments.run import run_claimed, run_spec
+from focalcal.experiments.run import run_spec
 from focalcal.results import Store
 
 TESTS = Path(__file__).parents[1]
@@ -21,7 +21,7 @@ TOLERANCE = 1e-3  # as stated in tests/training/test_distributed.py
 def test_parallel_jobs_change_no_number(tmp_path):
     specs = [digits_spec(seed=seed) for seed in range(3)]
     store = Store(tmp_path / "grid")
-    outcome = run_grid(specs, store, executor=LocalExecutor(2, work=run_claimed))
+    outcome = run_grid(specs, store, executor=LocalExecutor(2))
     assert outcome.done == tuple(one.key for one in specs), store.failures()
     alone = Store(tmp_path / "alone")
     for one in specs:

@@ -54,62 +54,38 @@ def run_spec(
     tensorboard         a folder for the logs of any number of runs, each in one of its own
     checkpoint_seconds  the least time between two checkpoints
     """
-    with store.claim(spec) if joined_processes(device).first else nullcontext():
-        return run_claimed(
-            spec,
-            store,
-            data_dir=data_dir,
-            device=device,
-            threads=threads,
-            report=report,
-            tensorboard=tensorboard,
-            checkpoint_seconds=checkpoint_seconds,
-        )
-
-
-def run_claimed(
-    spec: Spec,
-    store: Store,
-    *,
-    data_dir: Path | None = None,
-    device: str = "cpu",
-    threads: int = 1,
-    report: Report | None = None,
-    tensorboard: Path | None = None,
-    checkpoint_seconds: float = 30.0,
-) -> Run:
-    """`run_spec` for a caller that holds the store's claim to the spec, which cannot be had twice."""
     processes = joined_processes(device)
     progress = RunProgress(spec.key, recipe_of(spec).epochs, report if processes.first else None)
-    if processes.from_first(store.has(spec)):
-        progress.end("already stored")
-        return store.run(spec.key)
-    store.check_writable()
-    with fixed_conditions(threads):
-        work = _prepared(spec, store, data_dir, processes, threads)
-        try:
-            fitted = fit(
-                work.recipe,
-                work.data,
-                loss_of(spec),
-                seed=spec.seed,
-                folder=work.folder,
-                device=device,
-                data_dir=data_dir,
-                evaluate_every=spec.protocol.evaluate_every,
-                checkpoint_seconds=checkpoint_seconds,
-                on_step=progress.step,
-                tensorboard=None if tensorboard is None else tensorboard / spec.key,
-            )
-        except NonFiniteLossError as error:
+    with store.claim(spec) if processes.first else nullcontext():
+        if processes.from_first(store.has(spec)):
+            progress.end("already stored")
+            return store.run(spec.key)
+        store.check_writable()
+        with fixed_conditions(threads):
+            work = _prepared(spec, store, data_dir, processes, threads)
+            try:
+                fitted = fit(
+                    work.recipe,
+                    work.data,
+                    loss_of(spec),
+                    seed=spec.seed,
+                    folder=work.folder,
+                    device=device,
+                    data_dir=data_dir,
+                    evaluate_every=spec.protocol.evaluate_every,
+                    checkpoint_seconds=checkpoint_seconds,
+                    on_step=progress.step,
+                    tensorboard=None if tensorboard is None else tensorboard / spec.key,
+                )
+            except NonFiniteLossError as error:
+                if processes.first:
+                    store.record_failure(spec, kind="non-finite loss", message=str(error), details=error.record())
+                raise
             if processes.first:
-                store.record_failure(spec, kind="non-finite loss", message=str(error), details=error.record())
-            raise
-        if processes.first:
-            _store(work, fitted, store, progress)
-    processes.from_first(None)  # the others wait until the run is there
-    progress.end("stored")
-    return store.run(spec.key)
+                _store(work, fitted, store, progress)
+        processes.from_first(None)  # the others wait until the run is there
+        progress.end("stored")
+        return store.run(spec.key)
 
 
 @dataclass(frozen=True, eq=False)
