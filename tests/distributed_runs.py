@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from training_runs import small_digits, small_recipe
 
 from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss, MMCELoss
@@ -21,7 +22,8 @@ def run(case, folder):
     recipe, data = small_recipe(), small_digits(train=229, test=99)
     fitted = fit(recipe, data, CASES[case](), seed=0, folder=folder)
     test = predict(fitted.model, data.test, recipe, split="test")
-    return {"epochs": fitted.epochs, "logits": test.logits.tolist()}
+    processes = dist.get_world_size() if dist.is_initialized() else 1
+    return {"epochs": fitted.epochs, "logits": test.logits.tolist(), "processes": processes}
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ Prints the process of each cell that says so, one a line, and at the end what be
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 import grid_work
 
@@ -15,6 +17,24 @@ from focalcal.experiments.events import Progress
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import run_grid
 from focalcal.results.store import Store
+
+PATIENCE = 60  # seconds, for a machine that does other things as well
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, not merely its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def ended(pids: list[int]) -> bool:
+    """Whether all of them end, given time."""
+    deadline = time.monotonic() + PATIENCE
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(alive, pids))
 
 
 @contextmanager

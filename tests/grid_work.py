@@ -1,6 +1,7 @@
 """What cells do in the tests of grids; a module of its own, so that other processes can import it."""
 
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -22,6 +23,18 @@ def cell(seed: int, objective: str = "ce", **options) -> Spec:
     return Spec(
         data_set="toy", model="linear", objective=objective, objective_options=options, seed=seed, training=training
     )
+
+
+def claimed(work):
+    """One process at a time, and not at all if the run is there by then; as `run_spec` does."""
+
+    @functools.wraps(work)
+    def once(spec, store, **options):
+        with store.claim(spec):
+            if not store.has(spec):
+                work(spec, store, **options)
+
+    return once
 
 
 def store_run(spec, store, loss: float = 0.0) -> None:
@@ -49,12 +62,14 @@ def calls(store) -> list[tuple[str, int]]:
     return [(key, int(pid)) for key, pid in map(str.split, path.read_text().splitlines())] if path.exists() else []
 
 
+@claimed
 def at_once(spec, store, report) -> None:
     """Finish without doing anything."""
     count_call(spec, store)
     store_run(spec, store)
 
 
+@claimed
 def train(spec, store, report) -> None:
     """Fit a small network: numbers that rounding would betray, were they computed in another order."""
     count_call(spec, store)
@@ -72,8 +87,10 @@ def train(spec, store, report) -> None:
     store_run(spec, store, loss.item())
 
 
+@claimed
 def end_as_named(spec, store, report) -> None:
     """End in the way that the objective names; any other name finishes."""
+    count_call(spec, store)
     print(f"about to do {spec.objective}")
     sys.stdout.flush()
     match spec.objective:
@@ -108,6 +125,7 @@ def fill_memory(spec, store, report, megabytes: int) -> None:
     store_run(spec, store, float(held[-1]))
 
 
+@claimed
 def until_told(spec, store, report) -> None:
     """Say which process this is, and finish when the file `go` is there."""
     count_call(spec, store)
@@ -120,7 +138,7 @@ def until_told(spec, store, report) -> None:
 def deaf_to_requests(spec, store, report) -> None:
     """Like `until_told`, but SIGTERM is ignored."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    until_told(spec, store, report)
+    until_told(spec, store, report=report)
 
 
 def leaves_a_thread(spec, store, report) -> None:

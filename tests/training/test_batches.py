@@ -21,6 +21,8 @@ def test_the_incomplete_batch_can_be_dropped():
         ValueError, match=r"at least one batch, got 15 training examples for batch_size = 16.*drop_last"
     ):
         steps_per_epoch(recipe, 15)
+    with pytest.raises(ValueError, match="data must have training examples, got none"):
+        steps_per_epoch(recipe, 0)
 
 
 def test_order_depends_on_seed_and_epoch_alone():

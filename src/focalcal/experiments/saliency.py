@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from focalcal.core.atomic import write_atomically
-from focalcal.data import Examples
+from focalcal.data import DataSet, Examples
 from focalcal.models import MODEL_INFO
+from focalcal.training import Recipe
+from focalcal.training.inputs import Inputs
 
 _AT_ONCE = 64
+_CENTRE = 4  # of the ten crops: four corners come before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,21 @@ def _as_maps(features: Tensor, layout: str) -> Tensor:
     if side * side != patches.shape[1]:
         raise ValueError(f"patches must form a square to be drawn, got {patches.shape[1]}; use square images")
     return patches.transpose(1, 2).reshape(len(patches), -1, side, side)
+
+
+def save_test_saliency(
+    path: Path, network: nn.Module, recipe: Recipe, data: DataSet, *, count: int, device: torch.device
+) -> None:
+    """Maps of the first `count` test images as the network is tested on them; of ten crops, the one at the centre."""
+    info = MODEL_INFO[recipe.model]
+    assert info.feature_layer is not None  # which check_has_maps has seen to
+    assert info.feature_layout is not None
+    shown = data.test.take(np.arange(min(count, len(data.test))))
+    inputs = Inputs(shown, recipe, device)
+    batch = inputs.evaluation_batch(slice(0, len(shown)))
+    if inputs.crops > 1:
+        batch = batch[_CENTRE :: inputs.crops]
+    save_saliency(path, grad_cam(network, batch, layer=info.feature_layer, layout=info.feature_layout), shown)
 
 
 def save_saliency(path: Path, found: Saliency, examples: Examples) -> None:

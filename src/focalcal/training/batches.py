@@ -13,6 +13,8 @@ from focalcal.training.recipe import Recipe
 
 def steps_per_epoch(recipe: Recipe, examples: int) -> int:
     """How many batches an epoch has; none at all is refused."""
+    if not examples:
+        raise ValueError("data must have training examples, got none; load the data set with its training split")
     whole, rest = divmod(examples, recipe.batch_size)
     steps = whole + (1 if rest and not recipe.drop_last else 0)
     if not steps:

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grid_work
 import pytest
-from grid_process import grid_process
+from grid_process import PATIENCE, alive, ended, grid_process
 from grid_work import cell
 
 from focalcal.experiments.events import Failed, Progress, Started
@@ -18,26 +17,10 @@ from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.results.store import Store
 
-PATIENCE = 60  # seconds, for a machine that does other things as well
-
 
 @pytest.fixture
 def store(tmp_path) -> Store:
     return Store(tmp_path / "store")
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def ended(pids: list[int]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(map(alive, pids))
 
 
 def let_go(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""One attempt at a cell, in whatever process it runs: exactly once, and a failure is a value, not an exception."""
+"""One attempt at a cell, in whatever process it runs: a failure is a value, not an exception."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from focalcal.experiments.events import Progress
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
-Work = Callable[..., object]  # work(spec, store, report=..., **options), which adds the run to the store
+Work = Callable[..., object]
+"""work(spec, store, report=..., **options), like `run_spec`: takes the store's claim, so that of two processes one
+works, and adds the run unless it is there by then."""
+
 _ALLOCATORS_SAY = ("can't allocate memory", "not enough memory", "out of memory")  # torch raises a bare RuntimeError
 
 
@@ -27,14 +30,9 @@ class Failure:
 def attempt(
     work: Work, spec: Spec, store: Store, report: Callable[[Progress], None], options: Mapping[str, Any]
 ) -> Failure | None:
-    """Run the cell and see its result stored; None if it is.
-
-    The claim lets one process at a time work on a cell. Who had to wait for it finds the run there.
-    """
+    """Run the cell and see its result stored; None if it is."""
     try:
-        with store.claim(spec):
-            if not store.has(spec):
-                work(spec, store, report=report, **options)
+        work(spec, store, report=report, **options)
     except (Exception, SystemExit) as error:  # KeyboardInterrupt is how a cluster cancels a cell: not a failure
         return failure_of(error)
     if not store.has(spec):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import faulthandler
-import functools
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +20,6 @@ from focalcal.experiments.executors.attempt import Failure, Work, attempt, failu
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
-OUTPUT = "output.txt"  # in the cell's workspace: what the process printed
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -44,13 +41,14 @@ class Ended:
     failure: Failure | None
 
 
-def run_cell(connection: Connection, environment: Mapping[str, str], pickled_task: bytes) -> None:
-    """Work on the task, sending Progress now and then, and Ended at the end.
+def run_cell(connection: Connection, environment: Mapping[str, str], output: Path, pickled_task: bytes) -> None:
+    """Work on the task, sending Progress now and then, and Ended at the end; what it prints goes to a file.
 
     The task is unpickled here rather than on the way in, so that one which cannot be is reported like any failure.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _print_to(output)
     os.environ.clear()  # a fork server keeps the environment of the moment it was started
     os.environ.update({**environment, **ONE_THREAD})
     try:
@@ -66,8 +64,7 @@ def _failure_of_task(task: Task, report: Callable[[Progress], None]) -> Failure 
     torch.set_num_threads(1)
     if task.memory_limit is not None:
         _limit_memory(task.memory_limit)
-    work = _printing_to_workspace(task.work or training())
-    return attempt(work, task.spec, Store(task.store, create=False), report, task.options)
+    return attempt(task.work or training(), task.spec, Store(task.store, create=False), report, task.options)
 
 
 def _end_with_parent() -> None:
@@ -98,20 +95,9 @@ def throttled(send: Callable[[Progress], None], *, seconds: float) -> Callable[[
     return report
 
 
-def _printing_to_workspace(work: Work) -> Work:
-    """`work`, with all that its process prints in a file: for failures, and so that displays stay whole.
-
-    The file is opened when `work` is called, by the one process that has the claim.
-    """
-
-    @functools.wraps(work)
-    def printing(spec: Spec, store: Store, **options: Any) -> object:
-        with open(store.workspace(spec) / OUTPUT, "wb", buffering=0) as file:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        faulthandler.enable(file=2)  # where a segmentation fault happened is part of what is printed
-        return work(spec, store, **options)
-
-    return printing
+def _print_to(path: Path) -> None:
+    """What this process and its libraries print, where it was when a signal killed it included, goes to a file."""
+    with open(path, "wb", buffering=0) as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    faulthandler.enable(file=2)

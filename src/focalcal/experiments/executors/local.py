@@ -16,13 +16,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
 from focalcal.experiments.executors.attempt import Failure, Work, recorded
-from focalcal.experiments.executors.cell import ONE_THREAD, OUTPUT, Ended, Task, run_cell
+from focalcal.experiments.executors.cell import ONE_THREAD, Ended, Task, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children, interrupts
 from focalcal.results import Spec
 from focalcal.results.store import Store
@@ -34,8 +35,8 @@ _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 class LocalExecutor:
     """Each cell in a process of its own, `jobs` at a time, each with one thread: the numbers do not depend on `jobs`.
 
-    work          a module-level function work(spec, store, report=..., **options); None: `run_spec`
-    options       passed on to it
+    work          what a cell does, see `attempt.Work`; a module-level function. None: `run_spec`
+    options       passed on to it: data_dir, device, ...
     memory_limit  bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no limit
 
     A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. Ctrl-C ends all
@@ -70,11 +71,12 @@ class LocalExecutor:
         """Run the specs in order; see `grid.Executor`."""
         waiting, running = deque(specs), list[_Cell]()
         context = _context(self.work)
-        with interrupts() as interrupted:
+        with interrupts() as interrupted, TemporaryDirectory(prefix="focalcal-") as printed:
             try:
                 while waiting or running:
                     while waiting and len(running) < self.jobs:
-                        running.append(self._started(waiting.popleft(), store, context))
+                        spec = waiting.popleft()
+                        running.append(self._started(spec, store, context, Path(printed) / spec.key))
                         on_event(Started(running[-1].spec))
                     ready = wait([interrupted, *(source for cell in running for source in cell.sources())])
                     if interrupted in ready:
@@ -92,22 +94,23 @@ class LocalExecutor:
                 for cell in running:
                     cell.close()
 
-    def _started(self, spec: Spec, store: Store, context: ForkServerContext | SpawnContext) -> _Cell:
+    def _started(self, spec: Spec, store: Store, context: ForkServerContext | SpawnContext, output: Path) -> _Cell:
         task = pickle.dumps(Task(spec, Path(store.path).resolve(), self.work, self.options, self.memory_limit))
         receiver, sender = context.Pipe(duplex=False)
         with sender:
-            process = context.Process(target=run_cell, args=(sender, dict(os.environ), task))
+            process = context.Process(target=run_cell, args=(sender, dict(os.environ), output, task))
             with blocked_for_children():
                 process.start()
-        return _Cell(spec, process, receiver)
+        return _Cell(spec, process, receiver, output)
 
 
 class _Cell:
     """A running process and what is known of it."""
 
-    def __init__(self, spec: Spec, process: BaseProcess, connection: Connection) -> None:
+    def __init__(self, spec: Spec, process: BaseProcess, connection: Connection, output: Path) -> None:
         self.spec = spec
         self.process = process
+        self.output = output
         self.started = time.monotonic()
         self._connection: Connection | None = connection
         self._ended: Ended | None = None
@@ -138,7 +141,7 @@ class _Cell:
     def conclusion(self, store: Store) -> Finished | Failed:
         """Of a process that is over: its run is in the store, or a record of why not."""
         _end([self.process])  # which by itself takes milliseconds, unless a thread of its own holds it up
-        failure = self._ended.failure if self._ended else _death(self.process.exitcode, self.spec, store)
+        failure = self._ended.failure if self._ended else _death(self.process.exitcode, self.output)
         self.close()
         if failure is None or store.has(self.spec):  # a process may die after it has stored its run
             return Finished(self.spec, time.monotonic() - self.started)
@@ -156,7 +159,7 @@ class _Cell:
             self._connection = None
 
 
-def _death(code: int | None, spec: Spec, store: Store) -> Failure:
+def _death(code: int | None, output: Path) -> Failure:
     """What can be said about a process that ended without a word."""
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -164,11 +167,8 @@ def _death(code: int | None, spec: Spec, store: Store) -> Failure:
         message = f"the cell's process was killed by {name}{hint}"
     else:
         message = f"the cell's process ended with exit code {code} before it had a result"
-    try:
-        output = (store.workspace(spec) / OUTPUT).read_text(errors="replace")[-_LONGEST_OUTPUT:]
-    except OSError:
-        output = ""
-    return Failure("killed", message, {"exit_code": code, "output": output})
+    printed = output.read_text(errors="replace")[-_LONGEST_OUTPUT:] if output.exists() else ""
+    return Failure("killed", message, {"exit_code": code, "output": printed})
 
 
 def _end(processes: Sequence[BaseProcess]) -> None:

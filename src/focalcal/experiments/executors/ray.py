@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,10 +20,12 @@ from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
 from focalcal.experiments.executors.attempt import Failure, Work, attempt, recorded, training
 from focalcal.experiments.executors.cell import ONE_THREAD, throttled
+from focalcal.experiments.executors.interrupts import interrupts
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_TO_STOP = 3.0
 _OBJECT_STORE = 100 * 2**20  # bytes; cells exchange nothing but a few words with the driver
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
@@ -60,7 +65,8 @@ class RayExecutor:
     def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
         """Submit all specs, in order; see `grid.Executor`."""
         ray = _ray()
-        with _connected(ray, self.address, self.retries):
+        with _connected(ray, self.address, self.retries), interrupts() as interrupted:
+            self._check_room(ray)
             mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             task = ray.remote(_run_cell).options(
                 num_cpus=self.cpus_per_cell,
@@ -72,12 +78,23 @@ class RayExecutor:
             path = Path(store.path).resolve()
             cells = {task.remote(spec, path, self.work, self.options, mailbox): spec for spec in specs}
             try:
-                _Grid(ray, store, on_event, cells).watch(mailbox)
+                _Grid(ray, store, on_event, cells).watch(mailbox, interrupted)
             finally:
                 for reference in cells:
                     ray.cancel(reference, force=True)  # without effect on what has ended
-                ray.wait(list(cells), num_returns=len(cells), timeout=3)
+                ray.wait(list(cells), num_returns=len(cells), timeout=_SECONDS_TO_STOP)
                 ray.kill(mailbox)
+
+    def _check_room(self, ray: Any) -> None:
+        """Ray would wait for ever for a node that is not there."""
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        wanted = {"CPU": self.cpus_per_cell, "GPU": self.gpus_per_cell}
+        if not any(all(node.get(kind, 0) >= number for kind, number in wanted.items()) for node in nodes):
+            there = "; ".join(", ".join(f"{node.get(kind, 0):g} {kind}" for kind in wanted) for node in nodes)
+            raise ValueError(
+                f"cpus_per_cell and gpus_per_cell must fit on one node, got {self.cpus_per_cell:g} and "
+                f"{self.gpus_per_cell:g}; the cluster's nodes have {there}: ask for less, or add a node"
+            )
 
 
 class _Grid:
@@ -89,10 +106,12 @@ class _Grid:
         self.specs = {spec.key: spec for spec in cells.values()}
         self.started: dict[str, float] = {}
 
-    def watch(self, mailbox: Any) -> None:
+    def watch(self, mailbox: Any, interrupted: Connection) -> None:
         """Pass on what happens until every task has ended."""
         left = list(self.cells)
         while left:
+            if interrupted.poll():
+                raise KeyboardInterrupt
             ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS)
             for message in self._messages(mailbox):
                 self._start(self.specs[message.key])
@@ -129,7 +148,7 @@ class _Grid:
         try:
             failure: Failure | None = self.ray.get(reference)
         except errors.RayTaskError as error:  # it could not even be attempted
-            return Failure("error", str(error.cause), {"traceback": str(error)})
+            return Failure("error", _first_line(error.cause), {"traceback": str(error)})
         except errors.OutOfMemoryError as error:
             return Failure("out of memory", f"Ray ended the cell's worker: {_first_line(error)}", {"ray": str(error)})
         except errors.RayError as error:
@@ -161,7 +180,7 @@ def _run_cell(spec: Spec, path: Path, work: Work | None, options: Mapping[str, A
     """The task; what it returns is None or why there is no run."""
     if not path.is_dir():
         raise FileNotFoundError(
-            f"{os.uname().nodename} does not see the store {path}; put it on a file system that every node mounts there"
+            f"{platform.node()} does not see the store {path}; put it on a file system that every node mounts there"
         )
     import torch
 
@@ -197,8 +216,16 @@ def _connected(ray: Any, address: str | None, retries: int) -> Iterator[None]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address is None:
-            alone = {"task_oom_retries": retries}  # by default Ray repeats what outgrew the memory without end
-            ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE, _system_config=alone, **quiet)
+            ray.init(
+                "local",
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE,
+                runtime_env={
+                    "env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}
+                },  # what is found here is found there
+                _system_config={"task_oom_retries": retries},  # else Ray repeats what outgrows the memory without end
+                **quiet,
+            )
         else:
             ray.init(address, **quiet)
     except ConnectionError as error:

@@ -1,0 +1,152 @@
+"""Grids on a real Ray cluster of this machine."""
+
+import os
+import signal
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import grid_work
+import pytest
+from grid_process import ended
+from grid_work import cell
+
+from focalcal.experiments.events import Failed, Finished, Progress, Started
+from focalcal.experiments.executors.local import LocalExecutor
+from focalcal.experiments.executors.ray import RayExecutor
+from focalcal.experiments.grid import run_grid
+from focalcal.results.store import Store
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processors; under a short path, as the names of sockets must be."""
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(
+            "local",
+            num_cpus=2,
+            object_store_memory=80 * 2**20,
+            include_dashboard=False,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+            _temp_dir=folder,
+        )
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def let_go(store: Store) -> None:
+    Path(f"{store.path}-go").touch()
+
+
+def test_the_cell_of_a_killed_worker_is_run_again_and_all_are_stored_once(cluster, store):
+    cells = [cell(seed) for seed in range(4)]
+    events, killed = [], []
+
+    def kill_one(event):
+        events.append(event)
+        if isinstance(event, Progress) and not killed:
+            killed.append((event.key, int(event.note)))
+            os.kill(int(event.note), signal.SIGKILL)
+            let_go(store)
+
+    outcome = run_grid(cells, store, executor=RayExecutor(work=grid_work.until_told), on_event=kill_one)
+    assert outcome.done == tuple(spec.key for spec in cells)
+    assert outcome.failed == ()
+    assert sorted(run.key for run in store.runs()) == sorted(outcome.done)
+    (key, pid), calls = killed[0], grid_work.calls(store)
+    assert Counter(called for called, _ in calls) == {spec.key: 1 + (spec.key == key) for spec in cells}
+    assert store.run(key).record["provenance"]["pid"] != pid
+    for spec in cells:
+        mine = [type(event) for event in events if event.key == spec.key]
+        assert mine[0] is Started
+        assert mine[-1] is Finished
+        assert set(mine[1:-1]) <= {Progress}
+
+
+def test_an_exception_fails_at_once_and_a_death_after_all_retries(cluster, store):
+    raising, dying, good = cell(0, "raise"), cell(1, "sigkill"), cell(2)
+    events = []
+    executor = RayExecutor(retries=1, work=grid_work.end_as_named)
+    outcome = run_grid([raising, dying, good], store, executor=executor, on_event=events.append)
+    assert (outcome.done, outcome.failed) == ((good.key,), (raising.key, dying.key))
+    assert Counter(key for key, _ in grid_work.calls(store)) == {raising.key: 1, dying.key: 2, good.key: 1}
+    failed = {event.key: (event.kind, event.message) for event in events if isinstance(event, Failed)}
+    assert failed[raising.key] == ("error", "LookupError: no such thing")
+    assert failed[dying.key][0] == "killed"
+    assert {one["key"]: (one["kind"], one["message"]) for one in store.failures()} == failed
+
+
+def test_numbers_are_those_of_local_processes(cluster, store, tmp_path):
+    cells, here = [cell(0), cell(1)], Store(tmp_path / "here")
+    run_grid(cells, here, executor=LocalExecutor(1, work=grid_work.train))
+    run_grid(cells, store, executor=RayExecutor(work=grid_work.train))
+    for spec in cells:
+        assert store.run(spec.key).metrics("test") == here.run(spec.key).metrics("test")
+        assert store.run(spec.key).record["provenance"]["threads"] == 1
+
+
+def test_an_interrupt_cancels_what_runs_and_what_waits(cluster, store):
+    pids = []
+
+    def interrupt(event):
+        if isinstance(event, Progress):
+            pids.append(int(event.note))
+            if len(pids) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    cells = [cell(seed) for seed in range(4)]
+    outcome = run_grid(cells, store, executor=RayExecutor(work=grid_work.until_told), on_event=interrupt)
+    assert outcome.interrupted
+    assert (outcome.done, outcome.failed) == ((), ())
+    assert store.failures() == []
+    assert ended(pids)
+    let_go(store)
+    assert len(run_grid(cells, store, executor=RayExecutor(work=grid_work.until_told)).done) == 4
+    assert len(grid_work.calls(store)) == 2 + 4  # the two that waited did not start after all
+
+
+def test_a_store_that_a_node_does_not_see_is_named(cluster, store, tmp_path):
+    store.path = tmp_path / "on another machine"
+    events = []
+    RayExecutor(work=grid_work.at_once).run([cell(0)], store, events.append)
+    assert "does not see the store" in events[-1].message
+    assert str(store.path) in events[-1].message
+
+
+def test_a_cell_that_fits_on_no_node_is_refused(cluster, store):
+    with pytest.raises(ValueError, match=r"must fit on one node, got 1 and 2; the cluster's nodes have 2 CPU, 0 GPU"):
+        run_grid([cell(0)], store, executor=RayExecutor(gpus_per_cell=2, work=grid_work.at_once))
+
+
+def test_another_cluster_is_refused_while_connected(cluster, store):
+    with pytest.raises(ValueError, match=r"address must be None .*, got 'auto'; call ray.shutdown\(\) first"):
+        run_grid([cell(0)], store, executor=RayExecutor("auto", work=grid_work.at_once))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"cpus_per_cell": -1}, "cpus_per_cell must be .*-1"),
+        ({"gpus_per_cell": float("nan")}, "gpus_per_cell must be .*nan"),
+        ({"retries": -1}, "retries must be >= 0, got -1"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(arguments, told):
+    with pytest.raises(ValueError, match=told):
+        RayExecutor(**arguments)
+
+
+def test_without_ray_the_error_names_the_extra(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'focalcal\[ray\]'"):
+        run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
