@@ -85,7 +85,9 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         found: Any = load(path)
     except Exception as error:  # a damaged file can make either reader raise nearly anything
-        raise _refusal(path, f"it is damaged, another file, or holds more than tensors ({type(error).__name__})") from error
+        raise _refusal(
+            path, f"it is damaged, another file, or holds more than tensors ({type(error).__name__})"
+        ) from error
     for wrapper in WRAPPERS:
         if isinstance(found, Mapping) and isinstance(found.get(wrapper), Mapping):
             found = found[wrapper]
