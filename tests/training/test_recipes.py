@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from focalcal.core.counter import example_keys
-from focalcal.data import DATA_SETS, load_data
+from focalcal.data import CATALOGUE, DATA_SETS, load_data
 from focalcal.data.chestxray14 import FINDINGS
 from focalcal.data.cifar import CIFAR10_CLASSES
 from focalcal.models import MODEL_INFO, MODELS, build_model
@@ -27,7 +28,11 @@ CLASSES = {
     "ag_news": 4,
     "finsen": 12,
     "chestxray14": len(FINDINGS),
+    "discrete": 5,
+    "gaussian_mixture": 5,
+    "teacher": 10,
 }
+FEATURES = {"discrete", "gaussian_mixture"}
 every = pytest.mark.parametrize("name", RECIPES)
 
 
@@ -44,7 +49,7 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
     floats = replace(
         small,
         classes=10.0,
-        epochs=30.0,
+        epochs=100.0,
         fcl_gamma=3,
         optimizer={**small.optimizer.as_dict(), "weight_decay": 0, "momentum": 0.0, "nesterov": False},
         schedule=Schedule(kind="milestones", milestones=[2.0, 5], factor=0.5),
@@ -54,7 +59,7 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
     whole = replace(
         small,
         fcl_gamma=3.0,
-        optimizer=Optimizer(name="sgd", lr=0.05),
+        optimizer=Optimizer(name="sgd", lr=0.1),
         schedule={"kind": "milestones", "milestones": (2, 5), "factor": 0.5},
         model_options={"features": 64, "hidden": (256, 256)},
         augmentation=({"name": "RandAugment", "options": {"layers": 2, "magnitude": 9}},),
@@ -74,6 +79,27 @@ def test_survives_json_and_pickle(name):
     assert pickle.loads(pickle.dumps(one)) == one
 
 
+def test_a_large_seed_keeps_every_digit(small):
+    seed = 2**62 + 1
+    assert dict(replace(small, data_options={"seed": seed}).data_options) == {"seed": seed}
+
+
+@pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if one.initial_weights is not None])
+def test_initial_weights_are_for_an_option_of_the_network(name):
+    one = RECIPES[name]
+    assert "pretrained" in signature(MODELS[one.model]).parameters
+    assert one.initial_weights.startswith("timm/")
+
+
+@pytest.mark.parametrize("name", ["cifar10_resnet50", "cifar100_resnet50", "cifar100_resnet110"])
+def test_the_common_split_differs_in_nothing_else(name):
+    whole, part = recipe(name), recipe(f"{name}_45k")
+    assert dict(whole.data_options) == {"validation": 0}
+    assert dict(part.data_options) == {"validation": 5000}
+    assert {**part.settings(), "data_options": {"validation": 0}} == whole.settings()
+    assert part.source("data_options") == "paper"
+
+
 def test_settings_do_not_depend_on_the_sources(small):
     other = replace(small, sources={**dict(small.sources), "epochs": "code"})
     assert other != small
@@ -86,15 +112,17 @@ def test_names_what_exists(name):
     assert one.data_set in DATA_SETS
     assert one.model in MODELS
     assert one.classes == CLASSES[one.data_set]
-    is_image = MODEL_INFO[one.model].inputs == "images"
-    assert (one.mean is not None) == (is_image or one.model == "mlp")
+    is_image = MODEL_INFO[one.model].inputs == "images" or (one.model == "mlp" and one.data_set not in FEATURES)
+    assert (one.mean is not None) == is_image
     assert (one.model == "gp_cnn") == ("length" in dict(one.data_options))
 
 
 @every
 def test_augments_images_to_the_side_that_the_network_sees(name):
     one = RECIPES[name]
-    side = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "fashion_mnist": 28}.get(one.data_set, 32)
+    side = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "teacher": 8, "fashion_mnist": 28}.get(
+        one.data_set, 32
+    )
     images = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
     keys = example_keys(0, "augment", 0, ids=torch.arange(2))
     for step in one.augmentation:
@@ -120,8 +148,26 @@ def test_data_options_are_the_loaders(name):
     assert set(dict(one.data_options)) <= set(signature(DATA_SETS[one.data_set]).parameters)
 
 
+@pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if CATALOGUE[one.data_set].folder is None])
+def test_data_without_files_fit_the_network(name):
+    one = RECIPES[name]
+    data = load_data(one.data_set, **dict(one.data_options))
+    assert len(data.classes) == one.classes
+    assert data.test.inputs.dtype == ("float32" if one.mean is None else "uint8")
+    model = build_model(one.model, classes=one.classes, **dict(one.model_options)).eval()
+    assert model(torch.from_numpy(data.test.inputs[:3]).float()).shape == (3, one.classes)
+
+
+def test_the_digits_have_one_split_for_every_seed_of_training():
+    splits = [
+        load_data("digits", **dict(recipe(f"digits_{model}_lite").data_options)) for model in ("mlp", "small_cnn")
+    ]
+    assert splits[0].provenance["split"] == splits[1].provenance["split"] == "stratified 60 / 20 / 20, seed 0"
+    assert [len(one) for one in splits[0].splits.values()] == [1077, 360, 360]
+
+
 def test_statistics_of_the_digits_are_those_of_the_training_images(small):
-    pixels = load_data("digits").train.inputs / 255
+    pixels = load_data("digits", **dict(small.data_options)).train.inputs / 255
     assert small.mean[0] == pytest.approx(pixels.mean(), abs=0.005)
     assert small.std[0] == pytest.approx(pixels.std(), abs=0.005)
 
@@ -150,6 +196,8 @@ def test_operating_points_that_the_paper_states():
     assert stated == {
         "cifar10_resnet50": (4, 1.5),
         "cifar100_resnet110": (4, 1.5),
+        "cifar10_resnet50_45k": (4, 1.5),
+        "cifar100_resnet110_45k": (4, 1.5),
         **dict.fromkeys(transformers, (3, 1)),
     }
     assert recipe("chestxray14_chexnet").fcl_lam == 2
@@ -185,7 +233,7 @@ def test_lookup_lists_the_names():
         ({"std": (0.0,)}, "std must be > 0"),
         ({"mean": (0.1, 0.2, 0.3)}, "1 or 3 numbers each"),
         ({"image_size": 8}, "image_size must be given"),
-        ({"schedule": Schedule(kind="cosine", warmup=30)}, "must lie before epochs = 30"),
+        ({"schedule": Schedule(kind="cosine", warmup=100)}, "must lie before epochs = 100"),
         ({"gradient_clip": 0}, "gradient_clip must be > 0"),
         ({"model_options": {"features": object()}}, "model_options must be a mapping"),
         ({"model_options": 3}, "model_options must be a mapping"),
@@ -225,6 +273,13 @@ def test_refuses(small, change, message):
 def test_parts_refuse(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_the_guide_names_recipes_that_exist():
+    section = GUIDE.read_text().partition("## Which recipe serves which result")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+_(?:45k|lite|gp_cnn|chexnet|small|tiny|resnet50|resnet110))`", section)
+    assert len(named) > 15
+    assert set(named) <= set(RECIPES)
 
 
 def test_the_guide_repeats_the_table():
