@@ -11,6 +11,25 @@ from data_folders import FABRICATED
 
 from focalcal.data import CATALOGUE, DATA_SETS, fingerprint, load_data
 
+TEXTS = ("newsgroups", "newsgroups_19997", "ag_news", "finsen")
+# How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
+EXAMPLES = {
+    "digits": 1797,
+    "cifar10": 120,
+    "cifar100": 300,
+    "cifar10c": 20,
+    "svhn": 60,
+    "fashion_mnist": 60,
+    "tiny_imagenet": 25,
+    "newsgroups": 36,
+    "newsgroups_19997": 40,
+    "ag_news": 28,
+    "finsen": 120,
+    "chestxray14": 40,
+    "gaussian_mixture": 22_000,
+    "discrete": 44_000,
+    "teacher": 1797,
+}
 WITH_FILES = [name for name in DATA_SETS if CATALOGUE[name].folder is not None]
 
 
@@ -38,6 +57,29 @@ def test_splits_share_no_example(name, folder_of):
     assert len(data.test) > 0
 
 
+# Inputs of `discrete` are 40 states; texts are compared as texts below, since words outside the vocabulary vanish.
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if name != "discrete" and name not in TEXTS])
+def test_splits_share_no_input_under_another_id(name, folder_of):
+    """An id made of a place in a file says little: no image of one split may be in another, bit for bit."""
+    data = load_data(name, folder_of(name), allow_partial=True)
+    contents = [{row.tobytes() for row in examples.inputs} for examples in data.splits.values()]
+    for first, second in combinations(contents, 2):
+        assert not first & second
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_in_two_splits_are_counted(name, folder_of):
+    data = load_data(name, folder_of(name), allow_partial=True)
+    assert data.provenance["texts_also_in_train"] == {"val": 0, "test": 0}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_every_example_is_in_one_split(name, folder_of):
+    """Nothing is lost on the way."""
+    counts = load_data(name, folder_of(name), allow_partial=True).provenance["counts"]
+    assert sum(counts.values()) == EXAMPLES[name]
+
+
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_loading_twice_gives_the_same(name, folder_of):
     folder = folder_of(name)
@@ -52,6 +94,7 @@ def test_provenance_is_plain_and_tells_the_counts(name, folder_of):
     data = load_data(name, folder_of(name), allow_partial=True)
     assert json.loads(json.dumps(data.provenance)) == data.provenance
     assert data.provenance["counts"] == {split: len(examples) for split, examples in data.splits.items()}
+    assert data.provenance["fingerprints"] == {split: fingerprint(one) for split, one in data.splits.items()}
     assert data.provenance["partial"] is (name in WITH_FILES)
     assert data.name == data.provenance["name"] == name
     for file in data.provenance["files"]:

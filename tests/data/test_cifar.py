@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 from data_folders import cifar10 as fabricated
 from data_folders import cifar_batch, pixels
+from references.data_fingerprints import FINGERPRINTS, assert_pinned
 
-from focalcal.data import DataSetError, fingerprint, load_data
+from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import unpickled
-
-# Of cifar-10-batches-py, in the official order; computed here, not published.
-FINGERPRINTS = {
-    "train": "e9e1b37980432f592e54b25c64b721f7faa88731bf84c5cf467be3eb3486fd2d",
-    "val": "171912e63a2e9b2f144923fd7dc94c64f6148f65b726437f7f588cd4292a3ad4",
-    "test": "dee6eec10fe69edb2e7698b5bc124d1667a994c8e5e3e77eb2abf025709f8f3b",
-}
 
 
 class Payload:
@@ -33,15 +27,21 @@ class Payload:
 
 def test_the_real_cifar10(data_folder):
     data = load_data("cifar10", data_folder)
-    assert {split: fingerprint(examples) for split, examples in data.splits.items()} == FINGERPRINTS
+    assert data.provenance["fingerprints"] == FINGERPRINTS["cifar10"]
     assert data.train.inputs.shape == (45_000, 3, 32, 32)
     assert np.bincount(np.concatenate([data.train.labels, data.val.labels])).tolist() == [5000] * 10
     assert np.bincount(data.test.labels).tolist() == [1000] * 10
     assert data.provenance["partial"] is False
     assert [data.classes[k] for k in data.test.labels[:4]] == ["cat", "ship", "ship", "airplane"]
-    # What every recipe normalises with: the mean colour of the training images.
+    # Eight published digits: one grey level in a hundred thousand pixels would show.
     whole = np.concatenate([data.train.inputs, data.val.inputs])
-    np.testing.assert_allclose(whole.mean((0, 2, 3), dtype=np.float64) / 255, [0.4914, 0.4822, 0.4465], atol=1e-4)
+    values = np.arange(256) / 255
+    shares = np.stack([np.bincount(whole[:, channel].ravel(), minlength=256) for channel in range(3)]) / (50_000 * 1024)
+    mean = shares @ values
+    np.testing.assert_allclose(mean, [0.49139968, 0.48215841, 0.44653091], atol=5e-9)
+    np.testing.assert_allclose(np.sqrt(shares @ values**2 - mean**2), [0.24703223, 0.24348513, 0.26158784], atol=5e-9)
+    images = [image.tobytes() for examples in data.splits.values() for image in examples.inputs]
+    assert len(set(images)) == len(images) == 60_000  # no image is in two splits under two ids
 
 
 def test_the_real_cifar100_is_a_part(data_folder):
@@ -51,6 +51,7 @@ def test_the_real_cifar100_is_a_part(data_folder):
     assert np.bincount(data.test.labels).tolist() == [100] * 100
     assert data.provenance["counts"] == {"train": 0, "val": 0, "test": 10_000}
     assert data.provenance["partial"] is True
+    assert_pinned("cifar100", data)
 
 
 @pytest.mark.parametrize("protocol", range(2, 5))

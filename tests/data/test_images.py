@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from data_folders import chestxray14, cifar10c, fashion_mnist, idx, pixels, svhn, tiny_imagenet
 from PIL import Image
+from references.data_fingerprints import FINGERPRINTS, assert_pinned
 from scipy.io import savemat
 
 from focalcal.data import DataSetError, fingerprint, load_data
@@ -21,7 +22,7 @@ def test_digits():
     assert (whole.shape, whole.max()) == ((1797, 1, 8, 8), 255)
     for examples in data.splits.values():  # every digit is a tenth, within what rounding and the data leave
         np.testing.assert_allclose(np.bincount(examples.labels) / len(examples), 0.1, atol=0.005)
-    assert fingerprint(data.test).startswith("74c07f5e647512b4")
+    assert data.provenance["fingerprints"] == FINGERPRINTS["digits"]
 
 
 def test_the_real_svhn_test_digits(data_folder):
@@ -29,6 +30,7 @@ def test_the_real_svhn_test_digits(data_folder):
     assert data.test.inputs.shape == (26_032, 3, 32, 32)
     assert np.bincount(data.test.labels).tolist() == [1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595]
     assert (len(data.train), data.provenance["partial"], data.provenance["test_only"]) == (0, False, True)
+    assert_pinned("svhn", data)
 
 
 def test_svhn_writes_zero_as_ten(tmp_path):

@@ -57,6 +57,15 @@ def test_a_long_tail_falls_exponentially(factor):
     np.testing.assert_allclose(sizes, 500 * factor ** (-np.arange(10) / 9), atol=1)
 
 
+def test_no_division_changes_unnoticed():
+    """Each is a function of the examples and the seed: these numbers are what results of ours were made with."""
+    twelve = rows(np.arange(12) % 3, np.arange(12) // 2)
+    assert halves(twelve, seed=0)[0].ids.tolist() == [2, 4, 6, 8, 10, 11]
+    assert stratified(twelve, 0.5, seed=0)[1].ids.tolist() == [0, 3, 4, 5, 8, 10]
+    assert by_group(twelve, 0.5, seed=0)[1].groups.tolist() == [1, 1, 2, 2, 5, 5]
+    assert long_tailed(twelve, 4, seed=0).ids.tolist() == [0, 3, 4, 6, 9, 10, 11]
+
+
 def test_bad_arguments_are_refused():
     few = rows([0, 1, 0, 1])
     with pytest.raises(ValueError, match="count must be from 0 to 3"):

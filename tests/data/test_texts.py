@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from data_folders import ag_news, finsen, newsgroups, written_csv
+from references.data_fingerprints import assert_pinned
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.finsen import Item, finsen_items
@@ -75,6 +76,8 @@ def test_the_real_newsgroups_by_date(data_folder):
     assert len(data.vocabulary) == 2000
     assert data.vocabulary[1] == "the"
     assert data.test.inputs.shape == (7_532, 50)
+    assert data.provenance["texts_also_in_train"] == {"val": 7, "test": 19}
+    assert_pinned("newsgroups", data)
 
 
 def test_the_real_newsgroups_of_the_literature(data_folder):
@@ -87,6 +90,7 @@ def test_the_real_newsgroups_of_the_literature(data_folder):
     everyone = sorted(id for examples in data.splits.values() for id in examples.ids)  # as the folders are walked
     assert data.train.ids[0] == everyone[order[0]]
     assert data.provenance["texts_also_in_train"]["test"] == 197  # cross-posts
+    assert_pinned("newsgroups_19997", data)
 
 
 def test_the_real_ag_news_is_a_part(data_folder):
@@ -94,6 +98,16 @@ def test_the_real_ag_news_is_a_part(data_folder):
     assert np.bincount(data.test.labels).tolist() == [1900] * 4
     assert data.provenance["counts"] == {"train": 20_000, "val": 0, "test": 7_600}
     assert data.provenance["partial"] is True
+    assert data.provenance["texts_also_in_train"]["test"] == 0
+    assert_pinned("ag_news", data)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_the_real_finsen_is_a_part(stripped, data_folder):
+    data = load_data("finsen", data_folder, allow_partial=True, strip_tags=stripped)
+    assert data.provenance["counts"] == {"train": 3_961, "val": 0, "test": 700}
+    assert data.provenance["partial"] is True
+    assert_pinned("finsen, stripped" if stripped else "finsen", data)
 
 
 def test_a_news_class_out_of_range_is_refused(tmp_path):

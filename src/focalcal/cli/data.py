@@ -67,14 +67,14 @@ def verify(
 ) -> None:
     """Read a data set, check its content, and print its counts and fingerprints."""
     with plain_failures():
-        from focalcal.data import fingerprint, load_data
+        from focalcal.data import load_data
 
         data = load_data(name, folder, allow_partial=allow_partial)
-        prints = {split: fingerprint(examples) for split, examples in data.splits.items() if len(examples)}
         if as_json:
-            typer.echo(json.dumps({**data.provenance, "fingerprints": prints}, indent=2))
+            typer.echo(json.dumps(data.provenance, indent=2))
             return
         partial = ", a part of it" if data.provenance["partial"] else ""
         typer.echo(f"{name}: {len(data.classes)} classes{partial}; {data.provenance['split']}")
-        for split, sha256 in prints.items():
-            typer.echo(f"{split:5} {len(data.splits[split]):7}  sha256 {sha256}")
+        for split, count in data.provenance["counts"].items():
+            sha256 = data.provenance["fingerprints"][split]
+            typer.echo(f"{split:5} {count:7}" + (f"  sha256 {sha256}" if count else ""))
