@@ -17,13 +17,13 @@ def run():
 def test_list_tells_what_is_here(run, tmp_path):
     FABRICATED["ag_news"](tmp_path)
     (tmp_path / "CIFAR-10-C.tar").touch()
-    result = run("list", "--folder", tmp_path, "--json")
+    result = run("list", "--data-dir", tmp_path, "--json")
     here = {row["name"]: row["here"] for row in json.loads(result.output)}
     assert set(here) == set(CATALOGUE) >= set(DATA_SETS)
     assert [here[name] for name in ("digits", "ag_news", "cifar10c", "cifar10")] == [
         *("built in", "here", "archive", "absent")
     ]
-    table = run("list", "--folder", tmp_path)
+    table = run("list", "--data-dir", tmp_path)
     assert table.exit_code == 0
     assert "ag_news           here      127,600 news items, 4 classes [non-commercial use only]" in table.output
 
@@ -37,15 +37,15 @@ def test_verify_prints_counts_and_fingerprints(run):
 
 def test_verify_refuses_a_part_unless_allowed(run, tmp_path):
     FABRICATED["ag_news"](tmp_path)
-    refused = run("verify", "ag_news", "--folder", tmp_path)
+    refused = run("verify", "ag_news", "--data-dir", tmp_path)
     assert refused.exit_code == 2
     assert refused.output.startswith("focalcal: ag_news: train must hold 120000 examples")
-    allowed = run("verify", "ag_news", "--folder", tmp_path, "--allow-partial")
+    allowed = run("verify", "ag_news", "--data-dir", tmp_path, "--allow-partial")
     assert "4 classes, a part of it" in allowed.output
 
 
 def test_get_without_a_way_to_download_says_what_to_do(run, tmp_path):
-    result = run("get", "finsen", "--folder", tmp_path)
+    result = run("get", "finsen", "--data-dir", tmp_path)
     assert result.exit_code == 2
     assert f"put it into {tmp_path}/finsen" in result.output
     assert run("get", "digits").output == "digits needs no file\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from data_folders import FABRICATED
 
-from focalcal.data import CATALOGUE, DATA_SETS, fingerprint, load_data
+from focalcal.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
 
 TEXTS = ("newsgroups", "newsgroups_19997", "ag_news", "finsen")
 # How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
@@ -113,8 +113,67 @@ def test_known_posteriors_are_distributions(name, folder_of):
 
 @pytest.mark.parametrize("name", WITH_FILES)
 def test_a_part_is_refused_unless_allowed(name, folder_of):
-    with pytest.raises(ValueError, match=r"must hold \d+ (examples|items).*allow_partial=True"):
+    with pytest.raises(ValueError, match=r"must hold \d+ (examples|items).*, got \d+.*allow_partial=True"):
         load_data(name, folder_of(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        ("cifar10", "data_batch_*"),
+        ("cifar100", "train"),
+        ("svhn", "train_*"),
+        ("fashion_mnist", "train-*"),
+        ("tiny_imagenet", "n*_*.JPEG"),
+        ("chestxray14", "0000000*.png"),
+    ],
+)
+def test_a_part_may_be_the_test_split_alone(name, training, folder_of):
+    folder = folder_of(name)
+    whole = load_data(name, folder, allow_partial=True)
+    for path in folder.rglob(training):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"got \d+.*allow_partial=True"):
+        load_data(name, folder)
+    part = load_data(name, folder, allow_partial=True)
+    assert part.provenance["partial"] is True
+    assert part.provenance["counts"]["train"] < whole.provenance["counts"]["train"]
+    assert part.provenance["fingerprints"]["test"] == whole.provenance["fingerprints"]["test"]
+
+
+@pytest.mark.parametrize("name", ["newsgroups", "ag_news"])
+def test_texts_without_a_training_part_have_no_vocabulary(name, folder_of):
+    folder = folder_of(name)
+    for path in folder.rglob("*train*"):
+        path.rename(folder / "elsewhere")
+    with pytest.raises(ValueError, match=rf"{name}: train must hold \d+ examples.*allow_partial=True"):
+        load_data(name, folder)
+    with pytest.raises(ValueError, match=rf"{name}: train must hold texts, of which the vocabulary is made"):
+        load_data(name, folder, allow_partial=True)
+
+
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if "validation" in data_options(name)])
+def test_validation_is_what_is_asked_for_but_at_most_a_tenth_of_a_part(name, folder_of):
+    folder = folder_of(name)
+    none, some = (load_data(name, folder, allow_partial=True, validation=count) for count in (0, 10_000))
+    assert len(none.val) == 0
+    assert len(some.val) == len(none.train) // 10 > 0
+    assert f"the first {len(some.val)} of a shuffle" in some.provenance["split"]
+    with pytest.raises(ValueError, match=r"validation must be from 0 to \d+, as there are \d+ examples, got -1"):
+        load_data(name, folder, allow_partial=True, validation=-1)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_an_unknown_option_lists_the_known_ones(name, folder_of):
+    known = data_options(name)
+    folder = folder_of(name)
+    with pytest.raises(ValueError, match=rf"options of {name} must be among {', '.join(known)}, got 'colour'"):
+        load_data(name, folder, allow_partial=True, colour="red")
+    as_they_are, said = (
+        load_data(name, folder, allow_partial=True),
+        load_data(name, folder, allow_partial=True, **known),
+    )
+    assert as_they_are.provenance == said.provenance
 
 
 @pytest.mark.parametrize("name", WITH_FILES)

@@ -15,6 +15,7 @@ from references.data_fingerprints import FINGERPRINTS, assert_pinned
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import unpickled
+from focalcal.data.sources import complete
 
 
 class Payload:
@@ -150,8 +151,48 @@ def test_a_label_out_of_range_is_refused(tmp_path):
 def test_too_many_examples_are_another_data_set(tmp_path):
     fabricated(tmp_path)
     cifar_batch(tmp_path / "cifar-10-batches-py" / "test_batch", 10_010, 10, b"labels")
-    with pytest.raises(DataSetError, match="cifar10: test must hold 10000 examples, 1000 of class 0, got 10010, 1001"):
+    with pytest.raises(DataSetError, match="test_batch: must hold 10000 images, got 10010"):
         load_data("cifar10", tmp_path, allow_partial=True)
+    labels = {"test": np.array([0, 0, 0, 1])}
+    with pytest.raises(DataSetError, match="toy: test must hold 4 examples, 2 of class 0, got 4, 3 of class 0"):
+        complete("toy", labels, {"test": (2, 2)}, allow_partial=True)
+
+
+def altered(images, labels):
+    images[5000, 7] ^= 1
+
+
+def swapped(images, labels):
+    images[[0, 1]] = images[[1, 0]]
+    labels[0], labels[1] = labels[1], labels[0]
+
+
+def relabelled(images, labels):
+    other = next(k for k, label in enumerate(labels) if label != labels[0])
+    labels[0], labels[other] = labels[other], labels[0]
+
+
+@pytest.mark.parametrize("tamper", [altered, swapped, relabelled])
+def test_a_batch_that_was_tampered_with_is_refused_by_name(tamper, data_folder, tmp_path):
+    """One bit of one pixel, an order, two labels: the counts of classes show none of it."""
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    batch = unpickled((data_folder / "cifar-10-batches-py" / "test_batch").read_bytes())
+    images, labels = batch["data"].copy(), batch["labels"]
+    tamper(images, labels)
+    (folder / "test_batch").write_bytes(pickle.dumps({b"data": images, b"labels": labels}, protocol=4))
+    with pytest.raises(DataSetError, match="test_batch: must hold the published images and labels, SHA-256 2c33b053"):
+        load_data("cifar10", tmp_path, allow_partial=True)
+
+
+def test_an_image_of_a_part_keeps_the_id_it_has_in_the_whole(tmp_path):
+    fabricated(tmp_path)
+    whole = load_data("cifar10", tmp_path, allow_partial=True, validation=0).train
+    (tmp_path / "cifar-10-batches-py" / "data_batch_2").unlink()
+    part = load_data("cifar10", tmp_path, allow_partial=True, validation=0).train
+    assert len(part) == 80
+    of_the_same_id = whole.take(np.isin(whole.ids, part.ids))
+    np.testing.assert_array_equal(of_the_same_id.inputs, part.inputs)
 
 
 def test_images_and_labels_must_be_as_many(tmp_path):

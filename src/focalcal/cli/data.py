@@ -17,19 +17,21 @@ app = typer.Typer(
 )
 
 _Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.", show_default=False)]
-_Folder = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
+_Folder = Annotated[
+    Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.", show_default=False)
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_data_sets(folder: _Folder = None, as_json: _Json = False) -> None:
+def list_data_sets(data_dir: _Folder = None, as_json: _Json = False) -> None:
     """Every data set: whether it is here, what it is, and its licence."""
     with plain_failures():
         from focalcal.data.catalogue import CATALOGUE
         from focalcal.data.location import state
 
         rows = [
-            {"name": name, "here": state(name, folder), "what": one.description, "licence": one.licence}
+            {"name": name, "here": state(name, data_dir), "what": one.description, "licence": one.licence}
             for name, one in CATALOGUE.items()
         ]
         if as_json:
@@ -41,7 +43,7 @@ def list_data_sets(folder: _Folder = None, as_json: _Json = False) -> None:
 
 
 @app.command()
-def get(name: _Name, folder: _Folder = None) -> None:
+def get(name: _Name, data_dir: _Folder = None) -> None:
     """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
     with plain_failures():
         from focalcal.cli.progress import bar
@@ -55,13 +57,13 @@ def get(name: _Name, folder: _Folder = None) -> None:
             return
         typer.echo(f"licence: {one.licence}", err=True)
         with bar(f"fetching {name}, bytes") as progress:
-            typer.echo(fetch_data_set(name, data_folder(folder), progress=progress))
+            typer.echo(fetch_data_set(name, data_folder(data_dir), progress=progress))
 
 
 @app.command()
 def verify(
     name: _Name,
-    folder: _Folder = None,
+    data_dir: _Folder = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     as_json: _Json = False,
 ) -> None:
@@ -69,7 +71,7 @@ def verify(
     with plain_failures():
         from focalcal.data import load_data
 
-        data = load_data(name, folder, allow_partial=allow_partial)
+        data = load_data(name, data_dir, allow_partial=allow_partial)
         if as_json:
             typer.echo(json.dumps(data.provenance, indent=2))
             return

@@ -16,7 +16,9 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     """`folder`, or the one that the environment variable FOCALCAL_DATA names."""
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if not named:
-        raise ValueError(f"folder must name where the data sets lie, got None; pass it, or set {VARIABLE}")
+        raise ValueError(
+            f"data_dir must name the folder of the data sets, got None; pass it (--data-dir), or set {VARIABLE}"
+        )
     return Path(named)
 
 

@@ -16,7 +16,7 @@ from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out, shuffled
+from focalcal.data.splits import shuffled, validation_split
 from focalcal.data.text.data_set import Documents, text_data_set
 
 NEWSGROUPS = (
@@ -54,7 +54,7 @@ def load_newsgroups(
         np.concatenate([parts["train"].ids, parts["test"].ids]),
     )
     rows, cut = documents.rows(), len(parts["train"].texts)
-    train, val = hold_out(rows.take(np.arange(cut)), validation if whole else min(validation, cut // 10))
+    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
     splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
     note = f"official, by date; validation: the first {len(val)} of a shuffle of the training posts, NumPy seed 1"
     provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
@@ -92,9 +92,7 @@ def load_newsgroups_19997(
 
 def _read(sources: Sources, folder: Path, cut_header: bool) -> Documents:
     """The posts below `folder`, a folder a group, in the order of names; GROUP/NUMBER, as released, is a post's id."""
-    if not folder.is_dir():
-        raise problem(folder, "must hold a folder a newsgroup", "nothing of that name", "fetch the archive again")
-    strangers = sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name not in NEWSGROUPS)
+    strangers = sorted(one.name for one in folder.glob("*") if one.is_dir() and one.name not in NEWSGROUPS)
     if strangers:
         raise problem(folder, "must hold the 20 newsgroups only", strangers[0], "move it elsewhere")
     paths = [

@@ -23,9 +23,13 @@ def hold_out(examples: Examples, count: int, *, seed: int = 1) -> tuple[Examples
     With 50,000 examples, 5,000 and seed 1 this is the 45,000 / 5,000 split of the calibration literature (Mukhoti et
     al. 2020).
     """
-    if not 0 <= count < max(1, len(examples)):
-        raise ValueError(f"count must be from 0 to {len(examples) - 1}, one below the examples there are, got {count}")
-    return _divided(examples, shuffled(len(examples), seed)[:count])
+    return _divided(examples, shuffled(len(examples), seed)[: _count("count", count, examples)])
+
+
+def validation_split(examples: Examples, validation: int, *, whole: bool) -> tuple[Examples, Examples]:
+    """(train, val): `hold_out` of a whole training set; of a part at most a tenth of what there is."""
+    count = validation if whole or validation < 0 else min(validation, len(examples) // 10)
+    return hold_out(examples, _count("validation", count, examples))
 
 
 def halves(examples: Examples, *, seed: int) -> tuple[Examples, Examples]:
@@ -79,6 +83,13 @@ def _divided(examples: Examples, held_out: NDArray[Any]) -> tuple[Examples, Exam
     mask = np.zeros(len(examples), dtype=bool)
     mask[held_out] = True
     return examples.take(~mask), examples.take(mask)
+
+
+def _count(name: str, count: int, examples: Examples) -> int:
+    most = max(0, len(examples) - 1)
+    if not 0 <= count <= most:
+        raise ValueError(f"{name} must be from 0 to {most}, as there are {len(examples)} examples, got {count}")
+    return count
 
 
 def _check_share(share: float) -> None:
