@@ -1,13 +1,14 @@
 """20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from data_folders import ag_news, finsen, newsgroups, written_csv
 from references.data_fingerprints import assert_pinned
 
-from focalcal.data import DataSetError, load_data
+from focalcal.data import DataSetError, load_data, word_vectors
 from focalcal.data.finsen import Item, finsen_items
 from focalcal.data.newsgroups import NEWSGROUPS
 from focalcal.data.sources import Sources
@@ -185,11 +186,40 @@ def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
     assert len(list(cache.iterdir())) == 3
 
 
+def test_a_damaged_cache_is_made_again(glove, tmp_path):
+    whole = glove_vectors(glove, ("", "the"), cache=tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    for damaged in (kept.read_bytes()[:-4], b"", b"\x93NUMPY"):
+        kept.write_bytes(damaged)
+        np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=tmp_path / "cache"), whole)
+        np.testing.assert_array_equal(np.load(kept), whole)
+
+
+def test_many_may_fill_the_cache_at_once(glove, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(glove_vectors, glove, ("", "the"), cache=tmp_path / "cache") for _ in range(24)]
+    assert {job.result().tobytes() for job in jobs} == {glove_vectors(glove, ("", "the")).tobytes()}
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npy"]  # no temporary file is left
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(glove, tmp_path):
+    (tmp_path / "file").touch()
+    assert glove_vectors(glove, ("the",), cache=tmp_path / "file" / "cache").shape == (1, 3)
+
+
+def test_words_of_several_parts_and_trailing_spaces(tmp_path):
+    path = tmp_path / "glove.840B.txt"
+    path.write_bytes(b"the 1 2 \n. . . 3 4\r\n")
+    assert glove_vectors(path, ("the", ". . .")).tolist() == [[1, 2], [3, 4]]
+
+
 def test_damaged_word_vectors_are_refused_by_line(glove, tmp_path):
     with glove.open("a", encoding="utf-8") as handle:
         handle.write("cut 1 2")
-    with pytest.raises(DataSetError, match=r"glove.3d.txt: line 4 must have 3 numbers, as the first has, got 2"):
-        glove_vectors(glove, ("", "cut"))
+    with pytest.raises(
+        DataSetError, match=r"glove.3d.txt: line 4 must have a word and 3 numbers, as the first has, got 2"
+    ):
+        glove_vectors(glove, ("", "the"))  # though its own line is whole
     glove.write_text("word 1 nan 2\n")
     with pytest.raises(DataSetError, match="line 1 must have finite numbers"):
         glove_vectors(glove, ("word",))
@@ -203,3 +233,18 @@ def test_the_real_word_vectors(data_folder):
     unit = vectors[1:4] / np.linalg.norm(vectors[1:4], axis=1, keepdims=True)
     assert unit[1] @ unit[2] > 0.8 > unit[0] @ unit[1]
     assert not vectors[[0, 4]].any()
+
+
+def test_word_vectors_belong_to_a_vocabulary(tmp_path):
+    (tmp_path / "glove").mkdir()
+    (tmp_path / "glove" / "glove.6B.2d.txt").write_text("story 1 2\ntitle 3 4\n")
+    ag_news(tmp_path)
+    data = load_data("ag_news", tmp_path, allow_partial=True)
+    vectors = word_vectors(data.vocabulary, tmp_path, dimension=2)
+    assert vectors[data.vocabulary.index("title")].tolist() == [3, 4]
+    assert vectors.shape == (len(data.vocabulary), 2)
+    assert not vectors[0].any()
+    with pytest.raises(DataSetError, match=r"glove.6B.50d.txt: must be a GloVe text file, got nothing"):
+        word_vectors(data.vocabulary, tmp_path, dimension=50)
+    with pytest.raises(DataSetError, match=r"must be the folder of glove.*put https://.*glove.6B.zip"):
+        word_vectors(data.vocabulary, tmp_path / "elsewhere")

@@ -49,15 +49,18 @@ def get(name: _Name, data_dir: _Folder = None) -> None:
         from focalcal.cli.progress import bar
         from focalcal.data.catalogue import entry
         from focalcal.data.fetch import fetch_data_set
-        from focalcal.data.location import data_folder
+        from focalcal.data.location import data_folder, state
 
         one = entry(name)
         if one.folder is None:
             typer.echo(f"{name} needs no file")
             return
+        folder = data_folder(data_dir)
         typer.echo(f"licence: {one.licence}", err=True)
+        if state(name, folder) == "here":
+            typer.echo(f"it is here already; `focalcal data verify {name}` checks it", err=True)
         with bar(f"fetching {name}, bytes") as progress:
-            typer.echo(fetch_data_set(name, data_folder(data_dir), progress=progress))
+            typer.echo(fetch_data_set(name, folder, progress=progress))
 
 
 @app.command()
@@ -70,7 +73,13 @@ def verify(
     """Read a data set, check its content, and print its counts and fingerprints."""
     with plain_failures():
         from focalcal.data import load_data
+        from focalcal.data.text.glove import glove_contents
 
+        if name == "glove":
+            files = glove_contents(data_dir, allow_partial=allow_partial)
+            lines = (f"{file}: {one['words']} words  sha256 {one['sha256']}" for file, one in files.items())
+            typer.echo(json.dumps(files, indent=2) if as_json else "\n".join(lines))
+            return
         data = load_data(name, data_dir, allow_partial=allow_partial)
         if as_json:
             typer.echo(json.dumps(data.provenance, indent=2))

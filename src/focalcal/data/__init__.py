@@ -24,6 +24,7 @@ from focalcal.data.location import data_folder
 from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
 from focalcal.data.svhn import load_svhn
 from focalcal.data.teacher import load_teacher, relabelled
+from focalcal.data.text.glove import word_vectors
 from focalcal.data.tiny_imagenet import load_tiny_imagenet
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "fingerprint",
     "load_data",
     "relabelled",
+    "word_vectors",
 ]
 
 DATA_SETS: dict[str, Callable[..., DataSet]] = {
