@@ -1,6 +1,5 @@
 """20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
 
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,9 +8,7 @@ from data_folders import ag_news, finsen, newsgroups, written_csv
 from references.data_fingerprints import assert_pinned
 
 from focalcal.data import DataSetError, load_data, word_vectors
-from focalcal.data.finsen import Item, finsen_items
 from focalcal.data.newsgroups import NEWSGROUPS
-from focalcal.data.sources import Sources
 from focalcal.data.text.glove import glove_vectors
 from focalcal.data.text.tokeniser import Tokeniser, words
 
@@ -118,27 +115,6 @@ def test_a_news_class_out_of_range_is_refused(tmp_path):
         load_data("ag_news", tmp_path, allow_partial=True)
 
 
-def test_the_real_finsen_gives_its_category_away_until_stripped(data_folder):
-    items = finsen_items(Sources(data_folder), data_folder / "finsen" / "FinSen_US_Categorized.csv")
-    category = {item.tag: item.category for item in items}
-    assert all(category[item.tag] == item.category for item in items)  # Category is a function of Tag
-    commonest = Counter(item.category for item in items).most_common(1)[0]
-
-    def looked_up(text):
-        """The category of the tag that comes first, the longest of them; no word of the news is read."""
-        found = [(text.lower().find(tag.lower()), -len(tag), tag) for tag in category if tag.lower() in text.lower()]
-        return category[min(found)[2]] if found else commonest[0]
-
-    some = items[::5]
-    leaky, stripped = (
-        np.mean([looked_up(text) == item.category for item, text in zip(some, texts, strict=True)])
-        for texts in ([item.content for item in some], [item.stripped() for item in some])
-    )
-    assert leaky > 0.95
-    assert stripped < commonest[1] / len(items)  # worse than naming the commonest category always
-    assert not any(item.tag.lower() in item.stripped().lower() for item in items)
-
-
 def test_finsen_is_stripped_on_request(tmp_path):
     finsen(tmp_path)
     as_it_is, stripped = (load_data("finsen", tmp_path, allow_partial=True, strip_tags=s) for s in (False, True))
@@ -146,11 +122,6 @@ def test_finsen_is_stripped_on_request(tmp_path):
     assert read(stripped, stripped.test.inputs[0]).startswith("the rose by")
     assert stripped.provenance["leak"] == "title and tag removed"
     assert np.bincount(stripped.test.labels).min() >= 1
-
-
-def test_stripping_a_tag_is_literal_and_ignores_case():
-    item = Item("Up", "GDP (QoQ)", "UpUnited States\xa0GDP (QoQ)The gdp  (qoq) rose, GDP did.", "Other")
-    assert item.stripped().split() == ["The", "rose,", "GDP", "did."]
 
 
 def test_an_unknown_category_is_refused(tmp_path):
