@@ -1,9 +1,11 @@
 """What holds for every entry of DATA_SETS, on small folders in the official layouts."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,6 +197,20 @@ def test_a_truncated_file_is_refused_by_name(name, folder_of):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'digits', 'cifar10', .*got 'cifar11'"):
         load_data("cifar11")
+
+
+def test_the_guide_names_every_data_set_with_its_options_and_defaults():
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "data.md"
+    told = {}
+    for line in guide.read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 4 and cells[0].startswith("`"):
+            told |= {name: re.findall(r"`(\w+)(?:=(\w+))?`", cells[3]) for name in re.findall(r"`(\w+)`", cells[0])}
+    assert set(told) == set(DATA_SETS)
+    for name, options in told.items():
+        known = data_options(name)
+        assert {option for option, _ in options} == set(known)
+        assert all(str(known[option]) == default for option, default in options if default)
 
 
 def test_the_folder_comes_from_the_environment(folder_of, monkeypatch):
