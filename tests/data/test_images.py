@@ -1,6 +1,7 @@
 """SVHN, Fashion-MNIST, Tiny ImageNet, ChestX-ray14, CIFAR-10-C and the digits."""
 
 import gzip
+import os
 import shutil
 import tarfile
 
@@ -93,6 +94,24 @@ def test_decoded_images_are_decoded_once_and_again_when_they_change(tmp_path):
     Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(folder / "val" / "images" / "val_0.JPEG")
     again = load_data("tiny_imagenet", tmp_path, allow_partial=True)
     assert not np.array_equal(first.test.inputs[0], again.test.inputs[0])
+
+
+def test_image_files_are_read_again_only_when_they_look_different(tmp_path, monkeypatch):
+    tiny_imagenet(tmp_path)
+    folder = tmp_path / "tiny-imagenet-200"
+    images = sorted(folder.rglob("*.JPEG"))
+    for image in images:
+        os.utime(image, (1_000_000_000, 1_000_000_000))
+    first = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("focalcal.data.decoded._content_sha256", lambda paths: pytest.fail("read again"))
+        assert load_data("tiny_imagenet", tmp_path, allow_partial=True).provenance == first.provenance
+    Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(images[0])
+    again = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    assert again.provenance["images_sha256"]["train"] != first.provenance["images_sha256"]["train"]
+    Image.fromarray(pixels(1, 64, 64, 3, seed=98)[0]).save(images[0])  # at once, before the clock has moved on
+    once_more = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    assert once_more.provenance["images_sha256"]["train"] != again.provenance["images_sha256"]["train"]
 
 
 def test_an_annotation_that_leaves_the_folder_is_refused(tmp_path):
