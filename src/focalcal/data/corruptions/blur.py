@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from focalcal.data.corruptions.batches import Generators, Images, to_levels, uniform
+from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
 from focalcal.data.corruptions.resampling import along_both_axes, zoom_matrix
 
 Array = np.ndarray[Any, Any]
@@ -59,8 +59,8 @@ def _gaussian(images: Images, sigma: float) -> Images:
 
 
 def motion_blur(images: Images, generators: Generators, strength: tuple[float, float]) -> Images:
-    """`streaked` by (radius, sigma) at an angle uniform on (-45, 45) degrees."""
-    return streaked(images, uniform(generators, -45, 45), *strength)
+    """`streaked` by (radius, sigma) at an angle uniform on (-45, 45) degrees; rounded, as in an 8-bit file."""
+    return rounded(streaked(images, uniform(generators, -45, 45), *strength))
 
 
 def streaked(images: Images, degrees: Array, radius: float, sigma: float) -> Images:
