@@ -28,7 +28,7 @@ def snow(
     layer = zoomed(layer, zoom)
     layer = to_levels(np.where(layer < threshold, np.float32(0), layer)).astype(np.float32) / np.float32(255)
     layer = rounded(streaked(layer, uniform(generators, -135, -45), radius, sigma))
-    grey: Images = (images @ _LUMA)[..., None]
+    grey: Images = (images * _LUMA).sum(3, keepdims=True)
     bleached: Images = weight * images + (1 - weight) * np.maximum(images, 1.5 * grey + 0.5)
     return (bleached + layer + layer[:, ::-1, ::-1]).astype(np.float32)
 
