@@ -6,13 +6,15 @@ Pad by 4, crop at a random place, mirror half: 32 x 32 images from one array of 
 per-image pipeline is the usual one: an array to a Pillow image, `ImageOps.expand`, `crop`, `transpose`, back to a
 tensor, `stack`; or without `expand`, by a `crop` that reaches beyond the image, which Pillow fills with zeros. All
 make the same batches from the same offsets, which is checked before anything is timed. One
-thread, CPU time of that thread, contenders in turn, each as often as takes ten milliseconds, medians over rounds. The
-random numbers and, for float batches, the division by 255 are included on both sides.
+thread, CPU time of that thread, contenders in turn, each as often as takes ten milliseconds, medians over rounds; in
+the rows called cold each is called once after work that fills the caches with something else, as a training step does.
+The random numbers and, for float batches, the division by 255 are included on both sides.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import platform
@@ -59,18 +61,27 @@ def whole_batch(images: Tensor, keys: Tensor, as_float: bool) -> Tensor:
     return batch.float().div_(255) if as_float else batch
 
 
-def interleaved(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of CPU of each; a turn is as many calls as take ten milliseconds."""
+def interleaved(contenders: dict[str, Callable[[], object]], rounds: int, cold: bool = False) -> dict[str, float]:
+    """Median seconds of CPU of each; a turn is as many calls as take ten milliseconds, or a single one if cold."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    calls = {name: calls_in(0.01, function) for name, function in contenders.items()}
+    calls = {name: 1 if cold else calls_in(0.01, function) for name, function in contenders.items()}
     shuffle = random.Random(0)
     for _ in range(rounds):
         for name in shuffle.sample(list(contenders), len(contenders)):
+            if cold:
+                other_work()
             begin = time.thread_time()
             for _ in range(calls[name]):
                 contenders[name]()
             times[name].append((time.thread_time() - begin) / calls[name])
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def other_work() -> None:
+    """Some milliseconds of torch, NumPy and Python that share nothing with the contenders."""
+    torch.ones(500, 1000) @ torch.ones(1000, 1000)
+    np.sort(np.random.default_rng(0).random(300_000))
+    " ".join(str(number) for number in range(20_000))
 
 
 def calls_in(seconds: float, function: Callable[[], object]) -> int:
@@ -80,7 +91,7 @@ def calls_in(seconds: float, function: Callable[[], object]) -> int:
     return max(1, math.ceil(seconds / (time.thread_time() - begin)))
 
 
-def compare(count: int, as_float: bool, rounds: int) -> dict[str, float]:
+def compare(count: int, as_float: bool, rounds: int, cold: bool) -> dict[str, float]:
     levels = np.random.default_rng(0).integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
     images = torch.from_numpy(levels).permute(0, 3, 1, 2).contiguous()
     keys = example_keys(0, "augment", 0, ids=range(count))
@@ -92,7 +103,7 @@ def compare(count: int, as_float: bool, rounds: int) -> dict[str, float]:
     batches = [make() for make in contenders.values()]
     if not all(torch.equal(batch, batches[0]) for batch in batches):
         raise RuntimeError("the pipelines disagree: there is nothing to compare")
-    return {name: count / seconds for name, seconds in interleaved(contenders, rounds).items()}
+    return {name: count / seconds for name, seconds in interleaved(contenders, rounds, cold).items()}
 
 
 def others(rounds: int) -> dict[str, float]:
@@ -120,14 +131,13 @@ def main() -> None:
     print("| batch | result | expand and crop, images/s | crop beyond, images/s | focalcal, images/s | ratios |")
     print("|---|---|---|---|---|---|")
     results = {}
-    for count in BATCHES:
-        for as_float in (False, True):
-            rate = compare(count, as_float, arguments.rounds)
-            kind = "float32" if as_float else "uint8"
-            results[f"{count} {kind}"] = rate
-            rates = " | ".join(f"{value:,.0f}" for value in rate.values())
-            ratios = ", ".join(f"{rate['focalcal'] / value:.1f}" for value in list(rate.values())[:-1])
-            print(f"| {count} | {kind} | {rates} | {ratios} |")
+    for count, as_float, cold in itertools.product(BATCHES, (False, True), (False, True)):
+        rate = compare(count, as_float, arguments.rounds, cold)
+        kind = ("float32" if as_float else "uint8") + (", cold" if cold else "")
+        results[f"{count} {kind}"] = rate
+        rates = " | ".join(f"{value:,.0f}" for value in rate.values())
+        ratios = ", ".join(f"{rate['focalcal'] / value:.1f}" for value in list(rate.values())[:-1])
+        print(f"| {count} | {kind} | {rates} | {ratios} |")
     print("\n| other augmentations, 128 x 3 x 32 x 32 | images/s |\n|---|---|")
     for name, rate in others(arguments.rounds).items():
         results[name] = {"focalcal": rate}

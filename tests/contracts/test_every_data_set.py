@@ -1,16 +1,37 @@
 """What holds for every entry of DATA_SETS, on small folders in the official layouts."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from data_folders import FABRICATED
 
-from focalcal.data import CATALOGUE, DATA_SETS, fingerprint, load_data
+from focalcal.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
 
+TEXTS = ("newsgroups", "newsgroups_19997", "ag_news", "finsen")
+# How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
+EXAMPLES = {
+    "digits": 1797,
+    "cifar10": 120,
+    "cifar100": 300,
+    "cifar10c": 20,
+    "svhn": 60,
+    "fashion_mnist": 60,
+    "tiny_imagenet": 25,
+    "newsgroups": 36,
+    "newsgroups_19997": 40,
+    "ag_news": 28,
+    "finsen": 120,
+    "chestxray14": 40,
+    "gaussian_mixture": 22_000,
+    "discrete": 44_000,
+    "teacher": 1797,
+}
 WITH_FILES = [name for name in DATA_SETS if CATALOGUE[name].folder is not None]
 
 
@@ -38,6 +59,29 @@ def test_splits_share_no_example(name, folder_of):
     assert len(data.test) > 0
 
 
+# Inputs of `discrete` are 40 states; texts are compared as texts below, since words outside the vocabulary vanish.
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if name != "discrete" and name not in TEXTS])
+def test_splits_share_no_input_under_another_id(name, folder_of):
+    """An id made of a place in a file says little: no image of one split may be in another, bit for bit."""
+    data = load_data(name, folder_of(name), allow_partial=True)
+    contents = [{row.tobytes() for row in examples.inputs} for examples in data.splits.values()]
+    for first, second in combinations(contents, 2):
+        assert not first & second
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_in_two_splits_are_counted(name, folder_of):
+    data = load_data(name, folder_of(name), allow_partial=True)
+    assert data.provenance["texts_also_in_train"] == {"val": 0, "test": 0}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_every_example_is_in_one_split(name, folder_of):
+    """Nothing is lost on the way."""
+    counts = load_data(name, folder_of(name), allow_partial=True).provenance["counts"]
+    assert sum(counts.values()) == EXAMPLES[name]
+
+
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_loading_twice_gives_the_same(name, folder_of):
     folder = folder_of(name)
@@ -52,6 +96,7 @@ def test_provenance_is_plain_and_tells_the_counts(name, folder_of):
     data = load_data(name, folder_of(name), allow_partial=True)
     assert json.loads(json.dumps(data.provenance)) == data.provenance
     assert data.provenance["counts"] == {split: len(examples) for split, examples in data.splits.items()}
+    assert data.provenance["fingerprints"] == {split: fingerprint(one) for split, one in data.splits.items()}
     assert data.provenance["partial"] is (name in WITH_FILES)
     assert data.name == data.provenance["name"] == name
     for file in data.provenance["files"]:
@@ -70,8 +115,67 @@ def test_known_posteriors_are_distributions(name, folder_of):
 
 @pytest.mark.parametrize("name", WITH_FILES)
 def test_a_part_is_refused_unless_allowed(name, folder_of):
-    with pytest.raises(ValueError, match=r"must hold \d+ (examples|items).*allow_partial=True"):
+    with pytest.raises(ValueError, match=r"must hold \d+ (examples|items).*, got \d+.*allow_partial=True"):
         load_data(name, folder_of(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        ("cifar10", "data_batch_*"),
+        ("cifar100", "train"),
+        ("svhn", "train_*"),
+        ("fashion_mnist", "train-*"),
+        ("tiny_imagenet", "n*_*.JPEG"),
+        ("chestxray14", "0000000*.png"),
+    ],
+)
+def test_a_part_may_be_the_test_split_alone(name, training, folder_of):
+    folder = folder_of(name)
+    whole = load_data(name, folder, allow_partial=True)
+    for path in folder.rglob(training):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"got \d+.*allow_partial=True"):
+        load_data(name, folder)
+    part = load_data(name, folder, allow_partial=True)
+    assert part.provenance["partial"] is True
+    assert part.provenance["counts"]["train"] < whole.provenance["counts"]["train"]
+    assert part.provenance["fingerprints"]["test"] == whole.provenance["fingerprints"]["test"]
+
+
+@pytest.mark.parametrize("name", ["newsgroups", "ag_news"])
+def test_texts_without_a_training_part_have_no_vocabulary(name, folder_of):
+    folder = folder_of(name)
+    for path in folder.rglob("*train*"):
+        path.rename(folder / "elsewhere")
+    with pytest.raises(ValueError, match=rf"{name}: train must hold \d+ examples.*allow_partial=True"):
+        load_data(name, folder)
+    with pytest.raises(ValueError, match=rf"{name}: train must hold texts, of which the vocabulary is made"):
+        load_data(name, folder, allow_partial=True)
+
+
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if "validation" in data_options(name)])
+def test_validation_is_what_is_asked_for_but_at_most_a_tenth_of_a_part(name, folder_of):
+    folder = folder_of(name)
+    none, some = (load_data(name, folder, allow_partial=True, validation=count) for count in (0, 10_000))
+    assert len(none.val) == 0
+    assert len(some.val) == len(none.train) // 10 > 0
+    assert f"the first {len(some.val)} of a shuffle" in some.provenance["split"]
+    with pytest.raises(ValueError, match=r"validation must be from 0 to \d+, as there are \d+ examples, got -1"):
+        load_data(name, folder, allow_partial=True, validation=-1)
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_an_unknown_option_lists_the_known_ones(name, folder_of):
+    known = data_options(name)
+    folder = folder_of(name)
+    with pytest.raises(ValueError, match=rf"options of {name} must be among {', '.join(known)}, got 'colour'"):
+        load_data(name, folder, allow_partial=True, colour="red")
+    as_they_are, said = (
+        load_data(name, folder, allow_partial=True),
+        load_data(name, folder, allow_partial=True, **known),
+    )
+    assert as_they_are.provenance == said.provenance
 
 
 @pytest.mark.parametrize("name", WITH_FILES)
@@ -93,6 +197,20 @@ def test_a_truncated_file_is_refused_by_name(name, folder_of):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'digits', 'cifar10', .*got 'cifar11'"):
         load_data("cifar11")
+
+
+def test_the_guide_names_every_data_set_with_its_options_and_defaults():
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "data.md"
+    told = {}
+    for line in guide.read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 4 and cells[0].startswith("`"):
+            told |= {name: re.findall(r"`(\w+)(?:=(\w+))?`", cells[3]) for name in re.findall(r"`(\w+)`", cells[0])}
+    assert set(told) == set(DATA_SETS)
+    for name, options in told.items():
+        known = data_options(name)
+        assert {option for option, _ in options} == set(known)
+        assert all(str(known[option]) == default for option, default in options if default)
 
 
 def test_the_folder_comes_from_the_environment(folder_of, monkeypatch):

@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy import stats
 
+from focalcal.core import counter
 from focalcal.core.counter import derived_keys, drawn_keys, example_keys, normals, uniforms
 from focalcal.core.rng import stream
 
@@ -75,7 +76,30 @@ def test_normals_are_normal():
     assert abs(np.corrcoef(table.T) - np.eye(3)).max() < 0.02
 
 
-@pytest.mark.parametrize("ids", [torch.zeros(2, 2, dtype=torch.long), [0.5], torch.tensor(3), [True, False]])
+@pytest.mark.parametrize("key", [0, -1, 2**63 - 1, -(2**63)])
+def test_the_words_are_the_same_in_torch_and_in_numpy(key):
+    keys = torch.tensor([key, 5])
+    words = counter._counted_on_device(keys, 20)  # what other devices run
+    assert torch.equal(words, counter._counted(keys, 20))
+    assert [word % 2**64 for word in words[0].tolist()] == splitmix64(key % 2**64, 20)
+
+
+def test_no_ids_give_no_keys():
+    for ids in ([], range(0), np.empty(0, dtype=np.int32), torch.empty(0, dtype=torch.int64)):
+        assert example_keys(0, "augment", ids=ids).shape == (0,)
+
+
+def test_ids_of_any_whole_type_give_the_same_keys():
+    expected = example_keys(0, "augment", ids=[1, 2])
+    for kind in (torch.uint8, torch.int32, torch.int64, np.uint16, np.int64):
+        ids = torch.tensor([1, 2], dtype=kind) if isinstance(kind, torch.dtype) else np.array([1, 2], dtype=kind)
+        assert torch.equal(example_keys(0, "augment", ids=ids), expected)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [torch.zeros(2, 2, dtype=torch.long), [0.5], torch.tensor(3), [True, False], torch.tensor([True]), None, ["a"], 3],
+)
 def test_bad_ids_are_refused(ids):
     with pytest.raises(ValueError, match="ids must be whole numbers of shape"):
         example_keys(0, "augment", ids=ids)

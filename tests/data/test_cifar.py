@@ -11,16 +11,11 @@ import numpy as np
 import pytest
 from data_folders import cifar10 as fabricated
 from data_folders import cifar_batch, pixels
+from references.data_fingerprints import FINGERPRINTS, assert_pinned
 
-from focalcal.data import DataSetError, fingerprint, load_data
+from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import unpickled
-
-# Of cifar-10-batches-py, in the official order; computed here, not published.
-FINGERPRINTS = {
-    "train": "e9e1b37980432f592e54b25c64b721f7faa88731bf84c5cf467be3eb3486fd2d",
-    "val": "171912e63a2e9b2f144923fd7dc94c64f6148f65b726437f7f588cd4292a3ad4",
-    "test": "dee6eec10fe69edb2e7698b5bc124d1667a994c8e5e3e77eb2abf025709f8f3b",
-}
+from focalcal.data.sources import complete
 
 
 class Payload:
@@ -33,15 +28,21 @@ class Payload:
 
 def test_the_real_cifar10(data_folder):
     data = load_data("cifar10", data_folder)
-    assert {split: fingerprint(examples) for split, examples in data.splits.items()} == FINGERPRINTS
+    assert data.provenance["fingerprints"] == FINGERPRINTS["cifar10"]
     assert data.train.inputs.shape == (45_000, 3, 32, 32)
     assert np.bincount(np.concatenate([data.train.labels, data.val.labels])).tolist() == [5000] * 10
     assert np.bincount(data.test.labels).tolist() == [1000] * 10
     assert data.provenance["partial"] is False
     assert [data.classes[k] for k in data.test.labels[:4]] == ["cat", "ship", "ship", "airplane"]
-    # What every recipe normalises with: the mean colour of the training images.
+    # Eight published digits: one grey level in a hundred thousand pixels would show.
     whole = np.concatenate([data.train.inputs, data.val.inputs])
-    np.testing.assert_allclose(whole.mean((0, 2, 3), dtype=np.float64) / 255, [0.4914, 0.4822, 0.4465], atol=1e-4)
+    values = np.arange(256) / 255
+    shares = np.stack([np.bincount(whole[:, channel].ravel(), minlength=256) for channel in range(3)]) / (50_000 * 1024)
+    mean = shares @ values
+    np.testing.assert_allclose(mean, [0.49139968, 0.48215841, 0.44653091], atol=5e-9)
+    np.testing.assert_allclose(np.sqrt(shares @ values**2 - mean**2), [0.24703223, 0.24348513, 0.26158784], atol=5e-9)
+    images = [image.tobytes() for examples in data.splits.values() for image in examples.inputs]
+    assert len(set(images)) == len(images) == 60_000  # no image is in two splits under two ids
 
 
 def test_the_real_cifar100_is_a_part(data_folder):
@@ -51,6 +52,7 @@ def test_the_real_cifar100_is_a_part(data_folder):
     assert np.bincount(data.test.labels).tolist() == [100] * 100
     assert data.provenance["counts"] == {"train": 0, "val": 0, "test": 10_000}
     assert data.provenance["partial"] is True
+    assert_pinned("cifar100", data)
 
 
 @pytest.mark.parametrize("protocol", range(2, 5))
@@ -149,8 +151,48 @@ def test_a_label_out_of_range_is_refused(tmp_path):
 def test_too_many_examples_are_another_data_set(tmp_path):
     fabricated(tmp_path)
     cifar_batch(tmp_path / "cifar-10-batches-py" / "test_batch", 10_010, 10, b"labels")
-    with pytest.raises(DataSetError, match="cifar10: test must hold 10000 examples, 1000 of class 0, got 10010, 1001"):
+    with pytest.raises(DataSetError, match="test_batch: must hold 10000 images, got 10010"):
         load_data("cifar10", tmp_path, allow_partial=True)
+    labels = {"test": np.array([0, 0, 0, 1])}
+    with pytest.raises(DataSetError, match="toy: test must hold 4 examples, 2 of class 0, got 4, 3 of class 0"):
+        complete("toy", labels, {"test": (2, 2)}, allow_partial=True)
+
+
+def altered(images, labels):
+    images[5000, 7] ^= 1
+
+
+def swapped(images, labels):
+    images[[0, 1]] = images[[1, 0]]
+    labels[0], labels[1] = labels[1], labels[0]
+
+
+def relabelled(images, labels):
+    other = next(k for k, label in enumerate(labels) if label != labels[0])
+    labels[0], labels[other] = labels[other], labels[0]
+
+
+@pytest.mark.parametrize("tamper", [altered, swapped, relabelled])
+def test_a_batch_that_was_tampered_with_is_refused_by_name(tamper, data_folder, tmp_path):
+    """One bit of one pixel, an order, two labels: the counts of classes show none of it."""
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    batch = unpickled((data_folder / "cifar-10-batches-py" / "test_batch").read_bytes())
+    images, labels = batch["data"].copy(), batch["labels"]
+    tamper(images, labels)
+    (folder / "test_batch").write_bytes(pickle.dumps({b"data": images, b"labels": labels}, protocol=4))
+    with pytest.raises(DataSetError, match="test_batch: must hold the published images and labels, SHA-256 2c33b053"):
+        load_data("cifar10", tmp_path, allow_partial=True)
+
+
+def test_an_image_of_a_part_keeps_the_id_it_has_in_the_whole(tmp_path):
+    fabricated(tmp_path)
+    whole = load_data("cifar10", tmp_path, allow_partial=True, validation=0).train
+    (tmp_path / "cifar-10-batches-py" / "data_batch_2").unlink()
+    part = load_data("cifar10", tmp_path, allow_partial=True, validation=0).train
+    assert len(part) == 80
+    of_the_same_id = whole.take(np.isin(whole.ids, part.ids))
+    np.testing.assert_array_equal(of_the_same_id.inputs, part.inputs)
 
 
 def test_images_and_labels_must_be_as_many(tmp_path):

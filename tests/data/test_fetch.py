@@ -111,7 +111,7 @@ def test_an_interrupted_download_leaves_no_final_file_and_goes_on_later(remote, 
 
 def test_a_connection_that_keeps_breaking_leaves_no_final_file(remote, server, tmp_path):
     server.breaks = 9
-    with pytest.raises(DataSetError, match=r"could not download .*put it here as .*set/file"):
+    with pytest.raises(DataSetError, match=r"could not download .*download .* as .*set/file"):
         fetch(remote, tmp_path, attempts=2)
     assert "file" not in names(tmp_path)
 
@@ -167,8 +167,44 @@ def test_without_a_network_one_message_says_what_to_put_where(remote, server, tm
     with pytest.raises(DataSetError) as caught:
         fetch(closed, tmp_path, attempts=1)
     said = str(caught.value)
-    assert f"download it (1024000 bytes, checksum unknown) and put it here as {tmp_path / 'set' / 'file'}" in said
-    assert "http://127.0.0.1:9/file" in said
+    assert f"download http://127.0.0.1:9/file (1024000 bytes, checksum unknown) as {tmp_path}/set/file" in said
+    assert names(tmp_path) == []
+
+
+def test_without_a_network_every_missing_file_is_named(remote, tmp_path, monkeypatch):
+    closed = [replace(remote, url=f"http://127.0.0.1:9/{name}", path=f"set/{name}") for name in "abc"]
+    monkeypatch.setitem(CATALOGUE, "svhn", Entry("small", "set", tuple(closed)))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a").write_bytes(CONTENT)
+    with pytest.raises(DataSetError) as caught:
+        fetch_data_set("svhn", tmp_path)
+    assert [f"{one.url} (1024000 bytes, {one.checksum}) as {tmp_path}/set/" in str(caught.value) for one in closed] == [
+        *(False, True, True)
+    ]
+
+
+def test_a_file_that_is_there_is_verified(remote, server, tmp_path, monkeypatch):
+    monkeypatch.setitem(CATALOGUE, "svhn", Entry("small", "set", (remote,)))
+    path = tmp_path / "set" / "file"
+    path.parent.mkdir()
+    path.write_bytes(CONTENT[:-1] + b"?")
+    with pytest.raises(DataSetError, match=r"set/file: must have the sha256 checksum"):
+        fetch_data_set("svhn", tmp_path)
+    path.write_bytes(CONTENT)
+    assert fetch_data_set("svhn", tmp_path) == path.parent
+    assert server.asked == []
+
+
+def test_two_processes_do_not_write_one_download(remote, server, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / "set").mkdir()
+    with (tmp_path / "set" / "file.part").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(DataSetError, match=r"file.part: another process is downloading it"):
+            fetch(remote, tmp_path)
+    assert server.asked == []
+    assert fetch(remote, tmp_path).read_bytes() == CONTENT
 
 
 @pytest.fixture
@@ -219,6 +255,9 @@ def test_another_process_that_unpacked_first_is_no_error(served_cifar, server, m
 def test_what_cannot_be_downloaded_says_how_to_get_it(tmp_path):
     with pytest.raises(DataSetError, match=r"chestxray14 cannot be downloaded by a program: .*images_001.tar.gz"):
         fetch_data_set("chestxray14", tmp_path)
+    (tmp_path / "chestxray14").mkdir()
+    (tmp_path / "chestxray14" / "test_list.txt").touch()
+    assert fetch_data_set("chestxray14", tmp_path) == tmp_path / "chestxray14"  # for its loader to judge
     assert fetch_data_set("digits", tmp_path) is None
     with pytest.raises(ValueError, match=r"name must be one of .*got 'nothing'"):
         fetch_data_set("nothing", tmp_path)

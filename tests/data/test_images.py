@@ -1,6 +1,7 @@
 """SVHN, Fashion-MNIST, Tiny ImageNet, ChestX-ray14, CIFAR-10-C and the digits."""
 
 import gzip
+import os
 import shutil
 import tarfile
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from data_folders import chestxray14, cifar10c, fashion_mnist, idx, pixels, svhn, tiny_imagenet
 from PIL import Image
+from references.data_fingerprints import FINGERPRINTS, assert_pinned
 from scipy.io import savemat
 
 from focalcal.data import DataSetError, fingerprint, load_data
@@ -21,7 +23,7 @@ def test_digits():
     assert (whole.shape, whole.max()) == ((1797, 1, 8, 8), 255)
     for examples in data.splits.values():  # every digit is a tenth, within what rounding and the data leave
         np.testing.assert_allclose(np.bincount(examples.labels) / len(examples), 0.1, atol=0.005)
-    assert fingerprint(data.test).startswith("74c07f5e647512b4")
+    assert data.provenance["fingerprints"] == FINGERPRINTS["digits"]
 
 
 def test_the_real_svhn_test_digits(data_folder):
@@ -29,6 +31,7 @@ def test_the_real_svhn_test_digits(data_folder):
     assert data.test.inputs.shape == (26_032, 3, 32, 32)
     assert np.bincount(data.test.labels).tolist() == [1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595]
     assert (len(data.train), data.provenance["partial"], data.provenance["test_only"]) == (0, False, True)
+    assert_pinned("svhn", data)
 
 
 def test_svhn_writes_zero_as_ten(tmp_path):
@@ -93,6 +96,24 @@ def test_decoded_images_are_decoded_once_and_again_when_they_change(tmp_path):
     assert not np.array_equal(first.test.inputs[0], again.test.inputs[0])
 
 
+def test_image_files_are_read_again_only_when_they_look_different(tmp_path, monkeypatch):
+    tiny_imagenet(tmp_path)
+    folder = tmp_path / "tiny-imagenet-200"
+    images = sorted(folder.rglob("*.JPEG"))
+    for image in images:
+        os.utime(image, (1_000_000_000, 1_000_000_000))
+    first = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("focalcal.data.decoded._content_sha256", lambda paths: pytest.fail("read again"))
+        assert load_data("tiny_imagenet", tmp_path, allow_partial=True).provenance == first.provenance
+    Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(images[0])
+    again = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    assert again.provenance["images_sha256"]["train"] != first.provenance["images_sha256"]["train"]
+    Image.fromarray(pixels(1, 64, 64, 3, seed=98)[0]).save(images[0])  # at once, before the clock has moved on
+    once_more = load_data("tiny_imagenet", tmp_path, allow_partial=True)
+    assert once_more.provenance["images_sha256"]["train"] != again.provenance["images_sha256"]["train"]
+
+
 def test_an_annotation_that_leaves_the_folder_is_refused(tmp_path):
     tiny_imagenet(tmp_path)
     (tmp_path / "tiny-imagenet-200" / "val" / "val_annotations.txt").write_text("../../x.JPEG\tn00000000\t0\n")
@@ -130,7 +151,9 @@ def test_radiographs_are_unpacked_from_their_archives(tmp_path):
 def test_a_missing_radiograph_is_named(tmp_path):
     chestxray14(tmp_path)
     (tmp_path / "chestxray14" / "images" / "00000002_000.png").unlink()
-    with pytest.raises(DataSetError, match=r"00000002_000.png: must be there"):
+    with pytest.raises(
+        DataSetError, match=r"00000002_000.png: must be there, as the 32 images of train.*got 1 missing.*partial"
+    ):
         load_data("chestxray14", tmp_path)
     data = load_data("chestxray14", tmp_path, allow_partial=True, size=8)
     assert sum(data.provenance["counts"].values()) == 39

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from references.data_fingerprints import FINGERPRINTS
 from scipy.stats import chi2, multivariate_normal
 
 from focalcal.core.population import population
-from focalcal.data import DataSet, Examples, load_data, relabelled
+from focalcal.core.rng import numpy_stream
+from focalcal.data import DataSet, Examples, fingerprint, load_data, relabelled
 from focalcal.data.drawn_labels import drawn_labels
 from focalcal.data.gaussian_mixture import gaussian_means
 
@@ -50,6 +54,21 @@ def test_the_size_of_one_split_leaves_the_others_alone(name):
     small, large = (load_data(name, sizes=(size, 10, 30)) for size in (5, 50))
     np.testing.assert_array_equal(small.test.inputs, large.test.inputs)
     np.testing.assert_array_equal(small.test.labels, large.test.labels)
+
+
+@pytest.mark.parametrize("name", ["gaussian_mixture", "discrete"])
+def test_draws_never_change(name):
+    data = load_data(name)
+    without_posterior = {split: fingerprint(replace(one, posterior=None)) for split, one in data.splits.items()}
+    assert without_posterior == FINGERPRINTS[name]
+
+
+def test_every_split_draws_from_the_stream_of_its_name():
+    data = load_data("discrete", sizes=(30, 30, 30), seed=7)
+    for split, examples in data.splits.items():
+        draws = numpy_stream(7, "discrete", split)
+        assert examples.inputs.argmax(1).tolist() == draws.integers(40, size=30).tolist()
+        assert examples.labels.tolist() == drawn_labels(examples.posterior, draws).tolist()
 
 
 def test_discrete_states_are_the_theorys():

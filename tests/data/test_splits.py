@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from focalcal.data import Examples
-from focalcal.data.splits import by_group, halves, hold_out, long_tailed, shuffled, stratified
+from focalcal.data import Examples, load_data
+from focalcal.data.splits import by_group, halves, hold_out, long_tailed, shuffled, stratified, with_long_tail
 
 
 def rows(labels, groups=None):
@@ -55,6 +57,30 @@ def test_a_long_tail_falls_exponentially(factor):
     sizes = np.bincount(made.labels)
     assert (sizes[0], sizes[-1]) == (500, 500 / factor)
     np.testing.assert_allclose(sizes, 500 * factor ** (-np.arange(10) / 9), atol=1)
+
+
+def test_a_data_set_with_a_long_tail_says_so():
+    whole = load_data("digits")
+    tailed = with_long_tail(whole, 10, seed=3)
+    sizes = np.bincount(tailed.train.labels).tolist()
+    assert tailed.provenance["long_tail"] == {"factor": 10.0, "seed": 3, "counts": sizes}
+    assert tailed.provenance["counts"] == {"train": sum(sizes), "val": 360, "test": 360}
+    assert np.bincount(whole.train.labels).min() == 104
+    assert sizes == [104, 80, 62, 48, 37, 28, 22, 17, 13, 10]  # 104 * 10^(-k / 9), rounded down
+    before, after = whole.provenance["fingerprints"], tailed.provenance["fingerprints"]
+    assert (before["train"] == after["train"], before["test"] == after["test"]) == (False, True)
+    missing = replace(whole, train=whole.train.take(whole.train.labels < 9))
+    with pytest.raises(ValueError, match="every class must occur"):
+        with_long_tail(missing, 10, seed=3)
+
+
+def test_no_division_changes_unnoticed():
+    """Each is a function of the examples and the seed: these numbers are what results of ours were made with."""
+    twelve = rows(np.arange(12) % 3, np.arange(12) // 2)
+    assert halves(twelve, seed=0)[0].ids.tolist() == [2, 4, 6, 8, 10, 11]
+    assert stratified(twelve, 0.5, seed=0)[1].ids.tolist() == [0, 3, 4, 5, 8, 10]
+    assert by_group(twelve, 0.5, seed=0)[1].groups.tolist() == [1, 1, 2, 2, 5, 5]
+    assert long_tailed(twelve, 4, seed=0).ids.tolist() == [0, 3, 4, 6, 9, 10, 11]
 
 
 def test_bad_arguments_are_refused():

@@ -1,15 +1,14 @@
 """20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
 
-from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from data_folders import ag_news, finsen, newsgroups, written_csv
+from references.data_fingerprints import assert_pinned
 
-from focalcal.data import DataSetError, load_data
-from focalcal.data.finsen import Item, finsen_items
+from focalcal.data import DataSetError, load_data, word_vectors
 from focalcal.data.newsgroups import NEWSGROUPS
-from focalcal.data.sources import Sources
 from focalcal.data.text.glove import glove_vectors
 from focalcal.data.text.tokeniser import Tokeniser, words
 
@@ -75,6 +74,8 @@ def test_the_real_newsgroups_by_date(data_folder):
     assert len(data.vocabulary) == 2000
     assert data.vocabulary[1] == "the"
     assert data.test.inputs.shape == (7_532, 50)
+    assert data.provenance["texts_also_in_train"] == {"val": 7, "test": 19}
+    assert_pinned("newsgroups", data)
 
 
 def test_the_real_newsgroups_of_the_literature(data_folder):
@@ -87,6 +88,7 @@ def test_the_real_newsgroups_of_the_literature(data_folder):
     everyone = sorted(id for examples in data.splits.values() for id in examples.ids)  # as the folders are walked
     assert data.train.ids[0] == everyone[order[0]]
     assert data.provenance["texts_also_in_train"]["test"] == 197  # cross-posts
+    assert_pinned("newsgroups_19997", data)
 
 
 def test_the_real_ag_news_is_a_part(data_folder):
@@ -94,6 +96,16 @@ def test_the_real_ag_news_is_a_part(data_folder):
     assert np.bincount(data.test.labels).tolist() == [1900] * 4
     assert data.provenance["counts"] == {"train": 20_000, "val": 0, "test": 7_600}
     assert data.provenance["partial"] is True
+    assert data.provenance["texts_also_in_train"]["test"] == 0
+    assert_pinned("ag_news", data)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_the_real_finsen_is_a_part(stripped, data_folder):
+    data = load_data("finsen", data_folder, allow_partial=True, strip_tags=stripped)
+    assert data.provenance["counts"] == {"train": 3_961, "val": 0, "test": 700}
+    assert data.provenance["partial"] is True
+    assert_pinned("finsen, stripped" if stripped else "finsen", data)
 
 
 def test_a_news_class_out_of_range_is_refused(tmp_path):
@@ -103,27 +115,6 @@ def test_a_news_class_out_of_range_is_refused(tmp_path):
         load_data("ag_news", tmp_path, allow_partial=True)
 
 
-def test_the_real_finsen_gives_its_category_away_until_stripped(data_folder):
-    items = finsen_items(Sources(data_folder), data_folder / "finsen" / "FinSen_US_Categorized.csv")
-    category = {item.tag: item.category for item in items}
-    assert all(category[item.tag] == item.category for item in items)  # Category is a function of Tag
-    commonest = Counter(item.category for item in items).most_common(1)[0]
-
-    def looked_up(text):
-        """The category of the tag that comes first, the longest of them; no word of the news is read."""
-        found = [(text.lower().find(tag.lower()), -len(tag), tag) for tag in category if tag.lower() in text.lower()]
-        return category[min(found)[2]] if found else commonest[0]
-
-    some = items[::5]
-    leaky, stripped = (
-        np.mean([looked_up(text) == item.category for item, text in zip(some, texts, strict=True)])
-        for texts in ([item.content for item in some], [item.stripped() for item in some])
-    )
-    assert leaky > 0.95
-    assert stripped < commonest[1] / len(items)  # worse than naming the commonest category always
-    assert not any(item.tag.lower() in item.stripped().lower() for item in items)
-
-
 def test_finsen_is_stripped_on_request(tmp_path):
     finsen(tmp_path)
     as_it_is, stripped = (load_data("finsen", tmp_path, allow_partial=True, strip_tags=s) for s in (False, True))
@@ -131,11 +122,6 @@ def test_finsen_is_stripped_on_request(tmp_path):
     assert read(stripped, stripped.test.inputs[0]).startswith("the rose by")
     assert stripped.provenance["leak"] == "title and tag removed"
     assert np.bincount(stripped.test.labels).min() >= 1
-
-
-def test_stripping_a_tag_is_literal_and_ignores_case():
-    item = Item("Up", "GDP (QoQ)", "UpUnited States\xa0GDP (QoQ)The gdp  (qoq) rose, GDP did.", "Other")
-    assert item.stripped().split() == ["The", "rose,", "GDP", "did."]
 
 
 def test_an_unknown_category_is_refused(tmp_path):
@@ -171,11 +157,40 @@ def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
     assert len(list(cache.iterdir())) == 3
 
 
+def test_a_damaged_cache_is_made_again(glove, tmp_path):
+    whole = glove_vectors(glove, ("", "the"), cache=tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    for damaged in (kept.read_bytes()[:-4], b"", b"\x93NUMPY"):
+        kept.write_bytes(damaged)
+        np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=tmp_path / "cache"), whole)
+        np.testing.assert_array_equal(np.load(kept), whole)
+
+
+def test_many_may_fill_the_cache_at_once(glove, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(glove_vectors, glove, ("", "the"), cache=tmp_path / "cache") for _ in range(24)]
+    assert {job.result().tobytes() for job in jobs} == {glove_vectors(glove, ("", "the")).tobytes()}
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npy"]  # no temporary file is left
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(glove, tmp_path):
+    (tmp_path / "file").touch()
+    assert glove_vectors(glove, ("the",), cache=tmp_path / "file" / "cache").shape == (1, 3)
+
+
+def test_words_of_several_parts_and_trailing_spaces(tmp_path):
+    path = tmp_path / "glove.840B.txt"
+    path.write_bytes(b"the 1 2 \n. . . 3 4\r\n")
+    assert glove_vectors(path, ("the", ". . .")).tolist() == [[1, 2], [3, 4]]
+
+
 def test_damaged_word_vectors_are_refused_by_line(glove, tmp_path):
     with glove.open("a", encoding="utf-8") as handle:
         handle.write("cut 1 2")
-    with pytest.raises(DataSetError, match=r"glove.3d.txt: line 4 must have 3 numbers, as the first has, got 2"):
-        glove_vectors(glove, ("", "cut"))
+    with pytest.raises(
+        DataSetError, match=r"glove.3d.txt: line 4 must have a word and 3 numbers, as the first has, got 2"
+    ):
+        glove_vectors(glove, ("", "the"))  # though its own line is whole
     glove.write_text("word 1 nan 2\n")
     with pytest.raises(DataSetError, match="line 1 must have finite numbers"):
         glove_vectors(glove, ("word",))
@@ -189,3 +204,18 @@ def test_the_real_word_vectors(data_folder):
     unit = vectors[1:4] / np.linalg.norm(vectors[1:4], axis=1, keepdims=True)
     assert unit[1] @ unit[2] > 0.8 > unit[0] @ unit[1]
     assert not vectors[[0, 4]].any()
+
+
+def test_word_vectors_belong_to_a_vocabulary(tmp_path):
+    (tmp_path / "glove").mkdir()
+    (tmp_path / "glove" / "glove.6B.2d.txt").write_text("story 1 2\ntitle 3 4\n")
+    ag_news(tmp_path)
+    data = load_data("ag_news", tmp_path, allow_partial=True)
+    vectors = word_vectors(data.vocabulary, tmp_path, dimension=2)
+    assert vectors[data.vocabulary.index("title")].tolist() == [3, 4]
+    assert vectors.shape == (len(data.vocabulary), 2)
+    assert not vectors[0].any()
+    with pytest.raises(DataSetError, match=r"glove.6B.50d.txt: must be a GloVe text file, got nothing"):
+        word_vectors(data.vocabulary, tmp_path, dimension=50)
+    with pytest.raises(DataSetError, match=r"must be the folder of glove.*put https://.*glove.6B.zip"):
+        word_vectors(data.vocabulary, tmp_path / "elsewhere")

@@ -17,19 +17,21 @@ app = typer.Typer(
 )
 
 _Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.", show_default=False)]
-_Folder = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
+_Folder = Annotated[
+    Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.", show_default=False)
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_data_sets(folder: _Folder = None, as_json: _Json = False) -> None:
+def list_data_sets(data_dir: _Folder = None, as_json: _Json = False) -> None:
     """Every data set: whether it is here, what it is, and its licence."""
     with plain_failures():
         from focalcal.data.catalogue import CATALOGUE
         from focalcal.data.location import state
 
         rows = [
-            {"name": name, "here": state(name, folder), "what": one.description, "licence": one.licence}
+            {"name": name, "here": state(name, data_dir), "what": one.description, "licence": one.licence}
             for name, one in CATALOGUE.items()
         ]
         if as_json:
@@ -41,40 +43,49 @@ def list_data_sets(folder: _Folder = None, as_json: _Json = False) -> None:
 
 
 @app.command()
-def get(name: _Name, folder: _Folder = None) -> None:
+def get(name: _Name, data_dir: _Folder = None) -> None:
     """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
     with plain_failures():
         from focalcal.cli.progress import bar
         from focalcal.data.catalogue import entry
         from focalcal.data.fetch import fetch_data_set
-        from focalcal.data.location import data_folder
+        from focalcal.data.location import data_folder, state
 
         one = entry(name)
         if one.folder is None:
             typer.echo(f"{name} needs no file")
             return
+        folder = data_folder(data_dir)
         typer.echo(f"licence: {one.licence}", err=True)
+        if state(name, folder) == "here":
+            typer.echo(f"it is here already; `focalcal data verify {name}` checks it", err=True)
         with bar(f"fetching {name}, bytes") as progress:
-            typer.echo(fetch_data_set(name, data_folder(folder), progress=progress))
+            typer.echo(fetch_data_set(name, folder, progress=progress))
 
 
 @app.command()
 def verify(
     name: _Name,
-    folder: _Folder = None,
+    data_dir: _Folder = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     as_json: _Json = False,
 ) -> None:
     """Read a data set, check its content, and print its counts and fingerprints."""
     with plain_failures():
-        from focalcal.data import fingerprint, load_data
+        from focalcal.data import load_data
+        from focalcal.data.text.glove import glove_contents
 
-        data = load_data(name, folder, allow_partial=allow_partial)
-        prints = {split: fingerprint(examples) for split, examples in data.splits.items() if len(examples)}
+        if name == "glove":
+            files = glove_contents(data_dir, allow_partial=allow_partial)
+            lines = (f"{file}: {one['words']} words  sha256 {one['sha256']}" for file, one in files.items())
+            typer.echo(json.dumps(files, indent=2) if as_json else "\n".join(lines))
+            return
+        data = load_data(name, data_dir, allow_partial=allow_partial)
         if as_json:
-            typer.echo(json.dumps({**data.provenance, "fingerprints": prints}, indent=2))
+            typer.echo(json.dumps(data.provenance, indent=2))
             return
         partial = ", a part of it" if data.provenance["partial"] else ""
         typer.echo(f"{name}: {len(data.classes)} classes{partial}; {data.provenance['split']}")
-        for split, sha256 in prints.items():
-            typer.echo(f"{split:5} {len(data.splits[split]):7}  sha256 {sha256}")
+        for split, count in data.provenance["counts"].items():
+            sha256 = data.provenance["fingerprints"][split]
+            typer.echo(f"{split:5} {count:7}" + (f"  sha256 {sha256}" if count else ""))

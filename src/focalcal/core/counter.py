@@ -2,7 +2,8 @@
 
 A key is any int64, one an example. Number j is SplitMix64's output for the state key + (j + 1) * golden ratio (Steele,
 Lea and Flood, 2014, "Fast splittable pseudorandom number generators"), in integer arithmetic that wraps around, which
-every device computes alike. So an example's numbers depend neither on its batch nor on the workers or the device.
+every device computes alike. So an example's numbers depend neither on its batch nor on the workers or the device;
+normal ones, which pass through a logarithm and a cosine, only to the rounding of these on another device.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _SECOND = 0x94D049BB133111EB - 2**64
 
 def example_keys(seed: int, *names: str | int, ids: Any) -> Int[Tensor, " n"]:
     """One key for each example: `ids` (n,) are their numbers in the data set, `names` say what for and which epoch."""
-    numbers = torch.as_tensor(ids)
-    if numbers.dim() != 1 or numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+    numbers = ids if isinstance(ids, Tensor) else np.asarray(ids)
+    whole = str(numbers.dtype).removeprefix("torch.").startswith(("int", "uint"))
+    if numbers.ndim != 1 or not (whole or len(numbers) == 0):  # an empty list has no type of its own
         raise ValueError(
             f"ids must be whole numbers of shape (n,), got {numbers.dtype} of shape {tuple(numbers.shape)}; "
             "pass the examples' positions in the data set"
         )
+    numbers = numbers if isinstance(numbers, Tensor) else torch.from_numpy(numbers.astype(np.int64))
     start = int.from_bytes(stream_key(seed, *names)[:8], "little", signed=True)
     return _mixed(numbers.long() * _GOLDEN + start)
 
@@ -66,6 +69,10 @@ def _counted(keys: Tensor, count: int) -> Tensor:
     """The words 0 .. count - 1 of each key."""
     if keys.device.type == "cpu":  # a batch has few numbers, and NumPy's calls cost a fraction of torch's
         return torch.from_numpy(_mixed(keys.numpy()[:, None] + np.arange(1, count + 1, dtype=np.int64) * _GOLDEN))
+    return _counted_on_device(keys, count)
+
+
+def _counted_on_device(keys: Tensor, count: int) -> Tensor:
     return _mixed(keys[:, None] + torch.arange(1, count + 1, device=keys.device) * _GOLDEN)
 
 

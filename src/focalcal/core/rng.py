@@ -10,10 +10,12 @@ reads back in one way only, so two addresses share a stream only if they are equ
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 _MERSENNE_WORDS = 624
 _MERSENNE_OFFSET = 24  # bytes before the words in the state of torch's CPU generator: seed, left, seeded, next
@@ -25,6 +27,8 @@ def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> 
     On the CPU the whole state of the Mersenne twister comes from the key (SHAKE-256 of it): torch's `manual_seed`
     keeps 32 bits there, which already collide among a hundred thousand streams. Other devices take 64 bits of the key.
     """
+    import torch  # here, so that NumPy's streams do not cost what torch costs
+
     key = stream_key(seed, *names)
     generator = torch.Generator(device)
     generator.manual_seed(int.from_bytes(key[:8], "little"))

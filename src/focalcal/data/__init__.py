@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from focalcal.data.ag_news import load_ag_news
@@ -23,6 +24,7 @@ from focalcal.data.location import data_folder
 from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
 from focalcal.data.svhn import load_svhn
 from focalcal.data.teacher import load_teacher, relabelled
+from focalcal.data.text.glove import word_vectors
 from focalcal.data.tiny_imagenet import load_tiny_imagenet
 
 __all__ = [
@@ -32,10 +34,12 @@ __all__ = [
     "DataSetError",
     "Examples",
     "data_folder",
+    "data_options",
     "fetch_data_set",
     "fingerprint",
     "load_data",
     "relabelled",
+    "word_vectors",
 ]
 
 DATA_SETS: dict[str, Callable[..., DataSet]] = {
@@ -58,14 +62,25 @@ DATA_SETS: dict[str, Callable[..., DataSet]] = {
 
 
 def load_data(
-    name: str, folder: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
 ) -> DataSet:
-    """The data set of that name, from `folder` or where FOCALCAL_DATA points; its content is checked.
+    """The data set of that name, from the folder `data_dir` or where FOCALCAL_DATA points; its content is checked.
 
     `allow_partial` accepts a part of it, such as a test split alone; the provenance then says `partial` and how
-    many examples there are. `options` are the loader's own, such as `validation=0`.
+    many examples there are. `options` are the loader's own, such as `validation=0`; an unknown one lists them.
     """
     if name not in DATA_SETS:
         raise ValueError(f"name must be one of {', '.join(map(repr, DATA_SETS))}, got {name!r}")
+    known = data_options(name)
+    for option in options:
+        if option not in known:
+            raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
     needs_files = CATALOGUE[name].folder is not None
-    return DATA_SETS[name](data_folder(folder) if needs_files else None, allow_partial=allow_partial, **options)
+    return DATA_SETS[name](data_folder(data_dir) if needs_files else None, allow_partial=allow_partial, **options)
+
+
+def data_options(name: str) -> dict[str, Any]:
+    """The options that `load_data` takes for this data set, and their defaults."""
+    parameters = signature(DATA_SETS[name]).parameters.values()
+    own = (one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "allow_partial")
+    return {one.name: one.default for one in own}

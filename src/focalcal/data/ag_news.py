@@ -15,7 +15,7 @@ from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out
+from focalcal.data.splits import validation_split
 from focalcal.data.text.data_set import Documents, text_data_set
 
 AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
@@ -42,9 +42,9 @@ def load_ag_news(
         np.concatenate([numbered_ids(split, len(rows)) for split, rows in parts.items()]),
     )
     rows, cut = documents.rows(), len(parts["train"])
-    train, val = hold_out(rows.take(np.arange(cut)), validation)
+    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
     splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
-    note = f"official; validation: the first {validation} of a shuffle of the training items, NumPy seed 1"
+    note = f"official; validation: the first {len(val)} of a shuffle of the training items, NumPy seed 1"
     provenance = sources.provenance(split=note, partial=not whole)
     return text_data_set(
         "ag_news", AG_NEWS_CLASSES, documents, splits, num_words=num_words, length=length, provenance=provenance
@@ -52,7 +52,9 @@ def load_ag_news(
 
 
 def _read(sources: Sources, path: Path) -> list[tuple[int, str]]:
-    """(class from 0, title and description) of each line."""
+    """(class from 0, title and description) of each line; none in a part that lacks the file."""
+    if not path.exists():
+        return []
     content = sources.read(path, "AG News's .csv file")
     with reading(path, "AG News's .csv file"):
         found = []

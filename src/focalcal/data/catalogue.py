@@ -211,8 +211,10 @@ def by_hand(name: str, folder: object) -> str:
     one = entry(name)
     if one.by_hand:
         return f"{one.by_hand}, and put it into {folder}/{one.folder}"
-    files = [
-        f"{remote.url}{f' ({remote.size} bytes)' if remote.size else ''} as {folder}/{remote.path}"
-        for remote in one.remotes
-    ]
-    return f"put {' and '.join(files)}"
+    return f"put {' and '.join(placed(remote, folder) for remote in one.remotes)}"
+
+
+def placed(remote: Remote, folder: object) -> str:
+    """A file's address, what is known of it, and where it belongs."""
+    size = f"{remote.size} bytes, " if remote.size else ""
+    return f"{remote.url} ({size}{remote.checksum or 'checksum unknown'}) as {folder}/{remote.path}"

@@ -20,7 +20,7 @@ from focalcal.data.decoded import decoded
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
 from focalcal.data.location import located
-from focalcal.data.sources import Sources, complete
+from focalcal.data.sources import PART_WILL_DO, Sources, complete
 from focalcal.data.splits import by_group
 
 FINDINGS = (
@@ -90,13 +90,11 @@ def _listed(
     for name in names:
         if name not in table:
             raise problem(path, "must name images of the label table", repr(name), "fetch both files again")
-        if name not in there and not allow_partial:
-            raise problem(
-                path.parent / "images" / name,
-                "must be there",
-                "no such file",
-                "put all twelve archives of images there",
-            )
+    missing = [name for name in names if name not in there]
+    if missing and not allow_partial:
+        rule = f"must be there, as the {len(names)} images of {path.name}"
+        remedy = f"put all twelve archives of images there, or {PART_WILL_DO}"
+        raise problem(path.parent / "images" / missing[0], rule, f"{len(missing)} missing", remedy)
     kept = [name for name in names if name in there]
     labels = np.array([table[name][1] for name in kept], bool).reshape(len(kept), len(FINDINGS))
     patients = np.array([table[name][0] for name in kept], np.int64)

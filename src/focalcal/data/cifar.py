@@ -1,11 +1,13 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky 2009): colour images uint8 (N, 3, 32, 32), from the official Python archives.
 
 A batch is a pickled dict: `data` uint8 (N, 3072), the red plane, then green, then blue; and a list of labels.
-The 50,000 training images become 45,000 / 5,000 with the split of the literature (`splits.hold_out`).
+The 50,000 training images become 45,000 / 5,000 with the split of the literature (`splits.hold_out`). A batch of
+CIFAR-10 whose images, labels or order are not the published ones is refused, whatever the bytes of its pickle.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
-from focalcal.data.examples import DataSet, Examples, numbered_ids
+from focalcal.data.examples import DataSet, Examples
 from focalcal.data.location import located
 from focalcal.data.pickled_batches import unpickled
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out
+from focalcal.data.splits import validation_split
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _BATCH = "a pickled CIFAR batch"
 _BATCHES_10 = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
+_BATCH_SIZE = 10_000  # of CIFAR-10; CIFAR-100 has one batch a split
+# SHA-256 of the 10,000 images, then of the labels as little-endian int64.
+_PUBLISHED = {
+    "data_batch_1": "54b2ed21fbd6a52cfc507fb5af63b8610e1938828f3017b159e69e87bb1965db",
+    "data_batch_2": "a860ea80505c3e017d336ca80eca64bdc58099bf285ae8650980ed6c846f5e53",
+    "data_batch_3": "701e5e97f12252a2ec703b29fe275315471b883e27926ec8e9d3b08ca81b2fab",
+    "data_batch_4": "6c9358a56fb97959b9b494683c1c1ef9f0c4f291f3686302835e08a0b0ab2f47",
+    "data_batch_5": "c2108fec4d9d07a51c26c680b5886f54ff810c859a3f7ba7efe3a4a82a838293",
+    "test_batch": "2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
+}
 _BATCHES_100 = {"train": ("train",), "test": ("test",)}
 
 
@@ -53,12 +65,17 @@ def _fine_classes(sources: Sources, path: Path) -> tuple[str, ...]:
 
 
 def _read(sources: Sources, folder: Path, split: str, names: tuple[str, ...], key: str) -> Examples:
-    """The batches that are there; which are missing shows in the counts."""
-    there = [folder / name for name in names if (folder / name).exists()]
-    pairs = [_batch(path, sources.read(path, _BATCH), key) for path in there]
-    images = np.concatenate([pixels for pixels, _ in pairs]) if pairs else np.empty((0, 3, 32, 32), np.uint8)
-    labels = np.concatenate([labels for _, labels in pairs]) if pairs else np.empty(0, np.int64)
-    return Examples(images, labels, numbered_ids(split, len(images)))
+    """The batches that are there; which are missing shows in the counts. An id is the place in the whole split."""
+    pixels, labels, places = [np.empty((0, 3, 32, 32), np.uint8)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for number, path in enumerate(folder / name for name in names):
+        if path.exists():
+            images, classes = _batch(path, sources.read(path, _BATCH), key)
+            _check_published(path, images, classes)
+            pixels.append(images)
+            labels.append(classes)
+            places.append(number * _BATCH_SIZE + np.arange(len(images)))
+    ids = np.char.add(f"{split}-", np.concatenate(places).astype(str))
+    return Examples(np.concatenate(pixels), np.concatenate(labels), ids)
 
 
 def _batch(path: Path, content: bytes, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -69,6 +86,21 @@ def _batch(path: Path, content: bytes, key: str) -> tuple[NDArray[Any], NDArray[
             shape = getattr(pixels, "shape", type(pixels).__name__)
             raise problem(path, f"data must be (N, 3072) for {len(labels)} labels", shape, "fetch it again")
         return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
+
+
+def _check_published(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse a batch of the full size with another content; a smaller one shows in the counts."""
+    published = _PUBLISHED.get(path.name)
+    if published is None or len(labels) < _BATCH_SIZE:
+        return
+    remedy = "it has been altered: delete its folder and run `focalcal data get cifar10`"
+    if len(labels) > _BATCH_SIZE:
+        raise problem(path, f"must hold {_BATCH_SIZE} images", len(labels), remedy)
+    digest = hashlib.sha256(images.tobytes())
+    digest.update(labels.astype("<i8").tobytes())
+    if digest.hexdigest() != published:
+        rule = f"must hold the published images and labels, SHA-256 {published}"
+        raise problem(path, rule, digest.hexdigest(), remedy)
 
 
 def _data_set(
@@ -82,9 +114,8 @@ def _data_set(
 ) -> DataSet:
     labels = {split: examples.labels for split, examples in found.items()}
     whole = complete(name, labels, expected, allow_partial=allow_partial)
-    held_out = min(validation, len(found["train"]) // 10) if not whole else validation  # a tenth of a part
-    train, val = hold_out(found["train"], held_out)
-    split = f"official test; validation: the first {held_out} of a shuffle of the training images, NumPy seed 1"
+    train, val = validation_split(found["train"], validation, whole=whole)
+    split = f"official test; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
     return DataSet(
         name, classes, train, val, found["test"], provenance=sources.provenance(split=split, partial=not whole)
     )

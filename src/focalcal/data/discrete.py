@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.core.population import population
+from focalcal.core.rng import numpy_stream
 from focalcal.data.drawn_labels import drawn_labels
-from focalcal.data.examples import DataSet, Examples, numbered_ids
+from focalcal.data.examples import SPLITS, DataSet, Examples, numbered_ids
 
 SIZES = (20_000, 4_000, 20_000)  # train, val, test
 
@@ -26,8 +27,8 @@ def load_discrete(
     """Fresh draws for every split."""
     states = population()
     splits = {}
-    for number, (split, size) in enumerate(zip(("train", "val", "test"), sizes, strict=True), 1):
-        draws = np.random.default_rng([seed, number])
+    for split, size in zip(SPLITS, sizes, strict=True):
+        draws = numpy_stream(seed, "discrete", split)
         state = draws.integers(len(states), size=size)
         posterior = states[state] / states[state].sum(1, keepdims=True)
         inputs = np.eye(len(states), dtype=np.float32)[state]

@@ -84,7 +84,8 @@ class DataSet:
 
     `classes` names the classes (or the labels, where an example has several). `vocabulary`, for texts, holds the word
     of each token; token 0 is padding. `provenance` says, in what JSON can express, which files were read (size and
-    SHA-256), how the splits were made, how many examples each holds, and whether parts are missing.
+    SHA-256), how the splits were made, how many examples each holds, the fingerprint of each, and whether parts are
+    missing.
     """
 
     name: str
@@ -107,8 +108,12 @@ class DataSet:
             _check_disjoint(self.name, (one, other), "ids", first.ids, second.ids)
             if first.groups is not None and second.groups is not None:
                 _check_disjoint(self.name, (one, other), "groups", first.groups, second.groups)
-        counts = {split: len(examples) for split, examples in self.splits.items()}
-        object.__setattr__(self, "provenance", {**self.provenance, "name": self.name, "counts": counts})
+        facts = {
+            "name": self.name,
+            "counts": {split: len(examples) for split, examples in self.splits.items()},
+            "fingerprints": {split: fingerprint(examples) for split, examples in self.splits.items()},
+        }
+        object.__setattr__(self, "provenance", {**self.provenance, **facts})
 
     @property
     def splits(self) -> dict[str, Examples]:

@@ -11,7 +11,7 @@ from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.idx import read_idx
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out
+from focalcal.data.splits import validation_split
 
 FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -27,16 +27,17 @@ def load_fashion_mnist(folder: Path, *, allow_partial: bool = False, validation:
     found = {"train": _read(sources, path, "train", "train"), "test": _read(sources, path, "t10k", "test")}
     labels = {split: examples.labels for split, examples in found.items()}
     whole = complete("fashion_mnist", labels, _EXPECTED, allow_partial=allow_partial)
-    held_out = validation if whole else min(validation, len(found["train"]) // 10)
-    train, val = hold_out(found["train"], held_out)
-    split = f"official; validation: the first {held_out} of a shuffle of the training images, NumPy seed 1"
+    train, val = validation_split(found["train"], validation, whole=whole)
+    split = f"official; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
     provenance = sources.provenance(split=split, partial=not whole)
     return DataSet("fashion_mnist", FASHION_CLASSES, train, val, found["test"], provenance=provenance)
 
 
 def _read(sources: Sources, folder: Path, prefix: str, split: str) -> Examples:
-    images = read_idx(sources, folder / f"{prefix}-images-idx3-ubyte", 3)
-    labels = read_idx(sources, folder / f"{prefix}-labels-idx1-ubyte", 1)
+    files = [folder / f"{prefix}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    if not any(folder.glob(f"{prefix}-*-ubyte*")):  # in a part of the data set
+        return Examples(np.empty((0, 1, 28, 28), np.uint8), np.empty(0, np.int64), numbered_ids(split, 0))
+    images, labels = read_idx(sources, files[0], 3), read_idx(sources, files[1], 1)
     if images.shape != (len(labels), 28, 28):
         rule = f"{prefix}-images-idx3-ubyte must be ({len(labels)}, 28, 28), an image a label"
         raise problem(folder, rule, images.shape, "fetch both files again")

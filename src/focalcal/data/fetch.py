@@ -7,13 +7,14 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from focalcal.data.archives import unpack
-from focalcal.data.catalogue import Remote, by_hand, entry
+from focalcal.data.catalogue import Remote, by_hand, entry, placed
 from focalcal.data.errors import DataSetError, problem
 
 Progress = Callable[[int, int], None]
@@ -23,17 +24,25 @@ _NO_SUCH_RANGE = 416
 
 
 def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None) -> Path | None:
-    """Download and unpack what is missing of a data set; the folder its loader reads, None if it needs no file."""
+    """Download and unpack what is missing of a data set; the folder its loader reads, None if it needs no file.
+
+    Files that are there already are verified, unless they have been unpacked.
+    """
     one = entry(name)
     if one.folder is None:
         return None
     target = folder / one.folder
     if not one.remotes:
+        if any(target.glob("*")):
+            return target
         raise DataSetError(f"{name} cannot be downloaded by a program: {by_hand(name, folder)}")
-    for remote in one.remotes:
-        unpacked = remote.unpack_into is not None and target.exists()
-        if not unpacked and not (folder / remote.path).exists():
-            fetch(remote, folder, progress=progress)
+    wanted = [remote for remote in one.remotes if remote.unpack_into is None or not target.exists()]
+    for remote in wanted:
+        if (folder / remote.path).exists():
+            verify(folder / remote.path, remote)
+    missing = [remote for remote in wanted if not (folder / remote.path).exists()]
+    for number, remote in enumerate(missing, 1):
+        fetch(remote, folder, progress=progress, then=missing[number:])
     unpack_data_set(name, folder)
     return target
 
@@ -54,35 +63,71 @@ def unpack_data_set(name: str, folder: Path) -> None:
                     raise
 
 
-def fetch(remote: Remote, folder: Path, *, progress: Progress | None = None, attempts: int = 3) -> Path:
+def fetch(
+    remote: Remote,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
+    attempts: int = 3,
+    then: Sequence[Remote] = (),
+) -> Path:
     """`remote.url` as the file `remote.path` in `folder`.
 
     What has arrived is kept as `NAME.part` and continued with an HTTP range request, guarded by the server's ETag or
     date. The file gets its name when its size and checksum are right. `progress(done, of)` is told as bytes arrive.
+    Without a network the error says what to put where, of this file and of those that are to follow, `then`.
     """
     target = folder / remote.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
+    with _alone(part):
+        try:
+            _download(remote, part, progress or (lambda done, of: None), attempts)
+        except (OSError, HTTPException) as error:
+            raise _unreachable([remote, *then], folder, error) from error
+        try:
+            verify(part, remote)
+        except DataSetError:
+            _forget(part)  # it will never be right
+            raise
+        os.replace(part, target)
+        _tag(part).unlink(missing_ok=True)
+    return target
+
+
+def _download(remote: Remote, part: Path, progress: Progress, attempts: int) -> None:
     for attempt in range(attempts):
         try:
-            _continue(remote, part, progress or (lambda done, of: None))
-            break
+            _continue(remote, part, progress)
+            return
         except (OSError, HTTPException) as error:
             code = error.code if isinstance(error, urllib.error.HTTPError) else 500
             if code == _NO_SUCH_RANGE:  # nothing follows what is here, which is therefore of another file
                 _forget(part)
             refused = code < 500 and code != _NO_SUCH_RANGE
             if refused or attempt == attempts - 1:
-                raise _unreachable(remote, target, error) from error
+                raise
             time.sleep(0.1 * 4**attempt)
+
+
+@contextmanager
+def _alone(part: Path) -> Iterator[None]:
+    """Nobody else writes to `part` meanwhile, where the system has such locks; they end with the process."""
     try:
-        verify(part, remote)
-    except DataSetError:
-        _forget(part)  # it will never be right
-        raise
-    os.replace(part, target)
-    _tag(part).unlink(missing_ok=True)
-    return target
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        yield
+        return
+    with part.open("ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataSetError(f"{part}: another process is downloading it; wait until it is done") from None
+        try:
+            yield
+        finally:
+            if part.exists() and not part.stat().st_size:
+                part.unlink()
 
 
 def verify(path: Path, remote: Remote) -> None:
@@ -154,11 +199,10 @@ def _forget(part: Path) -> None:
     _tag(part).unlink(missing_ok=True)
 
 
-def _unreachable(remote: Remote, target: Path, error: Exception) -> DataSetError:
+def _unreachable(remotes: Sequence[Remote], folder: Path, error: Exception) -> DataSetError:
     reason = " ".join(str(getattr(error, "reason", None) or error).split()) or type(error).__name__
-    what = f"{remote.size} bytes, " if remote.size else ""
-    what += remote.checksum or "checksum unknown"
+    files = " and ".join(placed(remote, folder) for remote in remotes)
     return DataSetError(
-        f"could not download {remote.url} ({reason}); where there is a network, download it ({what}) and put it here "
-        f"as {target}, then run the same command again"
+        f"could not download {remotes[0].url} ({reason}); where there is a network, download {files}, "
+        "then run the same command again"
     )

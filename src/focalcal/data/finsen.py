@@ -19,8 +19,8 @@ import numpy as np
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.location import located
-from focalcal.data.sources import Sources
-from focalcal.data.splits import hold_out, stratified
+from focalcal.data.sources import PART_WILL_DO, Sources
+from focalcal.data.splits import stratified, validation_split
 from focalcal.data.text.data_set import Documents, text_data_set
 
 FINSEN_CLASSES = (
@@ -61,15 +61,15 @@ def load_finsen(
     """85 / 15 per cent, stratified, seed 42; `validation` of the training items are held out."""
     sources = Sources(folder)
     items = finsen_items(sources, located("finsen", folder) / "FinSen_US_Categorized.csv")
-    if len(items) < ROWS and not allow_partial:
-        remedy = "fetch it again, or pass allow_partial=True if a part will do"
-        raise problem("finsen", f"must hold {ROWS} items", len(items), remedy)
+    whole = len(items) >= ROWS
+    if not whole and not allow_partial:
+        raise problem("finsen", f"must hold {ROWS} items", len(items), f"take the whole file, or {PART_WILL_DO}")
     texts = [item.stripped() if strip_tags else item.content for item in items]
     labels = np.array([FINSEN_CLASSES.index(item.category) for item in items], np.int64)
     documents = Documents(texts, labels, numbered_ids("row", len(items)))
     rest, test = stratified(documents.rows(), 0.15, seed=42)
-    train, val = hold_out(rest, validation)
-    note = f"stratified 85 / 15, seed 42; validation: the first {validation} of a shuffle, NumPy seed 1"
+    train, val = validation_split(rest, validation, whole=whole)
+    note = f"stratified 85 / 15, seed 42; validation: the first {len(val)} of a shuffle, NumPy seed 1"
     leak = "title and tag removed" if strip_tags else "the text holds its tag, which has one category"
     return text_data_set(
         "finsen",
@@ -78,7 +78,7 @@ def load_finsen(
         {"train": train, "val": val, "test": test},
         num_words=num_words,
         length=length,
-        provenance=sources.provenance(split=note, partial=len(items) < ROWS, leak=leak),
+        provenance=sources.provenance(split=note, partial=not whole, leak=leak),
     )
 
 

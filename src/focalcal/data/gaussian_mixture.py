@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.data.examples import DataSet, Examples, numbered_ids
+from focalcal.core.rng import numpy_stream
+from focalcal.data.examples import SPLITS, DataSet, Examples, numbered_ids
 
 SIZES = (10_000, 2_000, 10_000)  # train, val, test
 
 
 def gaussian_means(classes: int, dimensions: int, separation: float, seed: int) -> NDArray[np.float64]:
     """(classes, dimensions): the classes' means."""
-    directions = np.random.default_rng([seed, 0]).standard_normal((classes, dimensions))
+    directions = numpy_stream(seed, "gaussian_mixture", "means").standard_normal((classes, dimensions))
     return np.asarray(separation * directions / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
@@ -55,8 +56,8 @@ def load_gaussian_mixture(
     priors = float(imbalance) ** (-np.arange(classes) / (classes - 1))
     priors /= priors.sum()
     splits = {}
-    for number, (split, size) in enumerate(zip(("train", "val", "test"), sizes, strict=True), 1):
-        draws = np.random.default_rng([seed, number])  # of its own, so that one split's size leaves the others alone
+    for split, size in zip(SPLITS, sizes, strict=True):
+        draws = numpy_stream(seed, "gaussian_mixture", split)  # of its own: its size leaves the other splits alone
         labels = draws.choice(classes, size=size, p=priors)
         features = (means[labels] + draws.standard_normal((size, dimensions))).astype(np.float32)
         posterior = gaussian_posterior(features, means, priors)

@@ -16,7 +16,9 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     """`folder`, or the one that the environment variable FOCALCAL_DATA names."""
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if not named:
-        raise ValueError(f"folder must name where the data sets lie, got None; pass it, or set {VARIABLE}")
+        raise ValueError(
+            f"data_dir must name the folder of the data sets, got None; pass it (--data-dir), or set {VARIABLE}"
+        )
     return Path(named)
 
 
@@ -33,13 +35,20 @@ def located(name: str, folder: Path) -> Path:
 
 
 def state(name: str, folder: str | os.PathLike[str] | None = None) -> str:
-    """How a data set stands: "built in", "here", "archive" (not unpacked yet), or "absent"."""
+    """How a data set stands: "built in", "here", "part" (files are missing), "archive" (to unpack), or "absent"."""
     one = entry(name)
     if one.folder is None:
         return "built in"
     named = folder if folder is not None else os.environ.get(VARIABLE)
-    if named and (Path(named) / one.folder).is_dir():
-        return "here"
-    if named and one.remotes and all((Path(named) / remote.path).exists() for remote in one.remotes):
-        return "archive"
-    return "absent"
+    if not named:
+        return "absent"
+    there = [_is_there(Path(named) / remote.path) for remote in one.remotes]
+    if any(path.is_dir() or path.suffix not in (".part", ".tag") for path in (Path(named) / one.folder).glob("*")):
+        read_as_they_are = [here for here, remote in zip(there, one.remotes, strict=True) if not remote.unpack_into]
+        return "here" if all(read_as_they_are) else "part"
+    return "archive" if one.remotes and all(there) else "absent"
+
+
+def _is_there(path: Path) -> bool:
+    """The file, or what it is without .gz, which its reader takes as well."""
+    return path.exists() or (path.suffix == ".gz" and path.with_suffix("").exists())

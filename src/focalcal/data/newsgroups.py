@@ -16,7 +16,7 @@ from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out, shuffled
+from focalcal.data.splits import shuffled, validation_split
 from focalcal.data.text.data_set import Documents, text_data_set
 
 NEWSGROUPS = (
@@ -45,7 +45,7 @@ def load_newsgroups(
     """The bydate release; `validation` of the training posts are held out."""
     sources = Sources(folder)
     path = located("newsgroups", folder)
-    parts = {split: _read(sources, path / f"20news-bydate-{split}", split, cut_header) for split in _BYDATE}
+    parts = {split: _read(sources, path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
     labels = {split: part.labels for split, part in parts.items()}
     whole = complete("newsgroups", labels, _BYDATE, allow_partial=allow_partial)
     documents = Documents(
@@ -54,7 +54,7 @@ def load_newsgroups(
         np.concatenate([parts["train"].ids, parts["test"].ids]),
     )
     rows, cut = documents.rows(), len(parts["train"].texts)
-    train, val = hold_out(rows.take(np.arange(cut)), validation if whole else min(validation, cut // 10))
+    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
     splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
     note = f"official, by date; validation: the first {len(val)} of a shuffle of the training posts, NumPy seed 1"
     provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
@@ -73,7 +73,7 @@ def load_newsgroups_19997(
 ) -> DataSet:
     """The original release with the split of the literature."""
     sources = Sources(folder)
-    documents = _read(sources, located("newsgroups_19997", folder), "post", cut_header)
+    documents = _read(sources, located("newsgroups_19997", folder), cut_header)
     whole = complete("newsgroups_19997", {"all": documents.labels}, {"all": _ORIGINAL}, allow_partial=allow_partial)
     rows = documents.rows()
     order, share = shuffled(len(rows), 1), len(rows) / sum(_ORIGINAL)
@@ -90,11 +90,9 @@ def load_newsgroups_19997(
     )
 
 
-def _read(sources: Sources, folder: Path, prefix: str, cut_header: bool) -> Documents:
-    """The posts below `folder`, a folder a group, in the order of names."""
-    if not folder.is_dir():
-        raise problem(folder, "must hold a folder a newsgroup", "nothing of that name", "fetch the archive again")
-    strangers = sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name not in NEWSGROUPS)
+def _read(sources: Sources, folder: Path, cut_header: bool) -> Documents:
+    """The posts below `folder`, a folder a group, in the order of names; GROUP/NUMBER, as released, is a post's id."""
+    strangers = sorted(one.name for one in folder.glob("*") if one.is_dir() and one.name not in NEWSGROUPS)
     if strangers:
         raise problem(folder, "must hold the 20 newsgroups only", strangers[0], "move it elsewhere")
     paths = [
@@ -107,7 +105,7 @@ def _read(sources: Sources, folder: Path, prefix: str, cut_header: bool) -> Docu
     contents = sources.read_many(paths, "a post", under=folder)
     texts = [_text(content, cut_header) for content in contents]
     labels = np.array([NEWSGROUPS.index(path.parent.name) for path in paths], np.int64)
-    ids = np.array([f"{prefix}/{path.parent.name}/{path.name}" for path in paths]) if paths else numbered_ids("", 0)
+    ids = np.array([f"{path.parent.name}/{path.name}" for path in paths]) if paths else numbered_ids("", 0)
     return Documents(texts, labels, ids)
 
 

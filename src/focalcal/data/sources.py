@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
 
-_PIECE = 1 << 22
+PART_WILL_DO = "pass allow_partial=True (--allow-partial) if a part will do"
 
 
 class Sources:
@@ -84,7 +84,8 @@ def complete(
             continue
         at = next(k for k, one in enumerate(have) if one != wanted[k])
         where = f" of class {at}" if len(wanted) > 1 else " in all"
-        remedy = "fetch it again" if allow_partial else "fetch it again, or pass allow_partial=True if a part will do"
+        remedy = f"delete its folder and run `focalcal data get {name}`"
+        remedy += "" if allow_partial else f", or {PART_WILL_DO}"
         rule = f"{split} must hold {sum(wanted)} examples, {wanted[at]}{where}"
         raise problem(name, rule, f"{len(labels[split])}, {have[at]}{where}", remedy)
     return whole

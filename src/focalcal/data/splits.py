@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.data.examples import Examples
+from focalcal.data.examples import DataSet, Examples
 
 
 def shuffled(count: int, seed: int) -> NDArray[np.int64]:
@@ -23,9 +24,13 @@ def hold_out(examples: Examples, count: int, *, seed: int = 1) -> tuple[Examples
     With 50,000 examples, 5,000 and seed 1 this is the 45,000 / 5,000 split of the calibration literature (Mukhoti et
     al. 2020).
     """
-    if not 0 <= count < max(1, len(examples)):
-        raise ValueError(f"count must be from 0 to {len(examples) - 1}, one below the examples there are, got {count}")
-    return _divided(examples, shuffled(len(examples), seed)[:count])
+    return _divided(examples, shuffled(len(examples), seed)[: _count("count", count, examples)])
+
+
+def validation_split(examples: Examples, validation: int, *, whole: bool) -> tuple[Examples, Examples]:
+    """(train, val): `hold_out` of a whole training set; of a part at most a tenth of what there is."""
+    count = validation if whole or validation < 0 else min(validation, len(examples) // 10)
+    return hold_out(examples, _count("validation", count, examples))
 
 
 def halves(examples: Examples, *, seed: int) -> tuple[Examples, Examples]:
@@ -54,16 +59,24 @@ def by_group(examples: Examples, share: float = 0.125, *, seed: int = 1) -> tupl
     return _divided(examples, np.flatnonzero(np.isin(examples.groups, chosen)))
 
 
-def long_tailed(examples: Examples, factor: float, *, seed: int) -> Examples:
+def with_long_tail(data: DataSet, factor: float, *, seed: int) -> DataSet:
+    """The same data set with a `long_tailed` training split; `val` and `test` stay, and the provenance says so."""
+    train = long_tailed(data.train, factor, seed=seed, classes=len(data.classes))
+    tail = {"factor": float(factor), "seed": seed, "counts": np.bincount(train.labels).tolist()}
+    return replace(data, train=train, provenance={**data.provenance, "long_tail": tail})
+
+
+def long_tailed(examples: Examples, factor: float, *, seed: int, classes: int = 0) -> Examples:
     """Exponential imbalance: class k keeps n factor^(-k / (K - 1)) of its examples (Cui et al. 2019).
 
     n is the size of the smallest class, so that class 0 has n examples and class K - 1 has n / factor, but at least 1.
+    `classes` is K, where it is more than the highest label tells.
     """
     if examples.labels.ndim != 1 or not len(examples):
         raise ValueError("examples must have one label each, and be at least one, for a long tail")
     if not 1 <= factor < float("inf"):
         raise ValueError(f"factor, largest class over smallest, must be >= 1 and finite, got {factor!r}")
-    sizes = np.bincount(examples.labels)
+    sizes = np.bincount(examples.labels, minlength=classes)
     if len(sizes) < 2 or sizes.min() == 0:
         raise ValueError(f"every class must occur, and two at least, got sizes {sizes.tolist()}")
     kept = sizes.min() * float(factor) ** (-np.arange(len(sizes)) / (len(sizes) - 1))
@@ -79,6 +92,13 @@ def _divided(examples: Examples, held_out: NDArray[Any]) -> tuple[Examples, Exam
     mask = np.zeros(len(examples), dtype=bool)
     mask[held_out] = True
     return examples.take(~mask), examples.take(mask)
+
+
+def _count(name: str, count: int, examples: Examples) -> int:
+    most = max(0, len(examples) - 1)
+    if not 0 <= count <= most:
+        raise ValueError(f"{name} must be from 0 to {most}, as there are {len(examples)} examples, got {count}")
+    return count
 
 
 def _check_share(share: float) -> None:

@@ -14,7 +14,7 @@ from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out
+from focalcal.data.splits import validation_split
 
 _EXPECTED = {
     "train": (4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659),
@@ -27,19 +27,19 @@ def load_svhn(folder: Path, *, allow_partial: bool = False, test_only: bool = Fa
     sources = Sources(folder)
     path = located("svhn", folder)
     expected: Mapping[str, tuple[int, ...]] = {"test": _EXPECTED["test"]} if test_only else _EXPECTED
-    found = {split: _read(sources, path / f"{split}_32x32.mat", split, allow_partial) for split in expected}
+    found = {split: _read(sources, path / f"{split}_32x32.mat", split) for split in expected}
     labels = {split: examples.labels for split, examples in found.items()}
     whole = complete("svhn", labels, expected, allow_partial=allow_partial)
-    train, val = hold_out(found.get("train", found["test"].none()), validation)
-    split = f"official; validation: the first {validation} of a shuffle of the training images, NumPy seed 1"
+    train, val = validation_split(found.get("train", found["test"].none()), validation, whole=whole)
+    split = f"official; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
     provenance = sources.provenance(split=split, partial=not whole, test_only=test_only)
     return DataSet("svhn", tuple("0123456789"), train, val, found["test"], provenance=provenance)
 
 
-def _read(sources: Sources, path: Path, split: str, allow_partial: bool) -> Examples:
+def _read(sources: Sources, path: Path, split: str) -> Examples:
     from scipy.io import loadmat
 
-    if allow_partial and not path.exists():
+    if not path.exists():  # in a part of the data set
         return Examples(np.empty((0, 3, 32, 32), np.uint8), np.empty(0, np.int64), numbered_ids(split, 0))
     with reading(path, "SVHN's .mat file with X and y"):
         arrays = loadmat(sources.noted(path, "SVHN's .mat file"), variable_names=("X", "y"))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.rng import numpy_stream
 from focalcal.data.digits import load_digits
 from focalcal.data.drawn_labels import drawn_labels
 from focalcal.data.examples import DataSet, Examples
@@ -49,8 +50,8 @@ def relabelled(data: DataSet, *, temperature: float = 2.0, seed: int = 0) -> Dat
         warnings.simplefilter("ignore", ConvergenceWarning)  # where it stops is the teacher
         teacher = LogisticRegression(max_iter=_STEPS).fit(_features(rows.inputs), rows.labels)
         splits = {
-            split: _drawn(examples, teacher, temperature, np.random.default_rng([seed, number]))
-            for number, (split, examples) in enumerate(data.splits.items(), 1)
+            split: _drawn(examples, teacher, temperature, numpy_stream(seed, "teacher", split))
+            for split, examples in data.splits.items()
         }
     options = {"temperature": float(temperature), "seed": seed, "teacher_rows": len(rows)}
     provenance = {**data.provenance, "relabelled_from": data.name, "options": options}

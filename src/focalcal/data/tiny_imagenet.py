@@ -15,7 +15,7 @@ from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.location import located
 from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import hold_out
+from focalcal.data.splits import validation_split
 
 _EXPECTED = {"train": (500,) * 200, "test": (50,) * 200}
 
@@ -33,9 +33,8 @@ def load_tiny_imagenet(folder: Path, *, allow_partial: bool = False, validation:
         images, pixels[split] = decoded([one for one, _ in found], size=64, mode="RGB", cache=path / "decoded")
         ids = np.array([one.name for one, _ in found]) if found else numbered_ids(split, 0)
         made[split] = Examples(images, labels[split], ids)
-    held_out = validation if whole else min(validation, len(made["train"]) // 10)
-    train, val = hold_out(made["train"], held_out)
-    note = f"test: the official validation images; validation: the first {held_out} of a shuffle, NumPy seed 1"
+    train, val = validation_split(made["train"], validation, whole=whole)
+    note = f"test: the official validation images; validation: the first {len(val)} of a shuffle, NumPy seed 1"
     provenance = sources.provenance(split=note, partial=not whole, images_sha256=pixels)
     return DataSet("tiny_imagenet", _names(sources, path, synsets), train, val, made["test"], provenance=provenance)
 
@@ -49,7 +48,10 @@ def _training(path: Path, synsets: list[str]) -> list[tuple[Path, int]]:
 
 
 def _official_validation(sources: Sources, path: Path, synsets: list[str]) -> list[tuple[Path, int]]:
+    """The annotated images that are there; how many are missing shows in the counts."""
     notes = path / "val" / "val_annotations.txt"
+    if not notes.exists():  # in a part of the data set
+        return []
     content = sources.read(notes, "Tiny ImageNet's validation labels")
     found, label = [], {synset: k for k, synset in enumerate(synsets)}
     with reading(notes, "Tiny ImageNet's validation labels"):
@@ -58,7 +60,7 @@ def _official_validation(sources: Sources, path: Path, synsets: list[str]) -> li
             if synset not in label or Path(name).name != name:
                 raise problem(notes, "must name images and classes of wnids.txt", repr(line[:60]), "fetch it again")
             found.append((path / "val" / "images" / name, label[synset]))
-    return found
+    return [one for one in found if one[0].exists()]
 
 
 def _names(sources: Sources, path: Path, synsets: list[str]) -> tuple[str, ...]:

@@ -115,8 +115,34 @@ def test_constant_images_keep_their_value_when_resized():
         )
 
 
-def test_an_empty_batch(augmentation):
-    assert augmentation(batch(0), stream(0, "empty")).shape == (0, 3, 12, 12)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_an_empty_batch(augmentation, dtype):
+    result = augmentation(batch(0, dtype), example_keys(0, "augment", ids=[]))
+    assert result.shape == (0, 3, 12, 12)
+    assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 3), (1, 9, 17), (3, 17, 9)])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_one_image_of_any_shape_and_strides_is_as_in_its_batch(augmentation, shape, dtype):
+    images = torch.randint(0, 256, (6, *shape), dtype=torch.uint8, generator=stream(0, "shapes"))
+    images = images if dtype == torch.uint8 else images / 255
+    keys = example_keys(0, "augment", ids=range(6))
+    whole = augmentation(images, keys)
+    alone = torch.cat([augmentation(images[i : i + 1], keys[i : i + 1]) for i in range(6)])
+    strided = augmentation(images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), keys)
+    same = augmentation(images[:1].expand(6, -1, -1, -1), keys)  # six times one image in memory
+    for result, expected in ((alone, whole), (strided, whole), (same[:1], whole[:1])):
+        torch.testing.assert_close(result, expected, rtol=0, atol=0 if dtype == torch.uint8 else 1e-6)
+
+
+def test_nothing_is_made_on_the_default_device(augmentation):
+    """What follows the images' device runs on any; what follows the default one meets another here, and fails."""
+    images, keys = batch(), example_keys(0, "augment", ids=range(40))
+    expected = augmentation(images, keys)
+    with torch.device("meta"):
+        assert torch.equal(augmentation(images, keys), expected)
+        assert torch.equal(augmentation(images, example_keys(0, "augment", ids=range(40))), expected)
 
 
 def test_composition_is_the_steps_in_turn():

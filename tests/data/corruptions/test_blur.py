@@ -77,6 +77,15 @@ def test_a_point_becomes_a_streak_in_its_direction(degrees, step):
             assert blurred[20 - distance * step[0], 20 - distance * step[1]] == pytest.approx(weight, abs=1e-6)
 
 
+def test_motion_blur_rounds_to_whole_levels():
+    """Cutting fractions off would darken a picture by half a level; rounding leaves its mean."""
+    image = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    blurred = CORRUPTIONS["motion_blur"].function((image / 255).astype(np.float32), generators(40), (6, 1.0))
+    assert np.allclose(255 * blurred, (255 * blurred).round(), atol=1e-3)
+    inner = corrupt(image, "motion_blur", 1, seed=0)[:, 4:-4, 4:-4].mean()
+    assert inner == pytest.approx(image[:, 4:-4, 4:-4].mean(), abs=0.25)
+
+
 def test_motion_blurs_angles_lie_within_45_degrees():
     image = np.zeros((300, 41, 41, 3), dtype=np.float32)
     image[:, 20, 20] = 1

@@ -11,6 +11,7 @@ Labels never enter: no augmentation here changes them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +75,15 @@ def checked_probability(name: str, value: float) -> float:
 
 
 def checked_interval(name: str, value: tuple[float, float], above: float, most: float) -> tuple[float, float]:
-    """(low, high), if above < low <= high <= most."""
-    low, high = value
-    if not above < low <= high <= most:
-        raise ValueError(f"{name} must be (low, high) with {above:g} < low <= high <= {most:g}, got {value!r}")
-    return float(low), float(high)
+    """(low, high), if above < low <= high <= most and both are finite."""
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (above < low <= high <= most and math.isfinite(high)):
+        limit = f" <= {most:g}" if math.isfinite(most) else ", both finite"
+        raise ValueError(f"{name} must be (low, high) with {above:g} < low <= high{limit}, got {value!r}")
+    return low, high
 
 
 def _one_key_each(keys: Tensor | torch.Generator, images: Tensor) -> Tensor:

@@ -73,13 +73,13 @@ class RandAugment(Augmentation):
             raise ValueError(f"layers must be a whole number >= 0, got {layers!r}")
         self.layers = layers
         self.probability = checked_probability("probability", probability)
-        self.fill = fill
+        self.fill = _checked_fill(fill)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
         """Each layer in turn, on levels of 0 .. 255; an image that no operation met comes back exactly as it was."""
         _check_colors(images)
         fill = torch.tensor(self.fill, dtype=torch.float32, device=images.device).view(1, -1, 1, 1)
-        if fill.shape[1] not in (1, images.shape[1]):
+        if len(self.fill) not in (1, images.shape[1]):
             raise ValueError(f"fill must be one number or one for each of {images.shape[1]} channels, got {self.fill}")
         scale = 1 if images.dtype == torch.uint8 else 255
         images = images.clone()
@@ -106,6 +106,17 @@ class RandAugment(Augmentation):
         noise = normals(derived_keys(keys, 0), 1)[:, 0]
         magnitude = (self.magnitude + self.spread * noise).clamp_(0, LARGEST)
         return operation, magnitude, torch.where(uniform[:, 2] < 0.5, -1.0, 1.0)
+
+
+def _checked_fill(fill: float | tuple[float, ...]) -> tuple[float, ...]:
+    """One level, or one for each of three channels."""
+    try:
+        levels = tuple(float(level) for level in (fill if isinstance(fill, (tuple, list)) else (fill,)))
+    except (TypeError, ValueError):
+        levels = ()
+    if len(levels) not in (1, 3) or not all(0 <= level <= 255 for level in levels):
+        raise ValueError(f"fill must be one number from 0 to 255 or three, one a channel, got {fill!r}")
+    return levels
 
 
 def _check_colors(images: Tensor) -> None:

@@ -23,7 +23,8 @@ class RandomResizedCrop(Augmentation):
     """Crop a share of the area uniform on `scale`, with width / height log-uniform on `ratio`; resize to `size`.
 
     Of ten proposals the first that fits counts; if none does, the largest central crop within `ratio` is taken. The
-    resizing is antialiased and agrees with Pillow's. `size` is the side of the square result, or (height, width).
+    resizing is antialiased and agrees with Pillow's; its bicubic weights overshoot, so that floating-point results may
+    leave the range of the image a little. `size` is the side of the square result, or (height, width).
     Szegedy et al. (2015), "Going deeper with convolutions", with torchvision's proposals.
     """
 
@@ -35,10 +36,15 @@ class RandomResizedCrop(Augmentation):
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         interpolation: str = "bicubic",
     ) -> None:
-        self.size = (size, size) if isinstance(size, int) else tuple(size)
-        if len(self.size) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in self.size):
+        sides = (size, size) if isinstance(size, int) else size
+        if (
+            not isinstance(sides, (tuple, list))
+            or len(sides) != 2
+            or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sides)
+        ):
             raise ValueError(f"size must be a whole number >= 1 or two of them, (height, width), got {size!r}")
         one_of("interpolation", interpolation, _SUPPORT)
+        self.size = (sides[0], sides[1])
         self.scale = checked_interval("scale", scale, 0, 1)
         self.ratio = checked_interval("ratio", ratio, 0, math.inf)
         self.interpolation = interpolation

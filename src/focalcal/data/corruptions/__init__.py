@@ -2,11 +2,12 @@
 
 A regeneration of Hendrycks and Dietterich (2019), "Benchmarking neural network robustness to common corruptions and
 perturbations", from its recipe at CIFAR strengths, not the published files: the random numbers are others, "frost" uses
-drawn textures instead of photographs, blurs are computed in floating point where the published code goes through 8-bit
-images. Numbers measured on it are comparable with each other, and only roughly with those on the published files.
+drawn textures instead of photographs, "zoom_blur" ends where its severities say. Numbers measured on it are comparable
+with each other, and only roughly with those on the published files.
 """
 
 from focalcal.data.corruptions.corrupt import SEVERITIES, corrupt, corrupted_set
+from focalcal.data.corruptions.corrupted_data import corrupted
 from focalcal.data.corruptions.registry import CORRUPTIONS, Corruption
 
-__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corrupt", "corrupted_set"]
+__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corrupt", "corrupted", "corrupted_set"]

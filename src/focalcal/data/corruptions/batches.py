@@ -21,6 +21,12 @@ def to_levels(images: Images) -> Levels:
     return whole.astype(np.uint8)
 
 
+def rounded(images: Images) -> Images:
+    """The nearest whole levels, still from 0 to 1: what is left after an 8-bit file."""
+    nearest: Images = np.floor(images * np.float32(255) + np.float32(0.5)) / np.float32(255)
+    return nearest
+
+
 def uniform(generators: Generators, low: float, high: float, shape: tuple[int, ...] = ()) -> Images:
     """(N, *shape) numbers uniform on [low, high), each image's from its own generator."""
     return np.stack([np.asarray(generator.uniform(low, high, shape)) for generator in generators]).astype(np.float32)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from focalcal.data.corruptions.batches import Generators, Images, to_levels, uniform
-from focalcal.data.corruptions.resampling import along_both_axes, zoom_matrix
+from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
+from focalcal.data.corruptions.resampling import along_both_axes, mixed, zoom_matrix
 
 Array = np.ndarray[Any, Any]
 
@@ -59,8 +59,8 @@ def _gaussian(images: Images, sigma: float) -> Images:
 
 
 def motion_blur(images: Images, generators: Generators, strength: tuple[float, float]) -> Images:
-    """`streaked` by (radius, sigma) at an angle uniform on (-45, 45) degrees."""
-    return streaked(images, uniform(generators, -45, 45), *strength)
+    """`streaked` by (radius, sigma) at an angle uniform on (-45, 45) degrees; rounded, as in an 8-bit file."""
+    return rounded(streaked(images, uniform(generators, -45, 45), *strength))
 
 
 def streaked(images: Images, degrees: Array, radius: float, sigma: float) -> Images:
@@ -93,13 +93,19 @@ def streak_weights(radius: float, sigma: float) -> Array:
 def zoom_blur(images: Images, generators: Generators, largest: float) -> Images:
     """The mean of the image and its zooms about the centre by 1, 1.01, 1.02 ... `largest`."""
     del generators  # nothing is random
-    factors = 1 + np.arange(round((largest - 1) * 100) + 1) / 100
-    total = images.copy()
-    for factor in factors:
-        total += zoomed(images, float(factor))
-    return total / np.float32(len(factors) + 1)
+    height, width = images.shape[1:3]
+    return mixed(images, _mean_of_zooms(height, width, largest), height, width)
+
+
+@lru_cache(maxsize=8)
+def _mean_of_zooms(height: int, width: int, largest: float) -> Any:
+    factors = [1.0, *(1 + np.arange(round((largest - 1) * 100) + 1) / 100)]  # the image is its own zoom by 1
+    weights = [along_both_axes(zoom_matrix(height, factor), zoom_matrix(width, factor)) for factor in factors]
+    return sum(weights[1:], weights[0]) / np.float32(len(factors))
 
 
 def zoomed(images: Images, factor: float) -> Images:
     """The centre, magnified linearly by `factor` >= 1, at the same size."""
-    return along_both_axes(images, zoom_matrix(images.shape[1], factor), zoom_matrix(images.shape[2], factor))
+    height, width = images.shape[1:3]
+    weights = along_both_axes(zoom_matrix(height, factor), zoom_matrix(width, factor))
+    return mixed(images, weights, height, width)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from focalcal.data.corruptions.batches import Generators, Images, to_levels, uniform
-from focalcal.data.corruptions.resampling import along_both_axes, box_matrix, mirrored, read_bilinear, reflected
+from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
+from focalcal.data.corruptions.resampling import along_both_axes, box_matrix, mirrored, mixed, read_bilinear, reflected
 
 Array = np.ndarray[Any, Any]
 
@@ -54,9 +54,9 @@ def pixelate(images: Images, generators: Generators, share: float) -> Images:
     del generators  # nothing is random
     height, width = images.shape[1:3]
     low, narrow = max(int(height * share), 1), max(int(width * share), 1)
-    small = along_both_axes(images, box_matrix(height, low), box_matrix(width, narrow))
-    small = np.floor(small * np.float32(255) + np.float32(0.5)) / np.float32(255)
-    return along_both_axes(small, box_matrix(low, height), box_matrix(narrow, width))
+    small = mixed(images, along_both_axes(box_matrix(height, low), box_matrix(width, narrow)), low, narrow)
+    large = along_both_axes(box_matrix(low, height), box_matrix(narrow, width))
+    return mixed(rounded(small), large, height, width)
 
 
 def jpeg_compression(images: Images, generators: Generators, quality: int) -> Images:

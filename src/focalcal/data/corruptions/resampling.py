@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from focalcal.data.corruptions.batches import Images
 
@@ -42,11 +43,21 @@ def read_bilinear(images: Images, rows: Array, columns: Array, fold: Any) -> Ima
     return between
 
 
-def along_both_axes(images: Images, rows: Array, columns: Array) -> Images:
-    """sum_ij rows[a, i] columns[b, j] image[i, j]: (N, H, W, C) to (N, A, B, C)."""
-    tall = np.einsum("ai,nijc->najc", rows, images, optimize=True)
-    both: Images = np.einsum("bj,najc->nabc", columns, tall, optimize=True).astype(np.float32)
-    return both
+def mixed(images: Images, weights: Any, height: int, width: int) -> Images:
+    """sum_p weights[q, p] image[p], pixels numbered row by row: (N, H, W, C) to (N, height, width, C).
+
+    The weights are sparse: the few terms of a sum are then added in one order, and an image comes out the same in every
+    batch, which dense products do not promise.
+    """
+    count, channels = len(images), images.shape[3]
+    pixels = images.transpose(1, 2, 0, 3).reshape(-1, count * channels)
+    made: Images = (weights @ pixels).reshape(height, width, count, channels).transpose(2, 0, 1, 3)
+    return made
+
+
+def along_both_axes(rows: Array, columns: Array) -> Any:
+    """The sparse weights that resize by `rows` (A, H) and `columns` (B, W): (A B, H W)."""
+    return sparse.kron(sparse.csr_array(rows), sparse.csr_array(columns), format="csr")
 
 
 @lru_cache(maxsize=64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from focalcal.data.corruptions.batches import Generators, Images, uniform
+from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
 from focalcal.data.corruptions.blur import streaked, zoomed
 from focalcal.data.corruptions.frost_textures import SIDE, TEXTURES, frost_textures
 from focalcal.data.corruptions.plasma import plasma_fractal
@@ -18,16 +18,17 @@ def snow(
     """Flakes, and the flakes turned by 180 degrees, over an image that is bleached towards white.
 
     strength is (location, scale, zoom, threshold, radius, sigma, weight). The flakes are N(location, scale^2), one
-    number a pixel, zoomed, set to 0 below `threshold`, clipped to 0 .. 1 and `streaked` by (radius, sigma) at an angle
-    uniform on (-135, -45) degrees. The image is weight x + (1 - weight) max(x, 1.5 grey + 0.5).
+    number a pixel, zoomed, set to 0 below `threshold`, clipped to 0 .. 1, cut to whole levels, `streaked` by (radius,
+    sigma) at an angle uniform on (-135, -45) degrees and rounded to whole levels. The image is
+    weight x + (1 - weight) max(x, 1.5 grey + 0.5).
     """
     location, scale, zoom, threshold, radius, sigma, weight = strength
     shape = (*images.shape[1:3], 1)
     layer = np.stack([generator.normal(location, scale, shape) for generator in generators]).astype(np.float32)
     layer = zoomed(layer, zoom)
-    layer = np.where(layer < threshold, np.float32(0), np.clip(layer, 0, 1))
-    layer = streaked(layer, uniform(generators, -135, -45), radius, sigma)
-    grey: Images = (images @ _LUMA)[..., None]
+    layer = to_levels(np.where(layer < threshold, np.float32(0), layer)).astype(np.float32) / np.float32(255)
+    layer = rounded(streaked(layer, uniform(generators, -135, -45), radius, sigma))
+    grey: Images = (images * _LUMA).sum(3, keepdims=True)
     bleached: Images = weight * images + (1 - weight) * np.maximum(images, 1.5 * grey + 0.5)
     return (bleached + layer + layer[:, ::-1, ::-1]).astype(np.float32)
 

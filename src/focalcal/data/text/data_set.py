@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.data.errors import problem
 from focalcal.data.examples import SPLITS, DataSet, Examples
 from focalcal.data.text.tokeniser import Tokeniser
 
@@ -41,6 +42,9 @@ def text_data_set(
     provenance: dict[str, Any],
 ) -> DataSet:
     """The data set of tokens (N, length) whose `splits` hold rows of `documents`."""
+    if not len(splits["train"]):
+        rule = "train must hold texts, of which the vocabulary is made"
+        raise problem(name, rule, "none", "put its training part there too")
     tokeniser = Tokeniser.fitted(documents.of(splits["train"]), num_words=num_words)
     numbered = {
         split: replace(rows, inputs=tokeniser.rows(documents.of(rows), length=length)) for split, rows in splits.items()
