@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,22 +13,20 @@ from focalcal.reports.extras import required
 
 
 class GridDisplay:
-    """Told every event of a grid of `cells` cells."""
+    """Told every event of a grid whose cells to run have these names, by key."""
 
-    def __init__(self, cells: int, console: Any, bars: Any) -> None:
-        self._cells, self._console, self._bars = cells, console, bars
+    def __init__(self, names: Mapping[str, str], console: Any, bars: Any) -> None:
+        self._names, self._cells, self._console, self._bars = names, len(names), console, bars
         self._started = time.monotonic()
         self._shares: dict[str, float] = {}
-        self._names: dict[str, str] = {}
         self._tasks: dict[str, Any] = {}
         self._ended = 0
-        self._whole = bars.add_task("all", total=cells, state="starting")
+        self._whole = bars.add_task("all", total=len(names), state="starting")
 
     def __call__(self, event: Event) -> None:
         """Show it."""
         if isinstance(event, Started):
-            self._names[event.key] = event.spec.name
-            self._tasks[event.key] = self._bars.add_task(event.spec.name, total=1.0, state="loading")
+            self._tasks[event.key] = self._bars.add_task(self._names[event.key], total=1.0, state="loading")
         elif isinstance(event, Progress):
             self._shares[event.key] = event.done / event.of if event.of else 0.0
             if event.key in self._tasks:
@@ -44,13 +42,13 @@ class GridDisplay:
         self._shares.pop(event.key, None)
         if event.key in self._tasks:
             self._bars.remove_task(self._tasks.pop(event.key))
-        place = f"[{self._ended}/{self._cells}] {event.spec.name}"
+        place = f"[{self._ended}/{self._cells}] {self._names[event.key]}"
         said = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
         self._console.print(f"{place}: {said}", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
-def grid_display(cells: int) -> Iterator[GridDisplay]:
+def grid_display(names: Mapping[str, str]) -> Iterator[GridDisplay]:
     """A display that is removed when the block ends; the lines of finished cells stay."""
     console = required("rich.console", purpose="The progress display").Console(stderr=True)
     parts = required("rich.progress", purpose="The progress display")
@@ -60,4 +58,4 @@ def grid_display(cells: int) -> Iterator[GridDisplay]:
         parts.TextColumn("{task.fields[state]}", markup=False),
     )
     with parts.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        yield GridDisplay(cells, console, bars)
+        yield GridDisplay(names, console, bars)

@@ -94,8 +94,10 @@ def _jobs(asked: int) -> int:
 def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
     from focalcal.cli.grid_display import grid_display
     from focalcal.experiments.grid import run_grid
+    from focalcal.reports.results_table import cell_names
 
-    with grid_display(len(store.missing(specs))) as display:
+    names, missing = cell_names(specs), store.missing(specs)
+    with grid_display({spec.key: names[spec.key] for spec in missing}) as display:
         return run_grid(specs, store, executor=executor, on_event=display)
 
 
@@ -111,6 +113,7 @@ def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
 def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs: int, as_json: bool) -> None:
     from focalcal.cli.progress import duration
     from focalcal.experiments.cost import estimated_seconds
+    from focalcal.reports.results_table import cell_names
     from focalcal.reports.tables import Table
 
     there = {spec.key: store is not None and store.has(spec) for spec in specs}
@@ -124,7 +127,7 @@ def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs:
         return
     columns: dict[str, list[Any]] = {
         "key": [spec.key[:10] for spec in specs],
-        "cell": [spec.name for spec in specs],
+        "cell": list(cell_names(specs).values()),
         "state": ["done" if there[spec.key] else "to train" for spec in specs],
         "about": ["-" if there[spec.key] else duration(seconds[spec.key]) for spec in specs],
     }
@@ -150,13 +153,14 @@ def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json:
 def _explain(outcome: Outcome, specs: list[Spec], store: RunStore) -> None:
     """What is missing, why, and what to do about it; the exit code says that something is."""
     from focalcal.experiments.completeness import gaps
+    from focalcal.reports.results_table import cell_names
 
     missing = gaps(specs, store)
     stored = f"{len(specs) - len(store.missing(specs))} of {len(specs)} cells are stored in {store.path}"
     if not missing:
         typer.echo(f"focalcal: {stored}", err=True)
         return
-    names = {spec.key: spec.name for spec in specs}
+    names = cell_names(specs)
     why = {failure["key"]: f"{failure['kind']}: {failure['message']}" for failure in store.failures()}
     if not outcome.interrupted:
         for gap in missing:

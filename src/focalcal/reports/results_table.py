@@ -76,6 +76,12 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
     return labels
 
 
+def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
+    """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
+    labels = objective_labels(specs)
+    return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
+
+
 def _spread(values: Sequence[float | None], metric: str) -> str | None:
     there = [value * (100 if metric in PERCENT else 1) for value in values if value is not None]
     if not there:

@@ -78,7 +78,8 @@ class Spec(Plain):
     def name(self) -> str:
         """A line to show a person: `digits/small_cnn fcl(gamma=3, lam=1) seed 0`."""
         shown = ", ".join(f"{name}={_shown(value)}" for name, value in self._options)
-        return f"{self.data_set}/{self.model} {self.objective}({shown}) seed {self.seed}"
+        objective = f"{self.objective}({shown})" if shown else self.objective
+        return f"{self.data_set}/{self.model} {objective} seed {self.seed}"
 
     def __hash__(self) -> int:
         """As equal specs have equal keys."""
