@@ -1,0 +1,107 @@
+"""Whether a finished study is whole: every cell, finite losses, whole metric records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from focalcal.data.corruptions import CORRUPTIONS
+from focalcal.experiments.cells import has_validation, multilabel, recipe_of
+from focalcal.results import Run, Spec, Store
+from focalcal.results.problems import RunProblem
+from focalcal.training.recipe import Recipe
+
+MULTILABEL_METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "mce", "smooth_ece", "confidence_gap")
+METRICS = (*MULTILABEL_METRICS, "classwise_ece")
+DETECTION = ("auroc", "confidence")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A cell by its key, and what is not there or not as it should be."""
+
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.key[:12]}  {self.what}"
+
+
+def gaps(specs: Iterable[Spec], store: Store) -> list[Gap]:
+    """What is not whole, in the order of the cells; none of a study that is finished.
+
+    A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every metric,
+    each of them finite, of the test split, of the validation split if there is one, and of every shift.
+    """
+    runs, problems = store.survey()
+    whole = {run.key: run for run in runs}
+    broken = {problem.path.name: problem for problem in problems if problem.kind != "set aside"}
+    failed = {failure["key"]: failure for failure in store.failures()}
+    found: list[Gap] = []
+    for spec in dict.fromkeys(specs):
+        if spec.key in whole:
+            missing = list(_missing(spec, whole[spec.key]))
+        elif spec.key in broken:
+            missing = [f"stored, but {broken[spec.key].kind}: {broken[spec.key].message}"]
+        elif spec.key in failed:
+            missing = [f"failed ({failed[spec.key]['kind']}): {failed[spec.key]['message']}"]
+        else:
+            missing = ["not run"]
+        found += [Gap(spec.key, f"{spec.name}: {one}") for one in missing]
+    return found
+
+
+def _missing(spec: Spec, run: Run) -> Iterator[str]:
+    recipe = recipe_of(spec)
+    try:
+        yield from _epoch_gaps(run.epochs(), recipe.epochs)
+    except RunProblem as problem:
+        yield str(problem)
+    stored: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
+    for split, names in _expected(spec, recipe).items():
+        if split not in run.splits:
+            yield f"no predictions of {split}"
+        if split not in stored:
+            yield f"no metrics of {split}"
+            continue
+        yield from _metric_gaps(split, stored[split], names)
+
+
+def _epoch_gaps(epochs: list[dict[str, Any]], wanted: int) -> Iterator[str]:
+    if len(epochs) != wanted:
+        yield f"records of {len(epochs)} epochs instead of {wanted}"
+    for one in epochs:
+        loss = one.get("train", {}).get("loss")
+        if not _finite(loss):
+            yield f"the training loss of epoch {one.get('epoch')} is {loss}"
+
+
+def _metric_gaps(split: str, metrics: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[str]:
+    if absent := [name for name in wanted if name not in metrics]:
+        yield f"{split} has no {', '.join(absent)}"
+    for name in wanted:
+        if name in metrics and not _finite(metrics[name]):
+            yield f"{name} of {split} is {metrics[name]}"
+
+
+def _expected(spec: Spec, recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """The metrics that each split must have."""
+    names: tuple[str, ...] = MULTILABEL_METRICS if multilabel(recipe) else METRICS
+    splits = {"val": names, "test": names} if has_validation(recipe) else {"test": names}
+    for shift in spec.protocol.shifts:
+        if shift == "cifar10c":  # the same classes, so that errors can be counted
+            splits |= {
+                f"cifar10c/{corruption}/{severity}": (*names, *DETECTION)
+                for corruption in CORRUPTIONS
+                for severity in spec.protocol.severities
+            }
+        else:
+            splits[shift] = DETECTION
+    return splits
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
