@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from focalcal.core.primitives import whole
-from focalcal.predictions import Predictions
+from focalcal.predictions import Predictions, npz
+from focalcal.predictions.header import Header
 from focalcal.results.layout import EPOCHS, FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, json_bytes
 from focalcal.results.spec import SCHEMA, Spec
 
@@ -100,7 +101,8 @@ def _write_predictions(folder: Path, predictions: Iterable[Predictions]) -> dict
         name = f"{PREDICTIONS}/{split_file(one.split)}"
         if (folder / name).exists():
             raise ValueError(f"predictions must have different splits, got {one.split!r} twice; rename or join them")
-        one.save(folder / name)
+        with open(folder / name, "xb") as handle:  # not `save`: the whole folder is forced to the disk at once
+            npz.write(handle, one, Header.of(one))
         splits[one.split] = name
     return splits
 

@@ -22,78 +22,114 @@ _AGAIN = "run it again (the folder is then set aside), or remove it with `focalc
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a run: the JSON text of its spec, record, files and splits, parsed when it is looked at."""
+    """What is known of a run: the text of its spec, its record and its list of files, parsed when looked at."""
 
     key: str
-    path: Path
-    text: bytes
+    folder: str
+    texts: tuple[bytes, bytes, bytes]  # JSON without line ends and tabs
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return Path(self.folder)
 
     @cached_property
-    def content(self) -> dict[str, Any]:
-        """`spec`, `record`, `files` and `splits` as plain values."""
-        found: dict[str, Any] = json.loads(self.text)
+    def spec(self) -> dict[str, Any]:
+        """The fields of the spec."""
+        found: dict[str, Any] = json.loads(self.texts[0])
+        del found["schema"]
+        return found
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The record as it is stored."""
+        found: dict[str, Any] = json.loads(self.texts[1])
+        return found
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """`files`: size and checksum by name; `splits`: file by split."""
+        found: dict[str, Any] = json.loads(self.texts[2])
         return found
 
 
-def state_of(folder: Path) -> State:
+def state_of(folder: str) -> State:
     """Size and time of every file, by its name in the folder; files that are not ours included."""
     found: State = {}
-    for at, prefix in ((folder, ""), (folder / PREDICTIONS, f"{PREDICTIONS}/")):
-        try:
-            with os.scandir(at) as names:
-                for one in names:
-                    if one.is_file():
-                        stat = one.stat()
-                        found[prefix + one.name] = (stat.st_size, stat.st_mtime_ns)
-        except FileNotFoundError:
-            if not prefix:
-                raise
+    nested = False
+    with os.scandir(folder) as names:
+        for one in names:
+            if one.is_file():
+                stat = one.stat()
+                found[one.name] = (stat.st_size, stat.st_mtime_ns)
+            else:
+                nested |= one.name == PREDICTIONS
+    if nested:
+        with os.scandir(f"{folder}/{PREDICTIONS}") as names:
+            for one in names:
+                stat = one.stat()
+                found[f"{PREDICTIONS}/{one.name}"] = (stat.st_size, stat.st_mtime_ns)
     return found
 
 
-def examined(folder: Path, state: State | None = None) -> Entry:
+def examined(folder: str, state: State | None = None) -> Entry:
     """The run in a folder, or `RunProblem`. Checks all sizes, and the content of the spec and the record."""
     try:
-        return _examined(folder, state_of(folder) if state is None else state)
+        return _examined(Path(folder), state_of(folder) if state is None else state)
     except OSError as error:
-        kind: Kind = "damaged" if isinstance(error, FileNotFoundError) else "unreadable"
-        if isinstance(error, NotADirectoryError):
-            kind = "foreign"
-        raise RunProblem(folder, kind, f"{error.strerror or error} ({error.filename})") from error
+        raise unreadable(folder, error) from error
 
 
 def _examined(folder: Path, state: State) -> Entry:
     if not is_key(folder.name):
         raise RunProblem(folder, "foreign", "a run's folder has 32 hexadecimal digits as its name; move this elsewhere")
-    manifest = _object(folder, FILES, state)
+    listed, manifest = _object(folder, FILES, state)
     _check_schema(folder, FILES, manifest, LAYOUT)
     files, splits = manifest.get("files"), manifest.get("splits")
     if not isinstance(files, dict) or not isinstance(splits, dict) or not {SPEC, RESULT} <= files.keys():
         raise _damaged(folder, f"{FILES} must list files and splits, {SPEC} and {RESULT} among them")
     for name, stated in files.items():
         _check_size(folder, name, stated, state)
-    spec = _object(folder, SPEC, state)
+    described, spec = _object(folder, SPEC, state)
     _check_schema(folder, SPEC, spec, SCHEMA)
-    key = stored_key(spec)
+    key = stored_key(described)
     if not key == manifest.get("key") == folder.name:
         found = key if key != folder.name else manifest.get("key")
         raise _damaged(folder, f"its content is that of run {found}; it was renamed or edited")
-    record = _object(folder, RESULT, state)
-    for name in (SPEC, RESULT):
-        check_content(folder, name, files[name])
+    came_out, record = _object(folder, RESULT, state)
+    _check_content(folder, SPEC, described, files)
+    _check_content(folder, RESULT, came_out, files)
     if not isinstance(record.get("metrics"), dict):
         raise _damaged(folder, f"{RESULT} must hold metrics")
-    del spec["schema"]
-    text = json.dumps({"spec": spec, "record": record, "files": files, "splits": splits}, separators=(",", ":"))
-    return Entry(folder.name, folder, text.encode())
+    return Entry(folder.name, str(folder), (_line(described), _line(came_out), _line(listed)))
 
 
-def check_content(folder: Path, name: str, stated: Mapping[str, Any]) -> bytes:
+def read_checked(entry: Entry, name: str) -> bytes:
     """The content of a small file, if it is what was stored."""
-    content = (folder / name).read_bytes()
-    if hashlib.sha256(content).hexdigest() != stated["sha256"]:
-        raise changed(folder, name)
+    content = (entry.path / name).read_bytes()
+    _check_content(entry.path, name, content, entry.manifest["files"])
     return content
+
+
+def _check_content(folder: Path, name: str, content: bytes, files: Mapping[str, Any]) -> None:
+    if hashlib.sha256(content).hexdigest() != files[name]["sha256"]:
+        raise changed(folder, name)
+
+
+def _line(text: bytes) -> bytes:
+    return (
+        text.replace(b"\n", b" ").replace(b"\t", b" ").replace(b"\r", b" ")
+    )  # between tokens: in strings JSON escapes them
+
+
+def unreadable(folder: str, error: OSError) -> RunProblem:
+    """The problem of a folder that the operating system does not give us."""
+    kinds: dict[type[OSError], tuple[Kind, str]] = {
+        FileNotFoundError: ("damaged", _AGAIN),
+        NotADirectoryError: ("foreign", "a run is a folder; move this elsewhere"),
+    }
+    kind, remedy = kinds.get(type(error), ("unreadable", "check its permissions and its disk"))
+    return RunProblem(Path(folder), kind, f"{error.strerror or error} ({error.filename}); {remedy}")
 
 
 def changed(folder: Path, name: str) -> RunProblem:
@@ -105,16 +141,17 @@ def _damaged(folder: Path, what: str) -> RunProblem:
     return RunProblem(folder, "damaged", f"{what}; {_AGAIN}")
 
 
-def _object(folder: Path, name: str, state: State) -> dict[str, Any]:
+def _object(folder: Path, name: str, state: State) -> tuple[bytes, dict[str, Any]]:
     if name not in state:
         raise _damaged(folder, f"{name} is missing")
+    text = (folder / name).read_bytes()
     try:
-        found = json.loads((folder / name).read_bytes())
+        found = json.loads(text)
     except ValueError as error:
-        raise _damaged(folder, f"{name} must be whole JSON, got {state[name][0]} bytes that are not: {error}") from None
+        raise _damaged(folder, f"{name} must be whole JSON, got {len(text)} bytes that are not: {error}") from None
     if not isinstance(found, dict):
         raise _damaged(folder, f"{name} must be a JSON object, got {type(found).__name__}")
-    return found
+    return text, found
 
 
 def _check_schema(folder: Path, name: str, found: Mapping[str, Any], known: int) -> None:

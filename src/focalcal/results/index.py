@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from focalcal.core.atomic import write_atomically
-from focalcal.results.entry import Entry, State, examined, state_of
+from focalcal.results.entry import Entry, State, examined, state_of, unreadable
 from focalcal.results.layout import CACHE, RUNS
 from focalcal.results.problems import Problem, RunProblem
 
-_SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the text, text
+_SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the texts, texts with tabs between
 _MOST_FILES = 8
 
 
 class _Known(NamedTuple):
     state: bytes
-    text: bytes
+    texts: bytes
     line: bytes
 
 
@@ -47,18 +47,19 @@ def listing(store: Path) -> Listing:
     lines: dict[str, bytes] = {}
     new: list[str] = []
     for name in _names(store / RUNS):
-        folder = store / RUNS / name
+        folder = os.path.join(store, RUNS, name)  # not a Path: there are thousands
         try:
             state = state_of(folder)
             digest = _digest(state)
             old = known.get(name)
             if old is not None and old.state == digest:
-                entries[name], lines[name] = Entry(name, folder, old.text), old.line
+                entries[name], lines[name] = Entry(name, folder, _three(old.texts)), old.line
                 continue
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
             if os.path.lexists(folder):  # else it was removed meanwhile
-                problems.append(_problem(folder, error))
+                known_as = error if isinstance(error, RunProblem) else unreadable(folder, error)
+                problems.append(known_as.problem)
             continue
         entries[name], lines[name] = entry, _line(entry, digest)
         new.append(name)
@@ -74,21 +75,19 @@ def _names(runs: Path) -> list[str]:
         return []
 
 
-def _problem(folder: Path, error: RunProblem | OSError) -> Problem:
-    if isinstance(error, RunProblem):
-        return error.problem
-    foreign = isinstance(error, NotADirectoryError)
-    remedy = "not a folder; move it elsewhere" if foreign else f"{error.strerror or error}; check its permissions"
-    return Problem(folder, "foreign" if foreign else "unreadable", remedy)
-
-
 def _digest(state: State) -> bytes:
-    text = repr(sorted(state.items()))
-    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest().encode()
+    text = repr(sorted(state.items())).encode(errors="surrogateescape")
+    return hashlib.blake2b(text, digest_size=12).hexdigest().encode()
 
 
 def _line(entry: Entry, digest: bytes) -> bytes:
-    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(entry.text), entry.text)
+    texts = b"\t".join(entry.texts)
+    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(texts), texts)
+
+
+def _three(texts: bytes) -> tuple[bytes, bytes, bytes]:
+    spec, record, manifest = texts.split(b"\t")
+    return spec, record, manifest
 
 
 def _cache_files(folder: Path) -> list[Path]:
@@ -102,12 +101,9 @@ def _read(files: Iterable[Path]) -> dict[str, _Known]:
     for path in files:
         with suppress(OSError):  # merged by another process, or not for us to read
             for line in path.read_bytes().splitlines(keepends=True):
-                key, _, rest = line.partition(b" ")
-                digest, _, rest = rest.partition(b" ")
-                check, _, text = rest.partition(b" ")
-                text = text.rstrip(b"\n")
-                if check == b"%08x" % zlib.crc32(text):
-                    found[key.decode("ascii", "replace")] = _Known(digest, text, line)
+                key, state, check, texts = (line.rstrip(b"\n").split(b" ", 3) + [b""] * 3)[:4]
+                if check == b"%08x" % zlib.crc32(texts):
+                    found[key.decode("ascii", "replace")] = _Known(state, texts, line)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from focalcal.predictions import Predictions
 from focalcal.results.content import read_number, sha256
-from focalcal.results.entry import Entry, changed, check_content
+from focalcal.results.entry import Entry, changed, read_checked
 from focalcal.results.layout import EPOCHS
 from focalcal.results.spec import Spec
 
@@ -34,18 +34,17 @@ class Run:
     @cached_property
     def spec(self) -> Spec:
         """What was run."""
-        return Spec.from_dict(self._entry.content["spec"])
+        return Spec.from_dict(self._entry.spec)
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
-        found: Mapping[str, Any] = self._entry.content["spec"]
-        return found
+        return self._entry.spec
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
         """What came out: {"metrics": {split: {metric: number}}, "provenance", "seconds", "epochs"}."""
-        stored = self._entry.content["record"]
+        stored = self._entry.record
         metrics = {
             split: {name: read_number(value) for name, value in one.items()} for split, one in stored["metrics"].items()
         }
@@ -54,12 +53,12 @@ class Run:
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that there are predictions of."""
-        return tuple(self._entry.content["splits"])
+        return tuple(self._entry.manifest["splits"])
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files of its folder, `weights.pt` say."""
-        return tuple(self._entry.content["files"])
+        return tuple(self._entry.manifest["files"])
 
     def metrics(self, split: str) -> dict[str, float]:
         """The metrics of a split by name; NaN where one could not be computed."""
@@ -72,14 +71,13 @@ class Run:
 
     def epochs(self) -> list[dict[str, Any]]:
         """The record of each epoch; none if none were stored."""
-        stated = self._entry.content["files"].get(EPOCHS)
-        if stated is None:
+        if EPOCHS not in self.files:
             return []
-        return [json.loads(line) for line in check_content(self.path, EPOCHS, stated).splitlines()]
+        return [json.loads(line) for line in read_checked(self._entry, EPOCHS).splitlines()]
 
     def predictions(self, split: str) -> Predictions:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
-        known = self._entry.content["splits"]
+        known = self._entry.manifest["splits"]
         if split not in known:
             raise ValueError(
                 f"split must be one that run {self.key[:12]} has predictions of, {_listed(known)}, got {split!r}"
@@ -89,7 +87,7 @@ class Run:
 
     def file(self, name: str) -> Path:
         """The path of one of its files, if its content is what was stored; else `RunProblem`."""
-        known = self._entry.content["files"]
+        known = self._entry.manifest["files"]
         if name not in known:
             raise ValueError(f"name must be a file of run {self.key[:12]}, {_listed(known)}, got {name!r}")
         if sha256(self.path / name) != known[name]["sha256"]:

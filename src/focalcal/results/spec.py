@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,7 +52,7 @@ class Spec(Plain):
             seed=whole("seed", self.seed, 0),
             objective_options=options("objective_options", self.objective_options),
             protocol=protocol if isinstance(protocol, Protocol) else Protocol.from_dict(protocol),
-            training=_each_number("training", self.training, _shortest),
+            training=_plain("training", self.training),
         )
         if self.seed > _LARGEST_SEED:
             raise ValueError(f"seed must be at most 2**53 - 1, got {self.seed}; choose a smaller one")
@@ -62,7 +62,7 @@ class Spec(Plain):
         return {
             **super().as_dict(),
             "objective_options": {name: as_json(value) for name, value in self._options},
-            "training": _each_number("training", self.training, _shortest),  # a copy: a change must not reach the key
+            "training": _plain("training", self.training),  # a copy: a change must not reach the key
         }
 
     @property
@@ -72,7 +72,7 @@ class Spec(Plain):
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key({"schema": SCHEMA, **self.as_dict()})
+        return stored_key(json.dumps({"schema": SCHEMA, **self.as_dict()}))
 
     @property
     def name(self) -> str:
@@ -93,31 +93,27 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def stored_key(values: Mapping[str, Any]) -> str:
-    """The key that follows from a schema and the fields of a spec as plain values, as a run's `spec.json` has them."""
-    floats = _each_number("spec", values, float)
-    text = json.dumps(floats, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def stored_key(text: str | bytes) -> str:
+    """The key that follows from JSON text of the schema and a spec's fields, as a run's `spec.json` has them."""
+    values = json.loads(text, parse_int=float)
+    canonical = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
-def _shortest(number: float) -> float:
-    return int(number) if number.is_integer() else number
-
-
-def _each_number(name: str, value: Any, change: Callable[[float], float]) -> Any:
-    """What JSON can express, with every number changed, at every depth."""
+def _plain(name: str, value: Any) -> Any:
+    """What JSON can express, with whole numbers as int, at every depth."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):
         if not math.isfinite(value) or float(value) != value:
             raise ValueError(f"{name} must be finite and a float without loss, got {value!r}; choose another value")
-        return change(float(value))
+        return int(value) if float(value).is_integer() else float(value)
     if isinstance(value, Mapping):
         if strange := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"{name} must have names as keys, got {strange[0]!r}; make it a string")
-        return {key: _each_number(f"{name}[{key!r}]", one, change) for key, one in value.items()}
+        return {key: _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_each_number(f"{name}[{at}]", one, change) for at, one in enumerate(value)]
+        return [_plain(f"{name}[{at}]", one) for at, one in enumerate(value)]
     raise TypeError(
         f"{name} must be what JSON can say, got {value!r} of type {type(value).__name__}; use plain Python values"
     )

@@ -107,7 +107,7 @@ class Store:
             raise ValueError(f"key must begin that of one run, got {key!r}, which begins {len(found)}: {_some(found)}")
         if not found or not os.path.lexists(self.path / layout.RUNS / found[0]):
             raise ValueError(f"there is no run {key} in {self.path}; see `focalcal runs list`")
-        return Run(examined(self.path / layout.RUNS / found[0]))
+        return Run(examined(os.path.join(self.path, layout.RUNS, found[0])))
 
     def runs(self) -> list[Run]:
         """Every run that is whole, by key; see `problems` for the others."""
@@ -181,7 +181,7 @@ class Store:
         return []
 
     def _there(self, key: str) -> Run | None:
-        if not os.path.lexists(folder := self.path / layout.RUNS / key):
+        if not os.path.lexists(folder := os.path.join(self.path, layout.RUNS, key)):
             return None
         try:
             return Run(examined(folder))

@@ -1,0 +1,1 @@
+"""Where the cells of a grid run: `local` in processes of this machine, `ray` on a cluster."""

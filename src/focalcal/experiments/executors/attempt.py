@@ -1,0 +1,78 @@
+"""One attempt at a cell, in whatever process it runs: exactly once, and a failure is a value, not an exception."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from focalcal.experiments.events import Progress
+from focalcal.results import Spec
+from focalcal.results.store import Store
+
+Work = Callable[..., object]  # work(spec, store, report=..., **options), which adds the run to the store
+_ALLOCATORS_SAY = ("can't allocate memory", "not enough memory", "out of memory")  # torch raises a bare RuntimeError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no result; see `events.Failed` for the kinds."""
+
+    kind: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def attempt(
+    work: Work, spec: Spec, store: Store, report: Callable[[Progress], None], options: Mapping[str, Any]
+) -> Failure | None:
+    """Run the cell and see its result stored; None if it is.
+
+    The claim lets one process at a time work on a cell. Who had to wait for it finds the run there.
+    """
+    try:
+        with store.claim(spec):
+            if not store.has(spec):
+                work(spec, store, report=report, **options)
+    except (Exception, SystemExit) as error:  # KeyboardInterrupt is how a cluster cancels a cell: not a failure
+        return failure_of(error)
+    if not store.has(spec):
+        name = getattr(work, "__qualname__", repr(work))
+        return Failure("error", f"{name} returned, but the store has no run of this spec; it must call store.add")
+    return None
+
+
+def training() -> Work:
+    """`run_spec`, imported where it runs: a process that only starts others need not wait for torch."""
+    from focalcal.experiments.run import run_spec
+
+    return run_spec
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The kind, message and traceback of an exception, and what a non-finite loss says about its batch."""
+    message = "".join(traceback.format_exception_only(error)).strip()
+    details = {"traceback": "".join(traceback.format_exception(error))}
+    if _is_out_of_memory(error):
+        return Failure("out of memory", message, details)
+    from focalcal.training.non_finite import NonFiniteLossError
+
+    if isinstance(error, NonFiniteLossError):
+        return Failure("non-finite loss", message, {**details, **error.record()})
+    return Failure("error", message, details)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, RuntimeError):  # as is CUDA's OutOfMemoryError
+        return any(words in str(error).lower() for words in _ALLOCATORS_SAY)
+    return isinstance(error, MemoryError)
+
+
+def recorded(failure: Failure, spec: Spec, store: Store) -> Failure:
+    """The failure, written to the store; if not even that is possible, its message says so."""
+    try:
+        store.record_failure(spec, kind=failure.kind, message=failure.message, details=failure.details)
+    except OSError as error:
+        return Failure(failure.kind, f"{failure.message} (which the store could not record: {error})", failure.details)
+    return failure

@@ -1,0 +1,117 @@
+"""What happens inside a cell's process, and what it is told and tells."""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from focalcal.experiments.events import Progress
+from focalcal.experiments.executors.attempt import Failure, Work, attempt, failure_of, training
+from focalcal.results import Spec
+from focalcal.results.store import Store
+
+OUTPUT = "output.txt"  # in the cell's workspace: what the process printed
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a cell's process is told. Without `work` it trains with `run_spec`."""
+
+    spec: Spec
+    store: Path
+    work: Work | None
+    options: Mapping[str, Any]
+    memory_limit: int | None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The last message of a process that was not killed."""
+
+    failure: Failure | None
+
+
+def run_cell(connection: Connection, environment: Mapping[str, str], pickled_task: bytes) -> None:
+    """Work on the task, sending Progress now and then, and Ended at the end.
+
+    The task is unpickled here rather than on the way in, so that one which cannot be is reported like any failure.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.clear()  # a fork server keeps the environment of the moment it was started
+    os.environ.update({**environment, **ONE_THREAD})
+    try:
+        failure = _failure_of_task(pickle.loads(pickled_task), throttled(connection.send, seconds=0.1))
+    except (Exception, SystemExit) as error:
+        failure = failure_of(error)
+    connection.send(Ended(failure))
+
+
+def _failure_of_task(task: Task, report: Callable[[Progress], None]) -> Failure | None:
+    import torch
+
+    torch.set_num_threads(1)
+    if task.memory_limit is not None:
+        _limit_memory(task.memory_limit)
+    work = _printing_to_workspace(task.work or training())
+    return attempt(work, task.spec, Store(task.store, create=False), report, task.options)
+
+
+def _end_with_parent() -> None:
+    """Do not train on when the parent was killed outright: it cannot say so, but its end of a pipe closes."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _limit_memory(limit: int) -> None:
+    import resource  # not on Windows, which LocalExecutor has said
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def throttled(send: Callable[[Progress], None], *, seconds: float) -> Callable[[Progress], None]:
+    """`send`, skipping what comes sooner than `seconds` after what was sent; the last step is always told."""
+    last = -seconds
+
+    def report(progress: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= seconds or progress.done >= progress.of:
+            last = now
+            send(progress)
+
+    return report
+
+
+def _printing_to_workspace(work: Work) -> Work:
+    """`work`, with all that its process prints in a file: for failures, and so that displays stay whole.
+
+    The file is opened when `work` is called, by the one process that has the claim.
+    """
+
+    @functools.wraps(work)
+    def printing(spec: Spec, store: Store, **options: Any) -> object:
+        with open(store.workspace(spec) / OUTPUT, "wb", buffering=0) as file:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        faulthandler.enable(file=2)  # where a segmentation fault happened is part of what is printed
+        return work(spec, store, **options)
+
+    return printing

@@ -1,0 +1,217 @@
+"""Cells as processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from focalcal.core.primitives import whole
+from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
+from focalcal.experiments.executors.attempt import Failure, Work, recorded
+from focalcal.experiments.executors.cell import ONE_THREAD, OUTPUT, Ended, Task, run_cell
+from focalcal.experiments.executors.interrupts import blocked_for_children, interrupts
+from focalcal.results import Spec
+from focalcal.results.store import Store
+
+_SECONDS_TO_STOP = 3.0  # between asking a process to end and ending it
+_LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
+
+
+class LocalExecutor:
+    """Each cell in a process of its own, `jobs` at a time, each with one thread: the numbers do not depend on `jobs`.
+
+    work          a module-level function work(spec, store, report=..., **options); None: `run_spec`
+    options       passed on to it
+    memory_limit  bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no limit
+
+    A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. Ctrl-C ends all
+    of them within seconds, and so does the end of this process, however it comes; what they have saved in their
+    workspaces serves the next attempt. Scripts that use this need `if __name__ == "__main__":`, as with
+    `multiprocessing`.
+    """
+
+    def __init__(
+        self,
+        jobs: int = 2,
+        *,
+        work: Work | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
+        memory_limit: int | None = None,
+    ) -> None:
+        self.jobs = whole("jobs", jobs, 1)
+        self.work = work
+        self.options = dict(options)
+        self.memory_limit = None if memory_limit is None else whole("memory_limit", memory_limit, 1)
+        try:
+            pickle.dumps((self.work, self.options))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise TypeError(
+                f"work must be a function at the top level of a module, and options plain values, got {work!r} and "
+                f"{self.options!r}: other processes must be able to import them ({error})"
+            ) from error
+        if memory_limit is not None and sys.platform == "win32":
+            raise ValueError("memory_limit must be None on Windows, which has no such limit; leave it away")
+
+    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
+        """Run the specs in order; see `grid.Executor`."""
+        waiting, running = deque(specs), list[_Cell]()
+        context = _context(self.work)
+        with interrupts() as interrupted:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.jobs:
+                        running.append(self._started(waiting.popleft(), store, context))
+                        on_event(Started(running[-1].spec))
+                    ready = wait([interrupted, *(source for cell in running for source in cell.sources())])
+                    if interrupted in ready:
+                        raise KeyboardInterrupt
+                    for cell in [cell for cell in running if not set(ready).isdisjoint(cell.sources())]:
+                        for progress in cell.received():
+                            on_event(progress)
+                        if cell.over(ready):
+                            running.remove(cell)
+                            on_event(cell.conclusion(store))
+            finally:
+                for cell in running:
+                    cell.process.terminate()
+                _end([cell.process for cell in running])
+                for cell in running:
+                    cell.close()
+
+    def _started(self, spec: Spec, store: Store, context: ForkServerContext | SpawnContext) -> _Cell:
+        task = pickle.dumps(Task(spec, Path(store.path).resolve(), self.work, self.options, self.memory_limit))
+        receiver, sender = context.Pipe(duplex=False)
+        with sender:
+            process = context.Process(target=run_cell, args=(sender, dict(os.environ), task))
+            with blocked_for_children():
+                process.start()
+        return _Cell(spec, process, receiver)
+
+
+class _Cell:
+    """A running process and what is known of it."""
+
+    def __init__(self, spec: Spec, process: BaseProcess, connection: Connection) -> None:
+        self.spec = spec
+        self.process = process
+        self.started = time.monotonic()
+        self._connection: Connection | None = connection
+        self._ended: Ended | None = None
+
+    def sources(self) -> list[Any]:
+        """What to wait for: messages, and the end of the process, which may come without one."""
+        return [self.process.sentinel, *([self._connection] if self._connection else [])]
+
+    def over(self, ready: Sequence[Any]) -> bool:
+        """Whether the process has ended, or has said its last word and is about to."""
+        return self._ended is not None or self.process.sentinel in ready
+
+    def received(self) -> Iterator[Progress]:
+        """The progress that has arrived; never waits for more."""
+        while self._connection is not None:
+            try:
+                if not self._connection.poll():
+                    return
+                message = self._connection.recv()
+            except (EOFError, OSError):  # it has ended, perhaps in the middle of a message
+                self._close_connection()
+                return
+            if isinstance(message, Ended):
+                self._ended = message
+            else:
+                yield message
+
+    def conclusion(self, store: Store) -> Finished | Failed:
+        """Of a process that is over: its run is in the store, or a record of why not."""
+        _end([self.process])  # which by itself takes milliseconds, unless a thread of its own holds it up
+        failure = self._ended.failure if self._ended else _death(self.process.exitcode, self.spec, store)
+        self.close()
+        if failure is None or store.has(self.spec):  # a process may die after it has stored its run
+            return Finished(self.spec, time.monotonic() - self.started)
+        failure = recorded(failure, self.spec, store)
+        return Failed(self.spec, failure.kind, failure.message)
+
+    def close(self) -> None:
+        """Give the pipes back."""
+        self._close_connection()
+        self.process.close()
+
+    def _close_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _death(code: int | None, spec: Spec, store: Store) -> Failure:
+    """What can be said about a process that ended without a word."""
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
+        message = f"the cell's process was killed by {name}{hint}"
+    else:
+        message = f"the cell's process ended with exit code {code} before it had a result"
+    try:
+        output = (store.workspace(spec) / OUTPUT).read_text(errors="replace")[-_LONGEST_OUTPUT:]
+    except OSError:
+        output = ""
+    return Failure("killed", message, {"exit_code": code, "output": output})
+
+
+def _end(processes: Sequence[BaseProcess]) -> None:
+    """Wait for them to end, but not for long."""
+    try:
+        deadline = time.monotonic() + _SECONDS_TO_STOP
+        for process in processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _context(work: Work | None) -> ForkServerContext | SpawnContext:
+    """Processes forked from a server that has imported torch, where forking is safe; else fresh ones.
+
+    Importing torch and what its optimizers import takes seconds, forking milliseconds. The server must have no
+    threads when it forks: it imports with one BLAS and OpenMP thread, and computes nothing. (macOS's own libraries
+    do not survive a fork.)
+    """
+    resource_tracker.ensure_running()  # before signals are blocked: it unblocks them
+    if "forkserver" not in multiprocessing.get_all_start_methods() or sys.platform == "darwin":
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    modules = ["torch._dynamo", run_cell.__module__, "focalcal.experiments.run", *([work.__module__] if work else [])]
+    context.set_forkserver_preload(modules)  # without effect on a server that is running
+    with _environment(ONE_THREAD), blocked_for_children():
+        forkserver.ensure_running()
+    return context
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

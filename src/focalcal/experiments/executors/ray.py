@@ -1,0 +1,211 @@
+"""Cells as tasks of a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from focalcal.core.arrays import finite_at_least
+from focalcal.core.primitives import whole
+from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
+from focalcal.experiments.executors.attempt import Failure, Work, attempt, recorded, training
+from focalcal.experiments.executors.cell import ONE_THREAD, throttled
+from focalcal.results import Spec
+from focalcal.results.store import Store
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+_OBJECT_STORE = 100 * 2**20  # bytes; cells exchange nothing but a few words with the driver
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+
+
+class RayExecutor:
+    """Each cell a task of a Ray cluster, with one thread; as many at a time as the cluster has room for.
+
+    address        of a running cluster ("auto", "host:6379", "ray://host:10001"); None: one on this machine, for this
+                   grid alone, unless the process is connected to a cluster already
+    cpus_per_cell  reserved for a cell, as are
+    gpus_per_cell  which may be a fraction
+    retries        how often a cell is started again when its worker or node dies; an exception of the cell itself is
+                   a failure at once
+    work, options  as for `LocalExecutor`
+
+    The store must lie on a file system that every node sees under the same path, with working file locks: a cell
+    started again goes on from its workspace, and the claim keeps it single. The package must be installed there.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        cpus_per_cell: float = 1,
+        gpus_per_cell: float = 0,
+        retries: int = 3,
+        work: Work | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.address = address
+        self.cpus_per_cell = finite_at_least("cpus_per_cell", cpus_per_cell, 0.0)
+        self.gpus_per_cell = finite_at_least("gpus_per_cell", gpus_per_cell, 0.0)
+        self.retries = whole("retries", retries, 0)
+        self.work = work
+        self.options = dict(options)
+
+    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
+        """Submit all specs, in order; see `grid.Executor`."""
+        ray = _ray()
+        with _connected(ray, self.address, self.retries):
+            mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
+            task = ray.remote(_run_cell).options(
+                num_cpus=self.cpus_per_cell,
+                num_gpus=self.gpus_per_cell,
+                max_retries=self.retries,
+                retry_exceptions=False,
+                runtime_env={"env_vars": ONE_THREAD},
+            )
+            path = Path(store.path).resolve()
+            cells = {task.remote(spec, path, self.work, self.options, mailbox): spec for spec in specs}
+            try:
+                _Grid(ray, store, on_event, cells).watch(mailbox)
+            finally:
+                for reference in cells:
+                    ray.cancel(reference, force=True)  # without effect on what has ended
+                ray.wait(list(cells), num_returns=len(cells), timeout=3)
+                ray.kill(mailbox)
+
+
+class _Grid:
+    """Tasks under way, and what the driver knows of them."""
+
+    def __init__(self, ray: Any, store: Store, on_event: OnEvent, cells: Mapping[Any, Spec]) -> None:
+        self.ray, self.store, self.on_event = ray, store, on_event
+        self.cells = dict(cells)
+        self.specs = {spec.key: spec for spec in cells.values()}
+        self.started: dict[str, float] = {}
+
+    def watch(self, mailbox: Any) -> None:
+        """Pass on what happens until every task has ended."""
+        left = list(self.cells)
+        while left:
+            ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS)
+            for message in self._messages(mailbox):
+                self._start(self.specs[message.key])
+                if message.of:
+                    self.on_event(message)
+            for reference in ended:
+                self._conclude(reference)
+
+    def _messages(self, mailbox: Any) -> list[Progress]:
+        """What the cells have sent; nothing while the mailbox is being restarted."""
+        try:
+            messages: list[Progress] = self.ray.get(mailbox.emptied.remote(), timeout=_SECONDS_BETWEEN_LOOKS)
+        except (self.ray.exceptions.RayActorError, self.ray.exceptions.GetTimeoutError):
+            return []
+        return messages
+
+    def _start(self, spec: Spec) -> None:
+        if spec.key not in self.started:  # a cell that is started again goes on, for those who watch
+            self.started[spec.key] = time.monotonic()
+            self.on_event(Started(spec))
+
+    def _conclude(self, reference: Any) -> None:
+        spec = self.cells[reference]
+        self._start(spec)  # its message may still be under way
+        failure = self._failure(reference)
+        if failure is None or self.store.has(spec):
+            self.on_event(Finished(spec, time.monotonic() - self.started[spec.key]))
+        else:
+            failure = recorded(failure, spec, self.store)
+            self.on_event(Failed(spec, failure.kind, failure.message))
+
+    def _failure(self, reference: Any) -> Failure | None:
+        errors = self.ray.exceptions
+        try:
+            failure: Failure | None = self.ray.get(reference)
+        except errors.RayTaskError as error:  # it could not even be attempted
+            return Failure("error", str(error.cause), {"traceback": str(error)})
+        except errors.OutOfMemoryError as error:
+            return Failure("out of memory", f"Ray ended the cell's worker: {_first_line(error)}", {"ray": str(error)})
+        except errors.RayError as error:
+            return Failure("killed", f"the cell's worker died each time: {_first_line(error)}", {"ray": str(error)})
+        return failure
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+class _Mailbox:
+    """An actor: what cells tell the driver, which looks now and then."""
+
+    def __init__(self) -> None:
+        self._messages: list[Progress] = []
+
+    def put(self, message: Progress) -> None:
+        """From a cell."""
+        self._messages.append(message)
+
+    def emptied(self) -> list[Progress]:
+        """For the driver."""
+        messages, self._messages = self._messages, []
+        return messages
+
+
+def _run_cell(spec: Spec, path: Path, work: Work | None, options: Mapping[str, Any], mailbox: Any) -> Failure | None:
+    """The task; what it returns is None or why there is no run."""
+    if not path.is_dir():
+        raise FileNotFoundError(
+            f"{os.uname().nodename} does not see the store {path}; put it on a file system that every node mounts there"
+        )
+    import torch
+
+    torch.set_num_threads(1)
+    mailbox.put.remote(Progress(spec.key, 0, 0))  # nothing of nothing: it has started
+    report = throttled(mailbox.put.remote, seconds=1.0)
+    return attempt(work or training(), spec, Store(path, create=False), report, options)
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise  # it is there, and something that it needs is not
+        message = "The executor ray needs the package ray: pip install 'focalcal[ray]'"
+        raise ModuleNotFoundError(message, name="ray") from error
+
+
+@contextmanager
+def _connected(ray: Any, address: str | None, retries: int) -> Iterator[None]:
+    """A cluster to use, left afterwards if it was entered here."""
+    if ray.is_initialized():
+        if address is not None:
+            raise ValueError(
+                f"address must be None in a process that is connected to a cluster, got {address!r}; "
+                "call ray.shutdown() first"
+            )
+        yield
+        return
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address is None:
+            alone = {"task_oom_retries": retries}  # by default Ray repeats what outgrew the memory without end
+            ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE, _system_config=alone, **quiet)
+        else:
+            ray.init(address, **quiet)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"address: no Ray cluster answers at {address!r}; start one with `ray start --head`"
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()

@@ -1,0 +1,74 @@
+"""Run the cells of a grid that the store does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from focalcal.experiments.events import Event, Failed, Finished, OnEvent
+from focalcal.results import Spec
+from focalcal.results.store import Store
+
+
+class Executor(Protocol):
+    """Runs cells somewhere."""
+
+    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
+        """Each spec once, in the order given; every one ends in Finished or Failed.
+
+        A failing cell is an event and a record in the store, never an exception. KeyboardInterrupt is raised on
+        Ctrl-C, once nothing runs any more.
+        """
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a grid's cells, by key, in the order of the grid.
+
+    done         run by this call, now in the store
+    failed       run by this call, without a result; `store.failures()` says why
+    interrupted  whether Ctrl-C stopped the grid; cells in none of the tuples are left to run
+    found        in the store before
+    """
+
+    done: tuple[str, ...]
+    failed: tuple[str, ...]
+    interrupted: bool
+    found: tuple[str, ...] = ()
+
+
+def run_grid(specs: Iterable[Spec], store: Store, *, executor: Executor, on_event: OnEvent | None = None) -> Outcome:
+    """Run what is missing, in order, each spec once; what is there stays as it is.
+
+    With nothing missing no process is started. A store that cannot be written to is refused (OSError) before any
+    training. `on_event` is called in this thread; if it raises, the cells are stopped and the exception goes on.
+    """
+    grid = list(dict.fromkeys(specs))
+    missing = store.missing(grid)
+    ended: dict[str, Event] = {}
+    interrupted = False
+
+    def note(event: Event) -> None:
+        if isinstance(event, Finished | Failed):
+            ended[event.key] = event
+        if on_event is not None:
+            on_event(event)
+
+    if missing:
+        store.check_writable()
+        try:
+            executor.run(missing, store, note)
+        except KeyboardInterrupt:
+            interrupted = True
+    to_run = {spec.key for spec in missing}
+    return Outcome(
+        done=_of_kind(Finished, missing, ended),
+        failed=_of_kind(Failed, missing, ended),
+        interrupted=interrupted,
+        found=tuple(spec.key for spec in grid if spec.key not in to_run),
+    )
+
+
+def _of_kind(kind: type[Event], specs: Sequence[Spec], ended: dict[str, Event]) -> tuple[str, ...]:
+    return tuple(spec.key for spec in specs if isinstance(ended.get(spec.key), kind))

@@ -1,0 +1,86 @@
+"""Every number that is kept of a run's predictions on one split, as a flat record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.metrics import auroc, multilabel_summary, summary
+from focalcal.predictions import Predictions
+from focalcal.theory import ece_chain
+
+Record = dict[str, float]
+
+
+def split_metrics(predictions: Predictions, classes: Sequence[str]) -> Record:
+    """The numbers of `summary`; against the true posterior where it is known; of each label where there are several.
+
+    With several labels a metric's name alone is the mean over the labels, and `ece/Hernia` that of one label.
+    """
+    if predictions.multilabel:
+        return _multilabel(predictions, classes)
+    scores: dict[str, Any] = {predictions.kind: predictions.scores}
+    found = summary(labels=predictions.labels, **scores).as_dict()
+    return {**found, **(_against_posterior(predictions) if predictions.posterior is not None else {})}
+
+
+def shift_metrics(shifted: Predictions, clean: Predictions) -> Record:
+    """How well the confidence tells the shifted set from the clean test set, and the mean confidence there.
+
+    auroc: the chance that a clean image has the higher max_k p_k of a clean and a shifted one, ties counting a half.
+    """
+    inside, outside = _confidence(clean), _confidence(shifted)
+    positives = torch.cat([torch.ones_like(inside), torch.zeros_like(outside)])
+    return {
+        "rows": len(shifted),
+        "auroc": auroc(torch.cat([inside, outside]), positives),
+        "confidence": float(outside.double().mean()),
+    }
+
+
+def _confidence(predictions: Predictions) -> Tensor:
+    return _probs(predictions).amax(1)
+
+
+def _probs(predictions: Predictions) -> Tensor:
+    """Float64, each row with the sum 1: in float32 the confidences of sure predictions round to 1 and tie."""
+    if predictions.kind == "logits":
+        return predictions.scores.double().softmax(1)
+    probs = predictions.scores.double()
+    return probs / probs.sum(1, keepdim=True)
+
+
+def _against_posterior(predictions: Predictions) -> Record:
+    """What needs the true posterior eta, with S the confidence and yhat the predicted class.
+
+    posterior_distance   mean total variation, |p - eta|_1 / 2
+    confidence_distance  mean |S - eta_yhat|
+    posterior_ece        ECE with eta_yhat in the place of the outcomes, so without the noise of labels
+    """
+    assert predictions.posterior is not None
+    probs, eta = _probs(predictions), predictions.posterior.double()
+    chain = ece_chain(probs, eta)
+    return {
+        "posterior_distance": float((probs - eta).abs().sum(1).mean() / 2),
+        "confidence_distance": chain.confidence_distance,
+        "posterior_ece": chain.ece,
+    }
+
+
+def _multilabel(predictions: Predictions, classes: Sequence[str]) -> Record:
+    probs = predictions.probs
+    found = multilabel_summary(probs, predictions.labels)
+    record: dict[str, Any] = {"rows": len(predictions), "n_labels": predictions.n_classes, **found.mean}
+    for name in found.mean:
+        record |= {f"{name}/{label}": float(value) for label, value in zip(classes, getattr(found, name), strict=True)}
+    record |= {f"positives/{label}": int(value) for label, value in zip(classes, found.positives, strict=True)}
+    ranked = [k for k, count in enumerate(found.positives) if 0 < count < len(predictions)]
+    each = {classes[k]: auroc(probs[:, k], predictions.labels[:, k]) for k in ranked}
+    if each:  # the mean over the labels that occur and are absent; a small or partial set can lack some
+        record["auroc"] = float(np.mean(list(each.values())))
+        record["auroc_labels"] = len(each)
+    return record | {f"auroc/{label}": value for label, value in each.items()}

@@ -1,0 +1,257 @@
+"""Training: the loop, from a recipe, a data set, a loss and a seed to the last epoch's network."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from focalcal.core.atomic import write_atomically
+from focalcal.core.primitives import whole
+from focalcal.data import DataSet
+from focalcal.training.batches import epoch_batches, steps_per_epoch
+from focalcal.training.checkpoint import load_checkpoint, save_checkpoint
+from focalcal.training.distributed import Processes, joined_processes
+from focalcal.training.epoch_log import EpochLog
+from focalcal.training.evaluate import Outputs, RunningMetrics, finite_or_none, outputs
+from focalcal.training.identity import identity
+from focalcal.training.inputs import Inputs
+from focalcal.training.network import build_network
+from focalcal.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
+from focalcal.training.optimizers import build_optimizer
+from focalcal.training.recipe import Recipe
+from focalcal.training.repeatable import repeatable, seed_epoch
+from focalcal.training.schedule import Plateau, rate_share
+
+OnEpoch = Callable[[dict[str, Any], int], None]
+OnStep = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The last epoch's network, in evaluation mode; the loss with its final state; a record an epoch; the time."""
+
+    model: nn.Module
+    loss: nn.Module
+    epochs: list[dict[str, Any]]
+    seconds: float
+
+
+def fit(
+    recipe: Recipe,
+    data: DataSet,
+    loss: nn.Module,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    device: str | torch.device = "cpu",
+    data_dir: Path | None = None,
+    evaluate_every: int = 1,
+    checkpoint_seconds: float = 30.0,
+    on_epoch: OnEpoch | None = None,
+    on_step: OnStep | None = None,
+    tensorboard: Path | None = None,
+) -> Fitted:
+    """Train the recipe's network on `data` with `loss`, which is copied and must give one number a batch.
+
+    The numbers follow from recipe, data, loss and seed: the same on one machine to the bit, whatever was drawn before.
+    With `folder`, what the run has reached is kept there (checkpoint.pt, at the end of an epoch, at most every
+    `checkpoint_seconds` and always of the last; epochs.jsonl), and a second call goes on from it and ends with the same
+    bits; a checkpoint of another recipe, data, loss or seed raises `CheckpointError`.
+
+    An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
+    the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
+    the last, None where a number is not finite; `gammas` and `edges` of a loss that is steered by validation data.
+    A loss with a method `update(probs, labels)`, such as AdaFocal, gets the validation split's after each epoch.
+
+    `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
+    stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, told in folder/non_finite.json.
+    """
+    processes = joined_processes(device)
+    whole("evaluate_every", evaluate_every, 1)
+    with repeatable(processes.device):
+        run = _Run(recipe, data, loss, seed, processes, data_dir)
+        files = None if folder is None or not processes.first else Path(folder)
+        records = run.restore(files)
+        board = tensorboard if processes.first else None
+        log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
+        saved = time.monotonic()
+        try:
+            for epoch in range(len(records) + 1, recipe.epochs + 1):
+                last = epoch == recipe.epochs
+                record = run.epoch(epoch, evaluated=last or epoch % evaluate_every == 0, on_step=on_step)
+                records.append(record)
+                log.add(record)
+                if files is not None and (last or time.monotonic() - saved >= checkpoint_seconds):
+                    run.save(files, records)
+                    saved = time.monotonic()
+                if on_epoch is not None and processes.first:
+                    on_epoch(record, recipe.epochs)
+        except NonFiniteLossError as error:
+            if files is not None:
+                write_atomically(files / "non_finite.json", json.dumps(error.record(), indent=2).encode())
+            raise
+        finally:
+            log.close()
+        processes.same_buffers(run.network)
+    return Fitted(run.network.eval(), run.loss, records, sum(record["seconds"] for record in records))
+
+
+class _Run:
+    """What is trained, with what, and how far it is."""
+
+    def __init__(
+        self, recipe: Recipe, data: DataSet, loss: nn.Module, seed: int, processes: Processes, data_dir: Path | None
+    ) -> None:
+        self.recipe, self.seed, self.processes = recipe, seed, processes
+        self.device = processes.device
+        self.inputs = {
+            split: Inputs(examples, recipe, self.device) for split, examples in data.splits.items() if len(examples)
+        }
+        self.steps = steps_per_epoch(recipe, len(data.train))
+        self.steered = callable(getattr(loss, "update", None))
+        self._check(len(data.train))
+        self.identity = identity(recipe, data, loss, seed)
+        self.loss = copy.deepcopy(loss).to(self.device)
+        network = build_network(recipe, data, seed=seed, data_dir=data_dir)
+        if processes.size > 1 and self.device.type == "cuda":
+            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
+        self.network = network.to(self.device)
+        self.trained = processes.wrapped(self.network)
+        self.optimizer = build_optimizer(recipe.optimizer, self.network)
+        self.plateau = Plateau()
+        mixed = recipe.mixed_precision and self.device.type == "cuda"
+        half = torch.bfloat16 if not mixed or torch.cuda.is_bf16_supported() else torch.float16
+        self.autocast = torch.autocast(self.device.type, dtype=half, enabled=mixed)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half == torch.float16)
+
+    def _check(self, examples: int) -> None:
+        """Refuse, before any training, what would fail after it has begun."""
+        needs = [
+            *(["a loss with validation feedback (update)"] if self.steered else []),
+            *(["a schedule of kind 'plateau'"] if self.recipe.schedule.kind == "plateau" else []),
+        ]
+        if needs and "val" not in self.inputs:
+            raise ValueError(
+                f"{' and '.join(needs)} must have a validation split, got none; load the data with one "
+                "(data_options such as validation=5000), or choose another"
+            )
+        smallest = examples - (self.steps - 1) * self.recipe.batch_size
+        if min(smallest, self.recipe.batch_size) < self.processes.size:
+            raise ValueError(
+                f"every batch must have an example for each of {self.processes.size} processes, got a last batch of "
+                f"{smallest}; set drop_last, or start fewer processes"
+            )
+
+    def epoch(self, epoch: int, *, evaluated: bool, on_step: OnStep | None) -> dict[str, Any]:
+        """Train for an epoch, evaluate, steer what the validation split steers; the epoch's record."""
+        began = time.perf_counter()
+        train, rate = self._train(epoch, on_step)
+        record: dict[str, Any] = {"epoch": epoch, "lr": rate, "seconds": 0.0, "train": train}
+        plateau = self.recipe.schedule.patience
+        for split in ("val", "test"):
+            steers = split == "val" and (self.steered or plateau is not None)
+            if split in self.inputs and (evaluated or steers):
+                found = outputs(self.network, self.inputs[split], self.processes)
+                check_logits(found.logits, self.inputs[split].ids, epoch=epoch, split=split)
+                loss = found.loss(self.loss, self.device)
+                if evaluated:
+                    record[split] = {"loss": loss, **found.metrics()}
+                if steers:
+                    self._steer(found, loss, plateau)
+        if self.steered:
+            record |= {
+                name: getattr(self.loss, name).tolist() for name in ("gammas", "edges") if hasattr(self.loss, name)
+            }
+        record["seconds"] = time.perf_counter() - began
+        cleaned: dict[str, Any] = finite_or_none(record)
+        return cleaned
+
+    def _train(self, epoch: int, on_step: OnStep | None) -> tuple[dict[str, float], float]:
+        """One pass over the training examples."""
+        seed_epoch(self.seed, epoch, self.processes.rank, self.device)
+        self.trained.train()
+        inputs = self.inputs["train"]
+        keys = inputs.keys(self.seed, epoch)
+        finite, running = FiniteLosses(epoch, inputs.ids), RunningMetrics()
+        for batch, rows in enumerate(epoch_batches(self.recipe, len(inputs), seed=self.seed, epoch=epoch), 1):
+            done = (epoch - 1) * self.steps + batch
+            rate = self._set_rate(done - 1)
+            with self.autocast:
+                own = self.trained(inputs.training_batch(rows[self.processes.share(len(rows))], keys))
+            logits = self.processes.whole(own.float(), len(rows))
+            labels = inputs.labels[rows].to(self.device)
+            loss = self.loss(logits, labels)
+            finite.see(batch, _one_number(loss), rows)
+            self._descend(loss)
+            running.add(loss.detach(), logits.detach(), labels)
+            if on_step is not None and self.processes.first:
+                on_step(done, self.recipe.epochs * self.steps)
+        finite.last()
+        return running.values(), rate
+
+    def _set_rate(self, step: int) -> float:
+        factor = self.recipe.schedule.factor or 1.0
+        rate = self.recipe.optimizer.lr * rate_share(self.recipe, step, self.steps) * factor**self.plateau.lowered
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def _descend(self, loss: Tensor) -> None:
+        self.optimizer.zero_grad()
+        # DDP averages the processes' gradients, and it is their sum that is wanted.
+        torch.autograd.backward(self.scaler.scale(loss * self.processes.size if self.processes.size > 1 else loss))
+        if self.recipe.gradient_clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.gradient_clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def _steer(self, found: Outputs, loss: float, patience: int | None) -> None:
+        if patience is not None:
+            self.plateau.see(loss, patience)
+        if self.steered:
+            self.loss.update(found.probs.to(self.device), found.labels.to(self.device))  # type: ignore[operator]
+
+    def save(self, folder: Path, records: list[dict[str, Any]]) -> None:
+        """What `restore` needs; the random streams follow from the seed."""
+        state = {
+            "model": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "plateau": self.plateau.state(),
+            "loss": self.loss.state_dict(),
+            "records": json.dumps(records),
+        }
+        save_checkpoint(folder / "checkpoint.pt", state, self.identity)
+
+    def restore(self, folder: Path | None) -> list[dict[str, Any]]:
+        """Go on from the folder's checkpoint, if there is one; the records of the epochs that are done."""
+        state = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            state = load_checkpoint(folder / "checkpoint.pt", self.identity)
+            (folder / "non_finite.json").unlink(missing_ok=True)  # it told of an earlier attempt
+        state = self.processes.from_first(state)
+        if state is None:
+            return []
+        self.network.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.plateau.restore(state["plateau"])
+        self.loss.load_state_dict(state["loss"])
+        records: list[dict[str, Any]] = json.loads(state["records"])
+        return records
+
+
+def _one_number(loss: Tensor) -> Tensor:
+    if loss.dim():
+        raise ValueError(f"loss must give one number a batch, got shape {tuple(loss.shape)}; use reduction='mean'")
+    return loss.detach()

@@ -1,0 +1,54 @@
+"""Work in processes of its own, forked so that nothing is imported again, and killed if a test asks for it."""
+
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+
+# What changes the file system, or opens it to change.
+_EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "shutil.copyfile", "fcntl.flock")
+
+
+def started(work: Callable[[], object]) -> int:
+    """The id of a process that does the work and ends with 0, or 1 if it fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn where there are threads
+        process = os.fork()
+    if process:
+        return process
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def ended(process: int) -> int:
+    """Its exit code, or minus the signal that killed it."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def killed_at(step: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that gets SIGKILL before its `step`th touch of a file; False if it ended before."""
+
+    def doomed() -> None:
+        left = step
+
+        def watch(event: str, _: object) -> None:
+            nonlocal left
+            if event in _EVENTS:
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(watch)
+        work()
+
+    code = ended(started(doomed))
+    assert code in (0, -signal.SIGKILL)
+    return code != 0

@@ -1,0 +1,160 @@
+import json
+import shutil
+
+import pytest
+from prediction_samples import sample
+from stored_runs import epochs_file, spec, stored
+
+from focalcal.results import RunProblem, Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "store")
+    for seed in range(3):
+        stored(store, spec(seed), epochs=epochs_file(tmp_path))
+    store.runs()  # so that there is a cache to be misled by
+    return store
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def edited(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+DAMAGES = {
+    "truncated result.json": (lambda run: cut(run / "result.json"), "result.json must have"),
+    "truncated spec.json": (lambda run: cut(run / "spec.json"), "spec.json must have"),
+    "truncated files.json": (lambda run: cut(run / "files.json"), "files.json must be whole JSON"),
+    "empty result.json": (lambda run: (run / "result.json").write_text(""), "result.json must have"),
+    "no result.json": (lambda run: (run / "result.json").unlink(), "result.json is missing"),
+    "no files.json": (lambda run: (run / "files.json").unlink(), "files.json is missing"),
+    "no epochs": (lambda run: (run / "epochs.jsonl").unlink(), "epochs.jsonl is missing"),
+    "no predictions": (lambda run: shutil.rmtree(run / "predictions"), "predictions/test.npz is missing"),
+    "truncated predictions": (lambda run: cut(run / "predictions" / "val.npz"), "predictions/val.npz must have"),
+    "another seed": (lambda run: edited(run / "spec.json", '"seed": 1', '"seed": 7'), "its content is that of run"),
+    "another metric": (lambda run: edited(run / "result.json", "0.125", "0.025"), "result.json was changed"),
+    "no object": (lambda run: (run / "files.json").write_text("[]"), "must be a JSON object, got list"),
+    "no list": (lambda run: (run / "files.json").write_text('{"schema": 1}'), "must list files and splits"),
+    "no schema": (lambda run: (run / "files.json").write_text("{}"), "must state its schema, got None"),
+    "empty": (lambda run: [shutil.rmtree(run), run.mkdir()], "files.json is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_is_named_and_the_others_are_listed(store, damage):
+    harm, message = DAMAGES[damage]
+    folder = store.path / "runs" / spec(1).key
+    harm(folder)
+    before = sorted(folder.rglob("*"))
+    assert {run.key for run in store.runs()} == {spec(0).key, spec(2).key}
+    (problem,) = store.problems()
+    assert (problem.path, problem.kind) == (folder, "damaged")
+    assert message in problem.message
+    assert "run it again" in problem.message
+    assert str(folder) in str(problem)
+    with pytest.raises(RunProblem, match=message):
+        store.run(spec(1).key)
+    assert store.missing([spec(seed) for seed in range(3)]) == [spec(1)]
+    assert store.sql("select count(*) from runs").fetchall() == [(2,)]
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("damage", ["truncated result.json", "no files.json", "another seed"])
+def test_a_damaged_run_that_is_run_again_is_set_aside_and_kept(store, damage):
+    folder = store.path / "runs" / spec(1).key
+    DAMAGES[damage][0](folder)
+    kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    run = stored(store, spec(1), nll=9.0)
+    assert run.metrics("test")["nll"] == 9.0
+    assert len(store.runs()) == 3
+    (problem,) = store.problems()
+    assert problem.kind == "set aside"
+    assert {path.name: path.read_bytes() for path in problem.path.iterdir() if path.is_file()} == kept
+
+
+def test_replaced_predictions_are_noticed_when_they_are_read(store):
+    run = store.run(spec(1).key)
+    path = run.path / "predictions" / "test.npz"
+    size = path.stat().st_size
+    sample(6, 3, split="test", seed=99).save(path)
+    assert path.stat().st_size == size  # whole and right, but not what the metrics are of
+    with pytest.raises(RunProblem, match=r"predictions/test.npz was changed after it was stored"):
+        store.run(run.key).predictions("test")
+    assert len(store.runs()) == 3
+    (problem,) = store.problems(contents=True)
+    assert problem.path == run.path
+    assert len(store.survey(contents=True)[0]) == 2
+    with pytest.raises(RunProblem, match="was changed"):
+        store.export(store.path.parent / "all.zip")
+    assert not (store.path.parent / "all.zip").exists()
+
+
+def test_changed_epochs_are_noticed_and_do_not_hide_those_of_others(store):
+    edited(store.path / "runs" / spec(1).key / "epochs.jsonl", '"lr": 0.1', '"lr": 0.2')
+    with pytest.raises(RunProblem, match=r"epochs.jsonl was changed"):
+        store.run(spec(1).key).epochs()
+    with pytest.warns(UserWarning, match=f"without the epochs of run {spec(1).key}"):
+        found = store.sql("select count(distinct key) from epochs").fetchall()
+    assert found == [(2,)]
+
+
+def test_a_renamed_run_is_not_another(store):
+    folder = store.path / "runs"
+    (folder / spec(1).key).rename(folder / spec(5).key)
+    (problem,) = store.problems()
+    assert f"its content is that of run {spec(1).key}" in problem.message
+    assert not store.has(spec(5))
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "kind"), [("files.json", 2, "newer"), ("spec.json", 2, "newer"), ("spec.json", 0, "older")]
+)
+def test_a_run_of_another_schema_is_flagged(store, name, schema, kind):
+    folder = store.path / "runs" / spec(1).key
+    told = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps({**told, "schema": schema}, indent=1) + "\n")
+    (problem,) = store.problems()
+    assert problem.kind == kind
+    assert f"{name} has schema {schema}, this version reads 1; " in problem.message
+    assert len(store.runs()) == 2
+
+
+def test_what_is_not_a_run_is_named(store):
+    runs = store.path / "runs"
+    (runs / "notes.txt").write_text("mine")
+    (runs / "copy of a run").mkdir()
+    (runs / ("0" * 32)).symlink_to("nowhere")
+    found = {problem.path.name: problem.kind for problem in store.problems()}
+    assert found == {"notes.txt": "foreign", "copy of a run": "foreign", "0" * 32: "damaged"}
+    assert len(store.runs()) == 3
+    store.remove(["notes.txt", "copy of a run", "0" * 32])
+    assert store.problems() == []
+
+
+def test_files_beside_those_of_a_run_do_no_harm(store):
+    (store.path / "runs" / spec(1).key / ".nfs0001").touch()
+    assert len(store.runs()) == 3
+    assert store.problems(contents=True) == []
+
+
+def test_a_broken_failure_is_named(store):
+    store.record_failure(spec(7), kind="killed", message="signal 9")
+    path = store.path / "failures" / f"{spec(7).key}.json"
+    path.write_text(path.read_text()[:30])
+    assert store.failures() == []
+    (problem,) = store.problems()
+    assert problem.path == path
+
+
+def test_a_folder_in_the_place_of_a_file_is_damage(store):
+    path = store.path / "runs" / spec(1).key / "result.json"
+    path.unlink()
+    path.mkdir()
+    (problem,) = store.problems()
+    assert "result.json is missing" in problem.message
