@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
     floats = replace(
         small,
         classes=10.0,
-        epochs=60.0,
+        epochs=100.0,
         fcl_gamma=3,
         optimizer={**small.optimizer.as_dict(), "weight_decay": 0, "momentum": 0.0, "nesterov": False},
         schedule=Schedule(kind="milestones", milestones=[2.0, 5], factor=0.5),
@@ -76,6 +77,27 @@ def test_survives_json_and_pickle(name):
     assert Recipe.from_dict(again) == one
     assert text(Recipe.from_dict(again)) == text(one)
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_a_large_seed_keeps_every_digit(small):
+    seed = 2**62 + 1
+    assert dict(replace(small, data_options={"seed": seed}).data_options) == {"seed": seed}
+
+
+@pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if one.initial_weights is not None])
+def test_initial_weights_are_for_an_option_of_the_network(name):
+    one = RECIPES[name]
+    assert "pretrained" in signature(MODELS[one.model]).parameters
+    assert one.initial_weights.startswith("timm/")
+
+
+@pytest.mark.parametrize("name", ["cifar10_resnet50", "cifar100_resnet50", "cifar100_resnet110"])
+def test_the_common_split_differs_in_nothing_else(name):
+    whole, part = recipe(name), recipe(f"{name}_45k")
+    assert dict(whole.data_options) == {"validation": 0}
+    assert dict(part.data_options) == {"validation": 5000}
+    assert {**part.settings(), "data_options": {"validation": 0}} == whole.settings()
+    assert part.source("data_options") == "paper"
 
 
 def test_settings_do_not_depend_on_the_sources(small):
@@ -174,6 +196,8 @@ def test_operating_points_that_the_paper_states():
     assert stated == {
         "cifar10_resnet50": (4, 1.5),
         "cifar100_resnet110": (4, 1.5),
+        "cifar10_resnet50_45k": (4, 1.5),
+        "cifar100_resnet110_45k": (4, 1.5),
         **dict.fromkeys(transformers, (3, 1)),
     }
     assert recipe("chestxray14_chexnet").fcl_lam == 2
@@ -209,7 +233,7 @@ def test_lookup_lists_the_names():
         ({"std": (0.0,)}, "std must be > 0"),
         ({"mean": (0.1, 0.2, 0.3)}, "1 or 3 numbers each"),
         ({"image_size": 8}, "image_size must be given"),
-        ({"schedule": Schedule(kind="cosine", warmup=60)}, "must lie before epochs = 60"),
+        ({"schedule": Schedule(kind="cosine", warmup=100)}, "must lie before epochs = 100"),
         ({"gradient_clip": 0}, "gradient_clip must be > 0"),
         ({"model_options": {"features": object()}}, "model_options must be a mapping"),
         ({"model_options": 3}, "model_options must be a mapping"),
@@ -249,6 +273,13 @@ def test_refuses(small, change, message):
 def test_parts_refuse(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_the_guide_names_recipes_that_exist():
+    section = GUIDE.read_text().partition("## Which recipe serves which result")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+_(?:45k|lite|gp_cnn|chexnet|small|tiny|resnet50|resnet110))`", section)
+    assert len(named) > 15
+    assert set(named) <= set(RECIPES)
 
 
 def test_the_guide_repeats_the_table():

@@ -78,6 +78,8 @@ def plain(name: str, value: Any) -> Any:
         return value
     if isinstance(value, Sequence):
         return tuple(plain(name, one) for one in value)
+    if hasattr(value, "__index__"):
+        return operator.index(value)  # not by way of a float, which has 53 bits
     number = finite_at_least(name, value, -math.inf)
     return int(number) if number.is_integer() else number
 

@@ -12,7 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from focalcal.models.arguments import class_count, whole_number
+from focalcal.models.conversion import densenet_weights, fill
 from focalcal.models.initialisation import he_normal
+from focalcal.models.weight_files import weights_of
 
 GROWTH = 32
 LAYERS = (6, 12, 24, 16)
@@ -86,11 +88,13 @@ def densenet121(classes: int, *, channels: int = 3) -> DenseNet121:
     return DenseNet121(classes, stem)
 
 
-def chexnet(classes: int = 14) -> DenseNet121:
+def chexnet(classes: int = 14, *, pretrained: str | None = None) -> DenseNet121:
     """CheXNet (Rajpurkar et al., 2017): DenseNet-121 with the ImageNet stem and one logit a pathology.
 
     Images (N, 3, 224, 224) to logits (N, classes), each for a sigmoid of its own. 6,968,206 parameters for the 14
-    pathologies of ChestX-ray14. Starts as torchvision's: He's N(0, 2 / fan_in), the linear layer's bias zero.
+    pathologies of ChestX-ray14. Starts as torchvision's: He's N(0, 2 / fan_in), the linear layer's bias zero; or from
+    `pretrained`, a file, folder or hub id with the weights of torchvision's DenseNet-121 or of a CheXNet. Its head
+    stays if it has `classes` outputs and is drawn anew otherwise.
     """
     classes = whole_number("classes", classes, least=1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()
@@ -101,4 +105,6 @@ def chexnet(classes: int = 14) -> DenseNet121:
     network = DenseNet121(classes, stem)
     he_normal(network, "fan_in")
     nn.init.zeros_(network.classifier.bias)
+    if pretrained is not None:
+        fill(network, densenet_weights(weights_of(pretrained)), pretrained)
     return network

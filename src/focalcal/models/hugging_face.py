@@ -8,6 +8,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from focalcal.models.conversion import fill, swin_weights, vit_weights
+from focalcal.models.weight_files import is_in_format_of_transformers, weights_of
+
+CONVERSIONS = {"ViT": vit_weights, "Swin": swin_weights}
 # What may differ from a folder's own settings: neither changes the meaning of a weight.
 CHANGEABLE = ("drop_path_rate", "layer_norm_eps")
 
@@ -39,13 +43,17 @@ class LogitsOnly(nn.Module):
 def classifier(kind: str, architecture: Mapping[str, Any], *, classes: int, pretrained: str | None) -> Any:
     """The image classifier of `transformers` whose classes begin with `kind` ("ViT", "Swin"), with that architecture.
 
-    Random, or with the weights of `pretrained`, a folder or a hub id in the format of `transformers`. Its head stays
-    if it has `classes` outputs and is drawn anew otherwise; any other difference raises.
+    Random, or with the weights of `pretrained`: a folder or a hub id in the format of `transformers` or of timm, or a
+    file with timm's names. Its head stays if it has `classes` outputs and is drawn anew otherwise; any other difference
+    raises.
     """
     package = transformers()
     network, configuration = getattr(package, f"{kind}ForImageClassification"), getattr(package, f"{kind}Config")
-    if pretrained is None:
-        return network(configuration(**architecture, num_labels=classes))
+    if pretrained is None or not is_in_format_of_transformers(pretrained):
+        fresh = network(configuration(**architecture, num_labels=classes))
+        if pretrained is not None:
+            fill(fresh, CONVERSIONS[kind](weights_of(pretrained)), pretrained)
+        return fresh
     stored = configuration.from_pretrained(pretrained, num_labels=classes)
     for name, value in architecture.items():
         if name in CHANGEABLE:

@@ -23,7 +23,8 @@ class SwinTransformer(LogitsOnly):
     wants another `window`.
 
     Random weights are N(0, 0.02), truncated, with zero biases; `pretrained` is a folder or a hub id in the format of
-    `transformers`. In training, `drop_path` is the highest rate of stochastic depth, that of the last block.
+    `transformers` or of timm, or a file with timm's names. In training, `drop_path` is the highest rate of stochastic
+    depth, that of the last block.
     """
 
     def __init__(

@@ -22,8 +22,8 @@ class VisionTransformer(LogitsOnly):
     and DeiT-S are this one network and differ in their weights and in the normalisation that these want (MODEL_INFO).
 
     Random weights are N(0, 0.02), truncated, with zero biases; `pretrained` is a folder or a hub id in the format of
-    `transformers`, which must fit `image_size`. In training, `drop_path` is the highest rate of stochastic depth, that
-    of the last block; `transformers` has none for this network.
+    `transformers` or of timm, or a file with timm's names, and must fit `image_size`. In training, `drop_path` is the
+    highest rate of stochastic depth, that of the last block; `transformers` has none for this network.
     """
 
     def __init__(

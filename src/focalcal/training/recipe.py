@@ -25,9 +25,9 @@ class Recipe(Plain):
 
     `augmentation` sees images before and `after_normalisation` after (image / 255 - mean) / std, which makes three
     channels of a grey image where mean and std have three numbers. `evaluation` is what a test image goes through:
-    as it is ("whole"), resized to `image_size`, or ten crops of that side whose probabilities are averaged.
-    `initial_weights` and `word_vectors` name what the network starts from, None for random. `fcl_gamma` and `fcl_lam`
-    are Focal Calibration Loss's operating point.
+    as it is ("whole"), resized to `image_size` (bicubic), or ten crops of that side whose probabilities are averaged.
+    `initial_weights`, a hub id, file or folder for the network's option `pretrained`, and `word_vectors` name what it
+    starts from, None for random. `fcl_gamma` and `fcl_lam` are Focal Calibration Loss's operating point.
 
     `sources` says of every field that is set, or of a part of one such as "optimizer.lr", who states it: the paper, the
     code of a reference it names, or nobody, which makes it our judgement. A part overrides its field.

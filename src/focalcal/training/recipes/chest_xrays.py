@@ -12,7 +12,7 @@ _CHEXNET = Recipe(
     data_options={"size": 256, "seed": 1},
     classes=14,
     model="chexnet",
-    initial_weights="torchvision densenet121 IMAGENET1K_V1",
+    initial_weights="timm/densenet121.tv_in1k",
     optimizer=Optimizer(name="adam", lr=1e-4, betas=(0.9, 0.999), weight_decay=1e-5),
     schedule=Schedule(kind="plateau", factor=0.1, patience=5),
     epochs=100,

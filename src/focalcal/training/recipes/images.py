@@ -35,6 +35,7 @@ _IMAGE_SOURCES = {
 }
 _POINT_STATED = {"fcl_gamma": "paper", "fcl_lam": "paper"}
 _NETWORK_JUDGED = {"model": "judgement"}  # which of two networks of that name
+_SPLIT_STATED = {"data_options": "paper"}
 
 
 def _cifar(data_set: str, classes: int, model: str, sources: dict[str, str] | None = None) -> Recipe:
@@ -56,6 +57,11 @@ def _cifar(data_set: str, classes: int, model: str, sources: dict[str, str] | No
     )
 
 
+def _common_split(whole: Recipe) -> Recipe:
+    """45,000 / 5,000 / 10,000, for the comparison with AdaFocal, which needs validation examples."""
+    return replace(whole, data_options={"validation": 5000}, sources={**dict(whole.sources), **_SPLIT_STATED})
+
+
 _TINY_IMAGENET = replace(
     _cifar("tiny_imagenet", 200, "resnet50_tiny"),
     schedule=Schedule(kind="milestones", milestones=(40, 60), factor=0.1),
@@ -65,14 +71,21 @@ _TINY_IMAGENET = replace(
     sources={**_IMAGE_SOURCES, **_NETWORK_JUDGED, "batch_size": "judgement"},
 )
 
+_CIFAR10_RESNET50 = _cifar("cifar10", 10, "resnet50", _POINT_STATED)
+_CIFAR100_RESNET50 = _cifar("cifar100", 100, "resnet50")
+_CIFAR100_RESNET110 = _cifar("cifar100", 100, "resnet110", {**_NETWORK_JUDGED, **_POINT_STATED})
+
 IMAGES: dict[str, Recipe] = {
-    "cifar10_resnet50": _cifar("cifar10", 10, "resnet50", _POINT_STATED),
+    "cifar10_resnet50": _CIFAR10_RESNET50,
     "cifar10_resnet110": _cifar("cifar10", 10, "resnet110", _NETWORK_JUDGED),
     "cifar10_wide_resnet26_10": _cifar("cifar10", 10, "wide_resnet26_10"),
     "cifar10_densenet121": _cifar("cifar10", 10, "densenet121"),
-    "cifar100_resnet50": _cifar("cifar100", 100, "resnet50"),
-    "cifar100_resnet110": _cifar("cifar100", 100, "resnet110", {**_NETWORK_JUDGED, **_POINT_STATED}),
+    "cifar100_resnet50": _CIFAR100_RESNET50,
+    "cifar100_resnet110": _CIFAR100_RESNET110,
     "cifar100_wide_resnet26_10": _cifar("cifar100", 100, "wide_resnet26_10"),
     "cifar100_densenet121": _cifar("cifar100", 100, "densenet121"),
     "tiny_imagenet_resnet50": _TINY_IMAGENET,
+    "cifar10_resnet50_45k": _common_split(_CIFAR10_RESNET50),
+    "cifar100_resnet50_45k": _common_split(_CIFAR100_RESNET50),
+    "cifar100_resnet110_45k": _common_split(_CIFAR100_RESNET110),
 }

@@ -91,9 +91,9 @@ def _from_scratch(model: str, drop_path: float) -> Recipe:
 
 
 TRANSFORMERS: dict[str, Recipe] = {
-    "cifar100_deit_small": _fine_tuned("deit_small", "facebook/deit-small-patch16-224"),
-    "cifar100_vit_small": _fine_tuned("vit_small", "WinKawaks/vit-small-patch16-224"),
-    "cifar100_swin_tiny": _fine_tuned("swin_tiny", "microsoft/swin-tiny-patch4-window7-224"),
+    "cifar100_deit_small": _fine_tuned("deit_small", "timm/deit_small_patch16_224.fb_in1k"),
+    "cifar100_vit_small": _fine_tuned("vit_small", "timm/vit_small_patch16_224.augreg_in21k_ft_in1k"),
+    "cifar100_swin_tiny": _fine_tuned("swin_tiny", "timm/swin_tiny_patch4_window7_224.ms_in1k"),
     "cifar100_deit_small_scratch": _from_scratch("deit_small", drop_path=0.1),
     "cifar100_vit_small_scratch": _from_scratch("vit_small", drop_path=0.1),
     "cifar100_swin_tiny_scratch": _from_scratch("swin_tiny", drop_path=0.2),
