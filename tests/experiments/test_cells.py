@@ -106,7 +106,7 @@ def test_options_that_a_network_or_a_loader_lacks_are_refused():
 
 
 def test_shifts_and_saliency_are_checked_against_the_recipe():
-    with pytest.raises(ValueError, match="'svnh' is not a data set; did you mean 'svhn'"):
+    with pytest.raises(ValueError, match="'svnh' is not a shift; did you mean 'svhn'"):
         spec_of(DIGITS, "ce", {}, seed=0, protocol=Protocol(shifts=["svnh"]))
     with pytest.raises(ValueError, match="saliency must be 0 for mlp"):
         spec_of(recipe("digits_mlp_lite"), "ce", {}, seed=0, protocol=Protocol(saliency=2))

@@ -99,7 +99,7 @@ WHOLE = HEAD + SETTING + OBJECTIVE
             ["5: settings[0].model: 'mpl' is not a model; did you mean 'mlp'"],
         ),
         (WHOLE + "[protocol]\nseverities = [6]\n", ["8: protocol.severities: severities must be from 1 to 5"]),
-        (WHOLE + "[protocol]\nshifts = ['svnh']\n", ["8: protocol.shifts: shifts: 'svnh' is not a data set"]),
+        (WHOLE + "[protocol]\nshifts = ['svnh']\n", ["8: protocol.shifts: shifts: 'svnh' is not a shift"]),
         (WHOLE + "[protocol]\nsaliency = 2\n", ["8: protocol.saliency: saliency must be 0 for mlp"]),
         (WHOLE + "[smoke]\nepoch = 2\n", ["8: smoke.epoch: 'epoch' is not a key here; did you mean 'epochs'"]),
         (WHOLE + "[[smoke.objectives]]\nname = 'cee'\n", ["8: smoke.objectives[0].name: 'cee' is not"]),

@@ -12,6 +12,7 @@ from torch import nn
 from focalcal.core.primitives import Options
 from focalcal.core.primitives import options as canonical_options
 from focalcal.data import DATA_SETS
+from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, MODELS
 from focalcal.results.protocol import EVERYTHING, Protocol
@@ -165,8 +166,8 @@ def _check_pair(recipe: Recipe, objective: str) -> None:
 
 def _check_protocol(recipe: Recipe, protocol: Protocol) -> None:
     for name in protocol.shifts:
-        if name not in DATA_SETS:
-            raise ValueError(f"shifts: {unknown('a data set', name, DATA_SETS)}")
+        if name not in SHIFTS:
+            raise ValueError(f"shifts: {unknown('a shift', name, SHIFTS)}")
     if protocol.saliency and MODEL_INFO[recipe.model].feature_layer is None:
         raise ValueError(
             f"saliency must be 0 for {recipe.model}, which has no maps to weigh, got {protocol.saliency}; "

@@ -1,0 +1,80 @@
+"""`focalcal overhead`: what the objectives cost on this machine."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+
+if TYPE_CHECKING:
+    from focalcal.experiments.overhead import Overhead, Timing
+    from focalcal.reports.tables import Table
+
+
+def overhead(
+    model: Annotated[str, typer.Option(help="The network whose training step is timed.")] = "resnet20",
+    batch: Annotated[int, typer.Option(help="Examples a batch.")] = 128,
+    classes: Annotated[int, typer.Option(help="Classes.")] = 10,
+    device: Annotated[str, typer.Option(help="Where to run: cpu, cuda, mps.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="Threads of a processor.")] = 1,
+    seconds: Annotated[float, typer.Option(help="How long to measure, about; more is more precise.")] = 40.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Time every objective against cross-entropy: the loss alone, and within a training step.
+
+    Cross-entropy is timed again at the end of each round: how far that control is from 1 is how far the noise reaches.
+    """
+    with plain_failures():
+        from focalcal.cli.progress import bar
+        from focalcal.experiments.overhead import overhead as measured
+
+        with bar("timing") as progress:
+            found = measured(
+                model=model,
+                batch=batch,
+                classes=classes,
+                device=device,
+                threads=threads,
+                seconds=seconds,
+                progress=progress,
+            )
+        typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else overhead_text(found), nl=as_json)
+
+
+def overhead_text(found: Overhead) -> str:
+    """Two tables, with the paper's ratios beside ours where it states them for this shape; theirs are from an A100."""
+    from focalcal.experiments.overhead import PAPER_LOSS, PAPER_STEP
+
+    papers_shape = (found.batch, found.classes) == (128, 10)
+    threads = f", {found.threads} thread{'s' if found.threads > 1 else ''}" if found.device.startswith("cpu") else ""
+    shape = f"{found.batch} x {found.classes} logits"
+    loss = _table(found.loss, PAPER_LOSS if papers_shape else {}, "paper (A100)")
+    step = _table(found.step, PAPER_STEP if papers_shape else {}, "paper (A100, ResNet-50)")
+    text = (
+        f"{found.device}{threads}\n\n"
+        f"loss alone, forward and backward of {shape}; medians of {found.rounds[0]} rounds\n\n{loss.text()}\n"
+        f"a training step of {found.model}; medians of {found.rounds[1]} rounds\n\n{step.text()}"
+    )
+    if papers_shape:
+        text += "\nThe paper's column is what it prints for its own machine; nothing of it was measured here.\n"
+    return text
+
+
+def _table(timings: tuple[Timing, ...], paper: dict[str, float], title: str) -> Table:
+    from focalcal.reports.tables import Table
+
+    columns: dict[str, list[object]] = {
+        "objective": [one.name for one in timings],
+        "ms": [1000 * one.seconds for one in timings],
+        "time": [one.ratio for one in timings],
+        "MB": [None if one.memory is None else one.memory / 1e6 for one in timings],
+        "memory": [one.memory_ratio for one in timings],
+    }
+    headings = {"time": "x time", "memory": "x memory"}
+    if paper:
+        columns["paper"] = [paper.get(one.name) for one in timings]
+        headings["paper"] = f"x time, {title}"
+    return Table(columns, headings=headings, digits=4)

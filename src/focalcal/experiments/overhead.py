@@ -1,0 +1,214 @@
+"""What an objective costs on the device at hand: alone, and within a training step. The paper's section 6.4.
+
+A round times every contender once, in random order, and torch's cross-entropy once more at its end: how far that
+control is from 1 is how far the noise of the machine reaches. Ratios are of medians over rounds. Everything is called
+before anything is timed, and a device that works on its own is waited for on both sides of what is timed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from focalcal.core.arrays import one_of
+from focalcal.core.primitives import positive, whole
+from focalcal.experiments.memory import peak_bytes
+from focalcal.losses import LOSSES
+from focalcal.models import MODEL_INFO, build_model
+
+BASELINE, CONTROL = "cross-entropy", "cross-entropy again"
+OBJECTIVES = tuple(name for name in LOSSES if not name.startswith("multilabel"))
+MODELS = tuple(name for name, info in MODEL_INFO.items() if info.shape is not None and not info.multilabel)
+# Times over cross-entropy's that the paper prints: A100, batches of 128, 10 classes; a step is ResNet-50's.
+PAPER_LOSS = {BASELINE: 1.0, "focal": 3.2, "mmce": 5.0, "fcl": 4.9, CONTROL: 1.006}
+PAPER_STEP = {BASELINE: 1.0, "fcl": 1.016}
+_SHORTEST = 0.002  # seconds: what is quicker is called several times
+_FEWEST_ROUNDS = 3
+Call = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One contender: median seconds of a call, over the baseline's, and its peak of allocated bytes likewise.
+
+    Memory is None where the device does not tell.
+    """
+
+    name: str
+    seconds: float
+    ratio: float
+    memory: int | None
+    memory_ratio: float | None
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """`loss`: forward and backward of the loss alone; `step`: a whole training step. Cross-entropy first and last."""
+
+    device: str
+    model: str
+    batch: int
+    classes: int
+    threads: int
+    rounds: tuple[int, int]
+    loss: tuple[Timing, ...]
+    step: tuple[Timing, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def overhead(
+    *,
+    model: str = "resnet20",
+    batch: int = 128,
+    classes: int = 10,
+    objectives: Sequence[str] = OBJECTIVES,
+    device: str = "cpu",
+    threads: int = 1,
+    seconds: float = 40.0,
+    progress: Callable[[float, float], None] | None = None,
+) -> Overhead:
+    """Time every objective for about `seconds`, a fifth of them for the losses alone; at least three rounds of each."""
+    one_of("model", model, MODELS)
+    for name in objectives:
+        one_of("objectives", name, OBJECTIVES)
+    batch, classes = whole("batch", batch, 2), whole("classes", classes, 2)
+    threads, seconds = whole("threads", threads, 1), positive("seconds", seconds)
+    place = torch.device(device)
+    tell = progress or (lambda done, of: None)
+    with _threads(threads):
+        alone, first = _timed(
+            _losses(objectives, batch, classes, place), place, seconds / 5, lambda t: tell(t, seconds)
+        )
+        steps = _steps(objectives, model, batch, classes, place)
+        whole_step, second = _timed(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
+    tell(seconds, seconds)
+    return Overhead(_name(place), model, batch, classes, threads, (first, second), alone, whole_step)
+
+
+@dataclass(frozen=True)
+class _Contender:
+    clear: Call  # frees the gradients
+    work: Call
+    held: int  # bytes that are allocated between the two
+
+    def call(self) -> None:
+        self.clear()
+        self.work()
+
+    def peak(self, device: torch.device) -> int | None:
+        self.clear()
+        return peak_bytes(self.work, self.held, device)
+
+
+def _modules(objectives: Sequence[str], device: torch.device) -> dict[str, nn.Module]:
+    chosen = {BASELINE: nn.CrossEntropyLoss(), **{name: LOSSES[name]() for name in objectives}}
+    return {name: module.to(device) for name, module in {**chosen, CONTROL: nn.CrossEntropyLoss()}.items()}
+
+
+def _losses(objectives: Sequence[str], batch: int, classes: int, device: torch.device) -> dict[str, _Contender]:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(batch, classes, generator=generator).to(device).requires_grad_()
+    labels = torch.randint(classes, (batch,), generator=generator).to(device)
+
+    def contender(loss: nn.Module) -> _Contender:
+        def clear() -> None:
+            logits.grad = None
+
+        return _Contender(clear, lambda: loss(logits, labels).backward(), logits.nbytes + labels.nbytes)
+
+    return {name: contender(loss) for name, loss in _modules(objectives, device).items()}
+
+
+def _steps(
+    objectives: Sequence[str], model: str, batch: int, classes: int, device: torch.device
+) -> dict[str, _Contender]:
+    generator = torch.Generator().manual_seed(0)
+    shape = MODEL_INFO[model].shape
+    assert shape is not None
+    network = build_model(model, classes=classes).to(device).train()
+    tokens = MODEL_INFO[model].inputs == "tokens"
+    made = torch.randint(1, 1000, (batch, *shape), generator=generator) if tokens else None
+    inputs = (torch.randn(batch, *shape, generator=generator) if made is None else made).to(device)
+    labels = torch.randint(classes, (batch,), generator=generator).to(device)
+    trained = [one for one in network.parameters() if one.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=1e-4, momentum=0.9)
+    tensors: list[Tensor] = [*network.parameters(), *network.buffers(), *trained, inputs, labels]  # with the momentum
+    held = sum(one.nbytes for one in tensors)
+
+    def contender(loss: nn.Module) -> _Contender:
+        def work() -> None:
+            loss(network(inputs), labels).backward()
+            optimizer.step()
+
+        return _Contender(optimizer.zero_grad, work, held)
+
+    return {name: contender(loss) for name, loss in _modules(objectives, device).items()}
+
+
+def _timed(
+    contenders: dict[str, _Contender], device: torch.device, seconds: float, tell: Callable[[float], None]
+) -> tuple[tuple[Timing, ...], int]:
+    """A timing of each contender, and the number of rounds."""
+    begin = time.perf_counter()
+    for one in contenders.values():
+        one.call()
+    calls = max(1, round(_SHORTEST / _call_seconds(contenders[BASELINE].call, 1, device)))
+    # afterwards the first tensors of every kind are there, such as the momentum
+    memory = {name: one.peak(device) for name, one in contenders.items()}
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    order = [name for name in contenders if name != CONTROL]
+    shuffle = random.Random(0).shuffle
+    while time.perf_counter() - begin < seconds or len(times[CONTROL]) < _FEWEST_ROUNDS:
+        shuffle(order)
+        for name in (*order, CONTROL):
+            times[name].append(_call_seconds(contenders[name].call, calls, device))
+            tell(min(time.perf_counter() - begin, seconds))
+    medians = {name: median(values) for name, values in times.items()}
+    return tuple(_timing(name, medians, memory) for name in contenders), len(times[CONTROL])
+
+
+def _timing(name: str, seconds: dict[str, float], memory: dict[str, int | None]) -> Timing:
+    used, first = memory[name], memory[BASELINE]
+    ratio = None if used is None or not first else used / first
+    return Timing(name, seconds[name], seconds[name] / seconds[BASELINE], used, ratio)
+
+
+def _call_seconds(call: Call, calls: int, device: torch.device) -> float:
+    _wait(device)
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    _wait(device)
+    return (time.perf_counter() - begin) / calls
+
+
+def _wait(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+@contextmanager
+def _threads(count: int) -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return f"{device.type}, {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else device.type
