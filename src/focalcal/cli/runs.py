@@ -158,20 +158,17 @@ def _opened(folder: Path | None) -> Store:
 
 
 def _matches(run: Run, wanted: dict[str, Any]) -> bool:
-    return all(value is None or run.settings[name] == value for name, value in wanted.items())
+    return all(value is None or run.glance[name] == value for name, value in wanted.items())
 
 
-def _order(run: Run) -> tuple[str, ...]:
-    spec = run.settings
-    names = (spec["data_set"], spec["model"], spec["objective"], json.dumps(spec["objective_options"]))
-    return (*names, f"{spec['seed']:020}", run.key)
+def _order(run: Run) -> tuple[Any, ...]:
+    seen = run.glance
+    names = (seen["data_set"], seen["model"], seen["objective"], str(seen["objective_options"]))
+    return (*names, seen["seed"], run.key)
 
 
 def _row(run: Run) -> dict[str, Any]:
-    spec = run.settings
-    named = {name: spec[name] for name in ("data_set", "model", "objective", "objective_options", "seed")}
-    test = run.metrics("test") if "test" in run.record["metrics"] else {}
-    return {"key": run.key, **named, "seconds": run.record["seconds"], "test": test}
+    return {"key": run.key, **run.glance}
 
 
 def _listed(runs: Iterable[Run]) -> str:
