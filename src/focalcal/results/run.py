@@ -43,7 +43,7 @@ class Run:
 
     @cached_property
     def glance(self) -> Mapping[str, Any]:
-        """What a list shows: data_set, model, objective, objective_options, seed, seconds; `test`: metrics of that split."""
+        """What a list shows: what was run, its seconds, and the metrics of the split `test`."""
         test = {name: read_number(value) for name, value in (self._entry.glance["test"] or {}).items()}
         return {**self._entry.glance, "test": test}
 
