@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from focalcal.cli.runs import _table
+from focalcal.cli.runs import _listed
 from focalcal.predictions import Predictions
 from focalcal.results import Spec, Store
 from focalcal.training import recipe
@@ -29,10 +28,15 @@ from focalcal.training import recipe
 METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "mce", "smooth_ece", "confidence_gap")
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Time that passed, and processor time, which other programs disturb less."""
+    start, used = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - used
+
+
+def told(what: str, times: tuple[float, float]) -> None:
+    print(f"{what}: {times[0]:.2f} s, of which processor {times[1]:.2f} s", flush=True)
 
 
 def spec() -> Spec:
@@ -76,27 +80,21 @@ def main() -> None:
         store = Store(folder / "store")
         base = spec()
         times = [seconds(lambda seed=seed: add(store, replace(base, seed=seed), epochs)) for seed in range(asked.runs)]
-        times.sort()
-        print(f"add one of {asked.runs} runs: median {1e3 * statistics.median(times):.1f} ms, "
-              f"99 % under {1e3 * times[int(0.99 * len(times))]:.1f} ms, worst {1e3 * times[-1]:.1f} ms")  # fmt: skip
-
-        def table() -> None:
-            runs, problems = store.survey()
-            assert len(runs) == asked.runs
-            assert not problems
-            print(f"  a table of {len(_table(runs)):,} characters")
-
-        print(f"list, cold (no cache, files in memory): {seconds(lambda: store.survey()):.2f} s")
-        warm = min(seconds(lambda: store.survey()) for _ in range(3))
+        passed, used = (sorted(1e3 * one for one in column) for column in zip(*times, strict=True))
+        middle, rare = statistics.median(passed), passed[int(0.99 * len(passed))]
+        print(f"add a run: median {middle:.1f} ms (processor {statistics.median(used):.1f} ms)", end="")
+        print(f", 99 % under {rare:.1f} ms, worst {passed[-1]:.1f} ms", flush=True)
+        told(f"list {asked.runs} runs without a cache", seconds(store.survey))
         size = sum(one.stat().st_size for one in os.scandir(store.path / "cache"))
-        print(f"list, warm (a cache of {size / 1e6:.0f} MB): {warm:.2f} s")
-        print(f"list, warm, as the table that the command prints: {seconds(table):.2f} s")
+        for _ in range(3):
+            told(f"list them with a cache of {size / 1e6:.0f} MB", seconds(store.survey))
+        told(
+            "the table that `focalcal runs list` prints, listing included", seconds(lambda: _listed(store.survey()[0]))
+        )
         specs = [replace(base, seed=seed) for seed in range(asked.runs)]
-        print(f"which of {asked.runs} specs are missing: {seconds(lambda: store.missing(specs)):.2f} s")
+        told("which of as many specs are missing", seconds(lambda: store.missing(specs)))
         query = "select metric, avg(value) from metrics join runs using (key) where split = 'test' group by metric"
-        print(f"a query over their metrics: {seconds(lambda: store.sql(query).fetchall()):.2f} s")
-        shutil.rmtree(store.path / "cache")
-        print(f"list, cold again: {seconds(lambda: store.runs()):.2f} s")
+        told("a query over their metrics", seconds(lambda: store.sql(query).fetchall()))
 
 
 if __name__ == "__main__":

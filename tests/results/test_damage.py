@@ -27,6 +27,12 @@ def edited(path, old, new):
     path.write_text(text.replace(old, new))
 
 
+def lacking_seed(run):
+    """Of the right length, so that only its meaning is wrong."""
+    text = (run / "spec.json").read_bytes()
+    return text.replace(b'"seed"', b'"sead"')
+
+
 DAMAGES = {
     "truncated result.json": (lambda run: cut(run / "result.json"), "result.json must have"),
     "truncated spec.json": (lambda run: cut(run / "spec.json"), "spec.json must have"),
@@ -42,6 +48,7 @@ DAMAGES = {
     "no object": (lambda run: (run / "files.json").write_text("[]"), "must be a JSON object, got list"),
     "no list": (lambda run: (run / "files.json").write_text('{"schema": 1}'), "must list files and splits"),
     "no schema": (lambda run: (run / "files.json").write_text("{}"), "must state its schema, got None"),
+    "no seed": (lambda run: (run / "spec.json").write_bytes(lacking_seed(run)), "spec.json must have seed"),
     "empty": (lambda run: [shutil.rmtree(run), run.mkdir()], "files.json is missing"),
 }
 

@@ -52,11 +52,11 @@ def list_runs(
         opened = _opened(store)
         runs, problems = opened.survey()
         wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
-        chosen = sorted((run for run in runs if _matches(run, wanted)), key=_order)
+        chosen = [run for run in runs if _matches(run, wanted)]
         if as_json:
-            _print_json([_row(run) for run in chosen])
+            _print_json([_row(run) for run in sorted(chosen, key=_order)])
         elif chosen:
-            typer.echo(_table(chosen), nl=False)
+            typer.echo(_listed(chosen), nl=False)
         else:
             found = f"none of {len(runs)} runs is such" if runs else "no runs"
             typer.echo(f"{opened.path}: {found}", err=True)
@@ -158,26 +158,24 @@ def _opened(folder: Path | None) -> Store:
 
 
 def _matches(run: Run, wanted: dict[str, Any]) -> bool:
-    return all(value is None or run.settings[name] == value for name, value in wanted.items())
+    return all(value is None or run.glance[name] == value for name, value in wanted.items())
 
 
-def _order(run: Run) -> tuple[str, ...]:
-    spec = run.settings
-    names = (spec["data_set"], spec["model"], spec["objective"], json.dumps(spec["objective_options"]))
-    return (*names, f"{spec['seed']:020}", run.key)
+def _order(run: Run) -> tuple[Any, ...]:
+    seen = run.glance
+    names = (seen["data_set"], seen["model"], seen["objective"], str(seen["objective_options"]))
+    return (*names, seen["seed"], run.key)
 
 
 def _row(run: Run) -> dict[str, Any]:
-    spec = run.settings
-    named = {name: spec[name] for name in ("data_set", "model", "objective", "objective_options", "seed")}
-    test = run.metrics("test") if "test" in run.record["metrics"] else {}
-    return {"key": run.key, **named, "seconds": run.record["seconds"], "test": test}
+    return {"key": run.key, **run.glance}
 
 
-def _table(runs: Iterable[Run]) -> str:
+def _listed(runs: Iterable[Run]) -> str:
+    """A line a run, for the terminal."""
     from focalcal.reports.tables import Table
 
-    rows = [_row(run) for run in runs]
+    rows = [_row(run) for run in sorted(runs, key=_order)]
     columns: dict[str, list[Any]] = {"key": [row["key"][:_SHORT] for row in rows]}
     columns |= {name: [row[name] for row in rows] for name in ("data_set", "model", "objective")}
     columns["options"] = [

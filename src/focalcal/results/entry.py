@@ -17,16 +17,17 @@ from focalcal.results.spec import SCHEMA, stored_key
 
 State = dict[str, tuple[int, int]]  # of each file: size and time of change
 
+GLANCE = ("data_set", "model", "objective", "objective_options", "seed")
 _AGAIN = "run it again (the folder is then set aside), or remove it with `focalcal runs rm`"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a run: the text of its spec, its record and its list of files, parsed when looked at."""
+    """What is known of a run: a glance at it, its spec, its record and its files, as text until it is looked at."""
 
     key: str
     folder: str
-    texts: tuple[bytes, bytes, bytes]  # JSON without line ends and tabs
+    texts: tuple[bytes, bytes, bytes, bytes]  # JSON without line ends and tabs
 
     @property
     def path(self) -> Path:
@@ -34,22 +35,28 @@ class Entry:
         return Path(self.folder)
 
     @cached_property
+    def glance(self) -> dict[str, Any]:
+        """The little of spec and record that a list of runs shows: a tenth of the text."""
+        found: dict[str, Any] = json.loads(self.texts[0])
+        return found
+
+    @cached_property
     def spec(self) -> dict[str, Any]:
         """The fields of the spec."""
-        found: dict[str, Any] = json.loads(self.texts[0])
+        found: dict[str, Any] = json.loads(self.texts[1])
         del found["schema"]
         return found
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The record as it is stored."""
-        found: dict[str, Any] = json.loads(self.texts[1])
+        found: dict[str, Any] = json.loads(self.texts[2])
         return found
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """`files`: size and checksum by name; `splits`: file by split."""
-        found: dict[str, Any] = json.loads(self.texts[2])
+        found: dict[str, Any] = json.loads(self.texts[3])
         return found
 
 
@@ -92,6 +99,8 @@ def _examined(folder: Path, state: State) -> Entry:
         _check_size(folder, name, stated, state)
     described, spec = _object(folder, SPEC, state)
     _check_schema(folder, SPEC, spec, SCHEMA)
+    if absent := [name for name in GLANCE if name not in spec]:
+        raise _damaged(folder, f"{SPEC} must have {', '.join(absent)}")
     key = stored_key(described)
     if not key == manifest.get("key") == folder.name:
         found = key if key != folder.name else manifest.get("key")
@@ -99,9 +108,14 @@ def _examined(folder: Path, state: State) -> Entry:
     came_out, record = _object(folder, RESULT, state)
     _check_content(folder, SPEC, described, files)
     _check_content(folder, RESULT, came_out, files)
-    if not isinstance(record.get("metrics"), dict):
-        raise _damaged(folder, f"{RESULT} must hold metrics")
-    return Entry(folder.name, str(folder), (_line(described), _line(came_out), _line(listed)))
+    if not isinstance(record.get("metrics"), dict) or "seconds" not in record:
+        raise _damaged(folder, f"{RESULT} must hold metrics and seconds")
+    glance = {name: spec[name] for name in GLANCE} | {
+        "seconds": record["seconds"],
+        "test": record["metrics"].get("test"),
+    }
+    texts = (json.dumps(glance, separators=(",", ":")).encode(), _line(described), _line(came_out), _line(listed))
+    return Entry(folder.name, str(folder), texts)
 
 
 def read_checked(entry: Entry, name: str) -> bytes:

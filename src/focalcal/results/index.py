@@ -53,7 +53,7 @@ def listing(store: Path) -> Listing:
             digest = _digest(state)
             old = known.get(name)
             if old is not None and old.state == digest:
-                entries[name], lines[name] = Entry(name, folder, _three(old.texts)), old.line
+                entries[name], lines[name] = Entry(name, folder, _four(old.texts)), old.line
                 continue
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
@@ -85,9 +85,9 @@ def _line(entry: Entry, digest: bytes) -> bytes:
     return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(texts), texts)
 
 
-def _three(texts: bytes) -> tuple[bytes, bytes, bytes]:
-    spec, record, manifest = texts.split(b"\t")
-    return spec, record, manifest
+def _four(texts: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    glance, spec, record, manifest = texts.split(b"\t")
+    return glance, spec, record, manifest
 
 
 def _cache_files(folder: Path) -> list[Path]:

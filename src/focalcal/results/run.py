@@ -42,6 +42,12 @@ class Run:
         return self._entry.spec
 
     @cached_property
+    def glance(self) -> Mapping[str, Any]:
+        """What a list shows: what was run, its seconds, and the metrics of the split `test`."""
+        test = {name: read_number(value) for name, value in (self._entry.glance["test"] or {}).items()}
+        return {**self._entry.glance, "test": test}
+
+    @cached_property
     def record(self) -> Mapping[str, Any]:
         """What came out: {"metrics": {split: {metric: number}}, "provenance", "seconds", "epochs"}."""
         stored = self._entry.record

@@ -53,7 +53,9 @@ def commit(folder: Path, target: Path) -> bool:
         for name in names:
             force(Path(parent, name))
         force(Path(parent))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.is_dir():
+        target.parent.mkdir(exist_ok=True)
+        force(target.parent.parent)
     try:
         os.rename(folder, target)  # the moment from which on the run is there
     except OSError:
