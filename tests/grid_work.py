@@ -127,10 +127,13 @@ def fill_memory(spec, store, report, megabytes: int) -> None:
 
 @claimed
 def until_told(spec, store, report) -> None:
-    """Say which process this is, and finish when the file `go` is there."""
+    """Say which process this is, and finish when the file `go` is there; fail rather than wait for ever."""
     count_call(spec, store)
     report(Progress(spec.key, 0, 1, str(os.getpid())))
+    deadline = time.monotonic() + 60
     while not Path(f"{store.path}-go").exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError("nobody said go")
         time.sleep(0.02)
     store_run(spec, store)
 

@@ -1,5 +1,6 @@
 """Grids on a real Ray cluster of this machine."""
 
+import logging
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ def cluster():
             object_store_memory=80 * 2**20,
             include_dashboard=False,
             log_to_driver=False,
+            logging_level=logging.ERROR,
             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
             _temp_dir=folder,
         )
@@ -112,7 +114,22 @@ def test_an_interrupt_cancels_what_runs_and_what_waits(cluster, store):
     assert ended(pids)
     let_go(store)
     assert len(run_grid(cells, store, executor=RayExecutor(work=grid_work.until_told)).done) == 4
-    assert len(grid_work.calls(store)) == 2 + 4  # the two that waited did not start after all
+    assert len(store.runs()) == 4
+
+
+def test_no_message_is_lost_when_the_mailbox_answers_late(cluster, store, monkeypatch):
+    monkeypatch.setattr("focalcal.experiments.executors.ray._SECONDS_BETWEEN_LOOKS", 1e-4)  # any answer is late
+    heard = set()
+
+    def listen(event):
+        if isinstance(event, Progress):
+            heard.add(event.key)
+            if len(heard) == 2:
+                let_go(store)
+
+    cells = [cell(0), cell(1)]
+    outcome = run_grid(cells, store, executor=RayExecutor(work=grid_work.until_told), on_event=listen)
+    assert outcome.done == (cells[0].key, cells[1].key)
 
 
 def test_a_store_that_a_node_does_not_see_is_named(cluster, store, tmp_path):
@@ -150,3 +167,10 @@ def test_without_ray_the_error_names_the_extra(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'focalcal\[ray\]'"):
         run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
+
+
+def test_without_a_cluster_one_is_made_for_the_grid(store):
+    ray.shutdown()  # the last test of this file: the others have one
+    outcome = run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
+    assert outcome.done == (cell(0).key,)
+    assert not ray.is_initialized()

@@ -80,7 +80,7 @@ class RayExecutor:
             try:
                 _Grid(ray, store, on_event, cells).watch(mailbox, interrupted)
             finally:
-                for reference in cells:
+                for reference in reversed(cells):  # those that wait first, lest they take the place of those that run
                     ray.cancel(reference, force=True)  # without effect on what has ended
                 ray.wait(list(cells), num_returns=len(cells), timeout=_SECONDS_TO_STOP)
                 ray.kill(mailbox)
@@ -105,6 +105,8 @@ class _Grid:
         self.cells = dict(cells)
         self.specs = {spec.key: spec for spec in cells.values()}
         self.started: dict[str, float] = {}
+        self._ended: set[str] = set()
+        self._asked: Any = None  # an answer of the mailbox that is under way
 
     def watch(self, mailbox: Any, interrupted: Connection) -> None:
         """Pass on what happens until every task has ended."""
@@ -114,17 +116,23 @@ class _Grid:
                 raise KeyboardInterrupt
             ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS)
             for message in self._messages(mailbox):
-                self._start(self.specs[message.key])
-                if message.of:
-                    self.on_event(message)
+                if message.key not in self._ended:  # a message may be slower than the end of its cell
+                    self._start(self.specs[message.key])
+                    if message.of:
+                        self.on_event(message)
             for reference in ended:
                 self._conclude(reference)
 
     def _messages(self, mailbox: Any) -> list[Progress]:
-        """What the cells have sent; nothing while the mailbox is being restarted."""
+        """What the cells have sent. A late answer is waited for the next time: it holds messages that are gone there."""
+        if self._asked is None:
+            self._asked = mailbox.emptied.remote()
+        if not self.ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
+            return []
+        asked, self._asked = self._asked, None
         try:
-            messages: list[Progress] = self.ray.get(mailbox.emptied.remote(), timeout=_SECONDS_BETWEEN_LOOKS)
-        except (self.ray.exceptions.RayActorError, self.ray.exceptions.GetTimeoutError):
+            messages: list[Progress] = self.ray.get(asked)
+        except self.ray.exceptions.RayActorError:  # its worker died, with what it held; Ray restarts it
             return []
         return messages
 
@@ -136,6 +144,7 @@ class _Grid:
     def _conclude(self, reference: Any) -> None:
         spec = self.cells[reference]
         self._start(spec)  # its message may still be under way
+        self._ended.add(spec.key)
         failure = self._failure(reference)
         if failure is None or self.store.has(spec):
             self.on_event(Finished(spec, time.monotonic() - self.started[spec.key]))
