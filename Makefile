@@ -1,3 +1,4 @@
+# make study     nine objectives on the digits, three seeds, and their results; in a fresh .venv if there is none
 # make test      the whole suite, in a fresh .venv if there is none
 # make check     ruff, mypy, import-linter
 # make format    what ruff can mend by itself
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
 
-.PHONY: install test check format bench sanitize arm clean
+.PHONY: install study test check format bench sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -18,6 +19,9 @@ $(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
+
+study: $(READY)
+	$(BIN)/focalcal study digits $(STUDY_ARGS)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
@@ -39,6 +43,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/temperature.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/input.py
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/grid.py
 
 sanitize: $(READY)
 	PYTHON=$(BIN)/python sh tests/native/sanitize.sh

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import data, runs, study, theory, train
+from focalcal.cli import data, overhead, runs, study, theory, train
 
 app = typer.Typer(
     name="focalcal",
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(study.study)
 app.command()(train.train)
+app.command()(overhead.overhead)
 app.add_typer(runs.app, name="runs")
 app.add_typer(data.app, name="data")
 app.add_typer(theory.app, name="theory")

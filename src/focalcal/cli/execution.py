@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 Store = Annotated[
-    Path,
+    Path | None,
     typer.Option(
-        help="The folder that runs are kept in; made if it is not there.", envvar="FOCALCAL_STORE", show_default=True
+        help="The folder that runs are kept in, made if it is not there; default: $FOCALCAL_STORE, else focalcal-runs.",
+        show_default=False,
     ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
@@ -19,8 +20,6 @@ Threads = Annotated[int, typer.Option(help="Threads of a cell. Another number ca
 TensorBoard = Annotated[
     Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
 ]
-
-DEFAULT_STORE = Path("focalcal-runs")
 
 
 def checked_device(name: str) -> str:

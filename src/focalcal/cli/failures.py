@@ -12,7 +12,7 @@ from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """The library's errors, and Ctrl-C, as one line on stderr; anything else is a bug and keeps its traceback."""
+    """The library's errors, and Ctrl-C, on stderr; anything else is a bug and keeps its traceback."""
     try:
         yield
     except KeyboardInterrupt:
@@ -21,7 +21,8 @@ def plain_failures() -> Iterator[None]:
     except Exception as error:
         if not _can_be_mended(error):
             raise
-        typer.echo(f"focalcal: {' '.join(str(error).split())}", err=True)
+        for line in str(error).splitlines():
+            typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
         raise typer.Exit(USAGE) from None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DEFAULT_STORE, DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
 from focalcal.cli.failures import plain_failures
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Engine(StrEnum):
 
 def study(
     name: Annotated[str, typer.Argument(help="A shipped study (see --list), or a .toml file.")] = "digits",
-    store: Store = DEFAULT_STORE,
+    store: Store = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cells at a time; 0: one a core.", min=0)] = 0,
     smoke: Annotated[bool, typer.Option("--smoke", help="The study's smallest size, to see that it runs.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells, what is done, and the cost.")] = False,
@@ -55,17 +55,19 @@ def study(
     with plain_failures():
         from focalcal.experiments.study import load_study, shipped_studies
         from focalcal.results import Store as RunStore
+        from focalcal.results.layout import store_folder
 
         if list_all:
             _print_studies(shipped_studies(), as_json=as_json)
             return
         chosen = load_study(name)
         specs = chosen.specs(smoke=smoke)
+        folder = store_folder(store)
         if dry_run:
-            there = RunStore(store, create=False) if store.exists() else None
+            there = RunStore(folder, create=False) if folder.exists() else None
             _print_plan(specs, there, device=device, jobs=_jobs(jobs), as_json=as_json)
             return
-        runs = RunStore(store)
+        runs = RunStore(folder)
         options = {
             "device": checked_device(device),
             "threads": threads,
@@ -112,12 +114,13 @@ def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
 
 def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs: int, as_json: bool) -> None:
     from focalcal.cli.progress import duration
-    from focalcal.experiments.cost import estimated_seconds
+    from focalcal.experiments.cost import Costs
     from focalcal.reports.results_table import cell_names
     from focalcal.reports.tables import Table
 
     there = {spec.key: store is not None and store.has(spec) for spec in specs}
-    seconds = {spec.key: 0.0 if there[spec.key] else estimated_seconds(spec, store, device) for spec in specs}
+    costs = Costs(store, device)
+    seconds = {spec.key: 0.0 if there[spec.key] else costs.seconds(spec) for spec in specs}
     if as_json:
         cells = [
             {"key": spec.key, "name": spec.name, "done": there[spec.key], "seconds": seconds[spec.key]}

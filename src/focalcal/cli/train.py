@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DEFAULT_STORE, DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
 from focalcal.cli.failures import plain_failures
 
 
@@ -28,7 +28,7 @@ def train(
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
-    store: Store = DEFAULT_STORE,
+    store: Store = None,
     device: Device = "cpu",
     threads: Threads = 1,
     data_dir: DataDir = None,
@@ -47,6 +47,7 @@ def train(
         from focalcal.experiments.cells import spec_of
         from focalcal.results import Protocol
         from focalcal.results import Store as RunStore
+        from focalcal.results.layout import store_folder
         from focalcal.training import recipe as recipe_named
 
         chosen = recipe_named(recipe)
@@ -60,13 +61,14 @@ def train(
             protocol=Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights),
         )
         options = {"device": checked_device(device), "threads": threads, "data_dir": data_dir}
-        run = _run(spec, RunStore(store), tensorboard=tensorboard, **options)
+        folder = store_folder(store)
+        run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
         if as_json:
             typer.echo(json.dumps({"key": run.key, **run.spec.as_dict(), **run.record}, indent=2))
             return
         from focalcal.reports.results_table import results_table
 
-        typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {store}\n")
+        typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
         typer.echo(results_table([run]).text(), nl=False)
 
 
