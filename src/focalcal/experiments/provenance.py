@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 import focalcal
-from focalcal.data import DataSet, fingerprint
 
 _GIT_SECONDS = 10
 
@@ -42,14 +41,6 @@ def machine(device: str | torch.device, threads: int) -> dict[str, Any]:
     if place.type == "cuda":
         found["device_name"] = torch.cuda.get_device_name(place)
     return found
-
-
-def data_provenance(data: DataSet) -> dict[str, Any]:
-    """What the data set says of itself, and the SHA-256 of each split's arrays as the run saw them."""
-    return {
-        **data.provenance,
-        "fingerprints": {split: fingerprint(examples) for split, examples in data.splits.items() if len(examples)},
-    }
 
 
 def commit(folder: Path) -> Mapping[str, Any] | None:
