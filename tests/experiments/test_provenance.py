@@ -12,7 +12,7 @@ import torch
 
 import focalcal
 from focalcal.data import load_data
-from focalcal.experiments.provenance import commit, machine, software
+from focalcal.experiments.provenance import commit, earlier_attempts, machine, software
 
 
 def git(folder, *arguments):
@@ -76,3 +76,11 @@ def test_nothing_private_is_said():
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home()), str(Path(focalcal.__file__).parent)):
         assert f'"{private}' not in text
         assert f"{private}/" not in text
+
+
+def test_attempts_count_from_the_first_that_left_a_checkpoint(tmp_path):
+    assert earlier_attempts(tmp_path, {"started": "one"}) == []
+    assert earlier_attempts(tmp_path, {"started": "two"}) == []  # the first left nothing to go on from
+    (tmp_path / "checkpoint.pt").touch()
+    assert earlier_attempts(tmp_path, {"started": "three"}) == [{"started": "two"}]
+    assert earlier_attempts(tmp_path, {"started": "four"}) == [{"started": "two"}, {"started": "three"}]

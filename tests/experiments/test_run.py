@@ -44,12 +44,13 @@ def test_everything_is_stored(reference):
     assert reference.record["epochs"] == 3
     assert reference.record["seconds"] == pytest.approx(sum(one["seconds"] for one in reference.epochs()))
     provenance = reference.record["provenance"]
-    assert set(provenance) == {"software", "machine", "data", "shifts", "started", "finished"}
+    assert set(provenance) == {"software", "machine", "data", "shifts", "started", "finished", "earlier_attempts"}
     assert provenance["data"]["counts"] == {"train": 150, "val": 60, "test": 60}
     spec = digits_spec()
     seen = seen_by_run(load_data("digits", **dict(recipe_of(spec).data_options)), spec.protocol)
     assert provenance["data"]["fingerprints"] == {split: fingerprint(one) for split, one in seen.splits.items()}
     assert provenance["machine"]["threads"] == 1
+    assert provenance["earlier_attempts"] == []
     assert reference.predictions("test").provenance["run"] == reference.key
     assert reference.files.count("weights.pt") == 0
 
@@ -128,6 +129,10 @@ def test_an_interrupted_run_goes_on(reference, tmp_path):
     told = []
     resumed = run_spec(spec, store, report=told.append)
     assert told[0].done > 1  # the first epoch is not trained again
+    provenance = resumed.record["provenance"]
+    (earlier,) = provenance["earlier_attempts"]
+    assert earlier["started"] <= provenance["started"]
+    assert [earlier[name] for name in ("software", "machine")] == [provenance["software"], provenance["machine"]]
     assert same_numbers(resumed, reference)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 import focalcal
+from focalcal.core.atomic import write_atomically
 
 _GIT_SECONDS = 10
 
@@ -70,6 +72,18 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def earlier_attempts(folder: Path, this: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The attempts whose checkpoint this one goes on from, the first of them first; notes this one in the folder.
+
+    They can have had another machine, number of threads or version, which the numbers then come from as well.
+    """
+    path = folder / "attempts.json"
+    resumes = (folder / "checkpoint.pt").exists() and path.exists()
+    earlier: list[Mapping[str, Any]] = json.loads(path.read_text()) if resumes else []
+    write_atomically(path, json.dumps([*earlier, this]).encode())
+    return earlier
 
 
 def now() -> str:

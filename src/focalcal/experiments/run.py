@@ -16,7 +16,7 @@ from focalcal.experiments.cells import loss_of, recipe_of
 from focalcal.experiments.conditions import fixed_conditions
 from focalcal.experiments.evaluation import evaluated
 from focalcal.experiments.progress import Report, RunProgress
-from focalcal.experiments.provenance import machine, now, software
+from focalcal.experiments.provenance import earlier_attempts, machine, now, software
 from focalcal.experiments.saliency import check_has_maps, save_test_saliency
 from focalcal.experiments.shifts import Shift, shifts
 from focalcal.experiments.subsets import seen_by_run
@@ -111,18 +111,20 @@ def _prepared(spec: Spec, store: Store, data_dir: Path | None, processes: Proces
     data = seen_by_run(loaded, protocol)
     shifted = shifts(data, protocol, data_dir)
     store.check_writable(_bytes_of_predictions(data, len(shifted)))
-    provenance = {
+    folder = store.workspace(spec)
+    attempt = {
         "software": software(),
         "machine": {**machine(processes.device, threads), "processes": processes.size},
-        "data": dict(data.provenance),
         "started": started,
     }
+    earlier = earlier_attempts(folder, attempt) if processes.first else []
+    provenance = {**attempt, "data": dict(data.provenance), "earlier_attempts": earlier}
     return _Work(
         spec=spec,
         recipe=recipe,
         data=data,
         shifts=shifted,
-        folder=store.workspace(spec),
+        folder=folder,
         device=processes.device,
         provenance=provenance,
     )
