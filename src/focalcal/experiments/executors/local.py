@@ -28,6 +28,14 @@ from focalcal.experiments.executors.interrupts import blocked_for_children, inte
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
+_PRELOADED = (
+    run_cell.__module__,
+    "focalcal.experiments.run",
+    "torch._dynamo",
+    "sklearn.datasets",
+    "sklearn.model_selection",
+)
+_NO_ALLOCATOR_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of pyarrow, which comes with scikit-learn
 _SECONDS_TO_STOP = 3.0  # between asking a process to end and ending it
 _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 
@@ -196,9 +204,8 @@ def _context(work: Work | None) -> ForkServerContext | SpawnContext:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    modules = ["torch._dynamo", run_cell.__module__, "focalcal.experiments.run", *([work.__module__] if work else [])]
-    context.set_forkserver_preload(modules)  # without effect on a server that is running
-    with _environment(ONE_THREAD), blocked_for_children():
+    context.set_forkserver_preload([*_PRELOADED, *([work.__module__] if work else [])])  # no effect on a running server
+    with _environment({**ONE_THREAD, **_NO_ALLOCATOR_THREAD}), blocked_for_children():
         forkserver.ensure_running()
     return context
 
