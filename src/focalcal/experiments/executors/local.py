@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import time
@@ -175,8 +176,9 @@ def _death(code: int | None, output: Path) -> Failure:
         message = f"the cell's process was killed by {name}{hint}"
     else:
         message = f"the cell's process ended with exit code {code} before it had a result"
-    printed = output.read_text(errors="replace")[-_LONGEST_OUTPUT:] if output.exists() else ""
-    return Failure("killed", message, {"exit_code": code, "output": printed})
+    printed = output.read_text(errors="replace") if output.exists() else ""
+    printed = re.sub(r"^Extension modules: .*\n?", "", printed, flags=re.MULTILINE)  # after a crash: thousands of names
+    return Failure("killed", message, {"exit_code": code, "output": printed[-_LONGEST_OUTPUT:]})
 
 
 def _end(processes: Sequence[BaseProcess]) -> None:
