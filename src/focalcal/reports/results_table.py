@@ -49,22 +49,22 @@ def results_table(runs: Iterable[Run], *, split: str = "test", metrics: Sequence
 
 
 def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
-    """By key: the objective, with those of its options that differ among these runs of it.
+    """By key: the objective, with those of its options that differ among the runs of it in one setting.
 
-    Runs that differ in their training or protocol alone get these differences named by a number, #2, #3, ...
+    So `fcl` is one objective over data sets that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two
+    of a sweep. Runs that differ in their training or protocol alone get these differences named by a number, #2, ...
     """
-    options: dict[str, dict[str, set[Any]]] = {}
+    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for spec in specs:
-        for name, value in dict(spec.objective_options).items():
-            options.setdefault(spec.objective, {}).setdefault(name, set()).add(value)
+        cells.setdefault((spec.data_set, spec.model, spec.objective), []).append(dict(spec.objective_options))
     labels: dict[str, str] = {}
     variants: dict[tuple[str, str, str], list[Any]] = {}
     for spec in specs:
-        varying = options.get(spec.objective, {})
+        points = cells[spec.data_set, spec.model, spec.objective]
         shown = [
-            f"{name}={value:g}" if isinstance(value, int | float) else f"{name}={value}"
+            f"{name}={_shown(value)}"
             for name, value in dict(spec.objective_options).items()
-            if len(varying[name]) > 1
+            if any(name not in point or point[name] != value for point in points)
         ]
         label = spec.objective + (f" {' '.join(shown)}" if shown else "")
         known = variants.setdefault((spec.data_set, spec.model, label), [])
@@ -74,6 +74,13 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
         number = known.index(how) + 1
         labels[spec.key] = label if number == 1 else f"{label} #{number}"
     return labels
+
+
+def _shown(value: Any) -> str:
+    """Short where that says it all: two points must not look alike."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
