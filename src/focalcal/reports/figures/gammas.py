@@ -75,7 +75,7 @@ class GammaHistory:
                 axes.set_title(f"{plain(panel.objective, longest=24)}, seed {panel.seed}")
             shown[0].set_ylabel(f"{GAMMA} of the bin")
             figure.colorbar(colours, ax=shown, label="bin, by confidence", ticks=[1, (1 + bins) // 2, bins], aspect=30)
-            headed(figure, plain(self.title, longest=90), self.note)
+            headed(figure, self.title, self.note)
         return figure
 
 
