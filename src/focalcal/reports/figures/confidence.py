@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, PANEL, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ConfidenceHistograms:
         rows = -(-len(self.panels) // _ACROSS)
         most = tuple(max(int(getattr(panel, side).max()) for panel in self.panels) for side in ("right", "wrong"))
         columns = min(len(self.panels), _ACROSS)
-        with drawing(0.8 + 1.75 * rows, width=max(3.6, 2.4 * columns)) as figure:
+        with drawing(0.8 + 1.85 * rows, width=max(3.6, 2.4 * columns)) as figure:
             for number, (axes, panel) in enumerate(
                 zip(panels(figure, len(self.panels), across=_ACROSS), self.panels, strict=True)
             ):
@@ -112,7 +112,7 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], *, fir
     axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
     axes.set(xlim=(0, 1), ylim=(-low, high))
     axes.set_title(
-        f"{plain(panel.objective, longest=24)}: {panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+        f"{plain(panel.objective, longest=PANEL)}\n{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
     )
 
 

@@ -81,7 +81,7 @@ class EpochCurves:
             whole_numbers(axes)
             axes.set(xlabel="epoch", ylabel=f"test {_NAMES.get(self.metric, plain(self.metric))}")
             axes.grid(axis="y", linewidth=0.3, color="#cccccc")
-            figure.legend(loc="outside right upper", handlelength=3.2)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), handlelength=3.2, borderaxespad=0.0)
             headed(figure, self.title, self.note)
         return figure
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.reports.extras import required
-from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, PANEL, SMALLEST, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 from focalcal.theory import minimise
 
@@ -224,7 +224,7 @@ def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
         zorder=4,
     )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.set_title(plain(panel.objective, longest=34))
+    axes.set_title(plain(panel.objective, longest=PANEL))
     told = f"TV to {ETA} {panel.to_truth:.3f}"
     told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
     axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)

@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.metrics.reliability import Reliability
 from focalcal.reports.extras import required
-from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, drawing, headed, plain
+from focalcal.reports.figures.style import COLOURS, GUIDE, PANEL, SMALLEST, drawing, headed, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
             **look,
         )
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.set_title(f"{plain(panel.objective, longest=34)}\n{plain(panel.summary)}")
+    axes.set_title(f"{plain(panel.objective, longest=PANEL)}\n{plain(panel.summary)}")
     axes.tick_params(labelbottom=False)
 
 

@@ -22,6 +22,7 @@ GUIDE = "#777777"
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+PANEL = 26  # letters of a title above one of three panels
 SMALLEST = 7  # points, at the printed size
 
 STYLE: dict[str, Any] = {
