@@ -84,23 +84,24 @@ def plain(text: str, *, longest: int | None = None) -> str:
     Dollar signs would begin a formula, a leading underscore would hide the name in a legend, and what cannot be
     printed has no glyph.
     """
-    shown = plain_characters(text)
-    if longest is not None and len(shown) > longest:
-        tail = (longest - 1) // 2
-        shown = f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
-    shown = shown.replace("$", r"\$")
+    shown = _readable(text, longest).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def plain_characters(text: str) -> str:
-    """With question marks for those that cannot be printed, line ends among them."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+def _readable(text: str, longest: int | None) -> str:
+    """With question marks for what cannot be printed, line ends among them; no longer than `longest`."""
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    if longest is None or len(shown) <= longest:
+        return shown
+    tail = (longest - 1) // 2
+    return f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
 
 
 def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Artist] = ()) -> None:
-    """What is shown above the panels; below them a legend and what a reader must know. For texts from outside, too."""
+    """What is shown above the panels; below them a legend and what a reader must know. Names may be from outside."""
     width, height = figure.get_size_inches()
-    top, below = _lines(title, int(12.5 * width)), _lines(note, int(15.5 * width))
+    top = _lines(_readable(title, int(22 * width)), int(12.5 * width))
+    below = _lines(_readable(note, None), int(15.5 * width))
     under = 0.06 + 0.125 * len(below)
     across = max(1, min(len(handles), int(width / 1.7)))
     keyed = under + (0.16 * -(-len(handles) // across) + 0.06 if handles else 0.0)
@@ -115,7 +116,7 @@ def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Arti
 
 
 def _lines(text: str, longest: int) -> list[str]:
-    return [plain(line) for line in textwrap.wrap(plain_characters(text), max(10, longest))]
+    return [plain(line) for line in textwrap.wrap(text, max(10, longest))]
 
 
 def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:

@@ -72,7 +72,7 @@ class Surface:
         """Cells on an even grid, dark is low; missing ones hatched; a star and a red square."""
         rows, columns = self.values.shape
         width = min(TEXT_WIDTH, 2.6 + 0.5 * columns)
-        with drawing(1.5 + 0.38 * rows, width=width) as figure:
+        with drawing(max(2.8, 1.5 + 0.38 * rows), width=width) as figure:
             axes = figure.subplots()
             axes.set_facecolor("#f2f2f2")
             image = axes.imshow(np.ma.masked_invalid(self.values), cmap="viridis", aspect="auto", origin="lower")
