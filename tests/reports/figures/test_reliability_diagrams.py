@@ -71,7 +71,7 @@ def test_the_counts_stand_below_and_sparse_ones_are_hatched_and_counted(diagrams
         assert [bar.get_height() for bar in bars] == own["count"].tolist()
         assert [bar.get_hatch() is None for bar in bars] == own["shown"].tolist()
         unseen = own["count"][~own["shown"]].sum()
-        assert axes.get_xlabel().endswith(f"hidden rows: {unseen} of 400")
+        assert axes.get_xlabel().endswith(f"hidden: {unseen} of 400")
         hidden += unseen
     assert hidden > 0
     assert "fewer than 5 rows" in diagrams.note

@@ -6,6 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focalcal.reports.extras import required
@@ -22,7 +23,7 @@ GUIDE = "#777777"
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-PANEL = 26  # letters of a title above one of three panels
+PANEL = 26  # letters of a title above one of three panels abreast
 SMALLEST = 7  # points, at the printed size
 
 STYLE: dict[str, Any] = {
@@ -117,6 +118,38 @@ def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Arti
 
 def _lines(text: str, longest: int) -> list[str]:
     return [plain(line) for line in textwrap.wrap(text, max(10, longest))]
+
+
+@dataclass(frozen=True)
+class Page:
+    """How a number of panels is laid out: three abreast, or four if there are more than nine, to fit a page."""
+
+    number: int
+
+    @property
+    def columns(self) -> int:
+        """Abreast."""
+        return min(self.number, 3 if self.number <= 9 else 4)
+
+    @property
+    def rows(self) -> int:
+        """One above the other."""
+        return -(-self.number // self.columns)
+
+    @property
+    def width(self) -> float:
+        """In inches: the text's, or less for one panel or two."""
+        return max(3.8, TEXT_WIDTH * min(1.0, self.columns / 3))
+
+    @property
+    def row(self) -> float:
+        """The share of a row's height that is left: narrow panels are lower."""
+        return 1.0 if self.columns <= 3 else 0.82
+
+    @property
+    def letters(self) -> int:
+        """Of a panel's title."""
+        return PANEL if self.columns <= 3 else PANEL * 3 // 4 - 1
 
 
 def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:
