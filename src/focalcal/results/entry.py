@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from focalcal.results.keys import SCHEMA, stored_key
 from focalcal.results.layout import FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, is_key
 from focalcal.results.problems import Kind, RunProblem
-from focalcal.results.spec import SCHEMA, stored_key
 
 State = dict[str, tuple[int, int]]  # of each file: size and time of change
 
@@ -34,10 +35,9 @@ class Entry:
         """Its folder."""
         return Path(self.folder)
 
-    @cached_property
     def glance(self) -> dict[str, Any]:
         """The little of spec and record that a list of runs shows: a tenth of the text."""
-        found: dict[str, Any] = json.loads(self.texts[0])
+        found: dict[str, Any] = json.loads(self.texts[0].decode())  # quicker than from bytes
         return found
 
     @cached_property
@@ -123,6 +123,17 @@ def read_checked(entry: Entry, name: str) -> bytes:
     content = (entry.path / name).read_bytes()
     _check_content(entry.path, name, content, entry.manifest["files"])
     return content
+
+
+def read_number(value: Any) -> float:
+    """A stored metric."""
+    return math.nan if value is None else float(value)
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _check_content(folder: Path, name: str, content: bytes, files: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -38,15 +38,15 @@ class Listing(NamedTuple):
     problems: list[Problem]
 
 
-def listing(store: Path) -> Listing:
-    """Every run, from the cache where that holds, else from its folder; then the cache is brought up to date."""
+def listing(store: Path, among: Collection[str] | None = None) -> Listing:
+    """Every run, or those of these keys, from the cache where that holds, else from the folder; then it is updated."""
     files = _cache_files(store / CACHE)
     known = _read(files)
     entries: dict[str, Entry] = {}
     problems: list[Problem] = []
     lines: dict[str, bytes] = {}
     new: list[str] = []
-    for name in _names(store / RUNS):
+    for name in _names(store / RUNS, among):
         folder = os.path.join(store, RUNS, name)  # not a Path: there are thousands
         try:
             state = state_of(folder)
@@ -64,13 +64,14 @@ def listing(store: Path) -> Listing:
         entries[name], lines[name] = entry, _line(entry, digest)
         new.append(name)
     with suppress(OSError):  # a store that cannot be written to can be read all the same
-        _update(store / CACHE, files, known, lines, new)
+        _update(store / CACHE, files, known, lines, new, tidy=among is None)
     return Listing(entries, problems)
 
 
-def _names(runs: Path) -> list[str]:
+def _names(runs: Path, among: Collection[str] | None) -> list[str]:
     try:
-        return sorted(os.listdir(runs))
+        found = os.listdir(runs)
+        return sorted(found if among is None else set(found).intersection(among))
     except FileNotFoundError:
         return []
 
@@ -107,9 +108,11 @@ def _read(files: Iterable[Path]) -> dict[str, _Known]:
     return found
 
 
-def _update(folder: Path, files: list[Path], known: dict[str, _Known], lines: dict[str, bytes], new: list[str]) -> None:
-    """Write what is new as one more file; or all as one, where there are many files, or many lines for nothing."""
-    merge = len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100
+def _update(
+    folder: Path, files: list[Path], known: dict[str, _Known], lines: dict[str, bytes], new: list[str], *, tidy: bool
+) -> None:
+    """Write what is new as one more file; or, to be tidy, all as one if there are many files or many useless lines."""
+    merge = tidy and (len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100)
     if not new and not merge:
         return
     folder.mkdir(exist_ok=True)
