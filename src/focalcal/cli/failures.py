@@ -27,6 +27,8 @@ def plain_failures() -> Iterator[None]:
 
 
 def _can_be_mended(error: Exception) -> bool:
-    from focalcal.theory.minimiser import SolverError  # here, because it costs what torch costs
+    if isinstance(error, ValueError | OSError | ModuleNotFoundError):
+        return True
+    from focalcal.theory.minimiser import SolverError  # here, because it costs what NumPy costs
 
-    return isinstance(error, ValueError | OSError | ModuleNotFoundError | SolverError)
+    return isinstance(error, SolverError)
