@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli import INTERRUPTED
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
 from focalcal.cli.failures import plain_failures
 
 
@@ -53,13 +54,12 @@ def train(
         chosen = recipe_named(recipe)
         if epochs is not None:
             chosen = replace(chosen, epochs=epochs)
-        spec = spec_of(
-            chosen,
-            objective,
-            {**_given(gamma=gamma, lam=lam), **_parsed(option or [])},
-            seed=seed,
-            protocol=Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights),
-        )
+        protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights)
+        values = {**_given(gamma=gamma, lam=lam), **_parsed(option or [])}
+        try:
+            spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
+        except TypeError as error:  # of a value that was typed in, so not a bug
+            raise ValueError(str(error)) from None
         options = {"device": checked_device(device), "threads": threads, "data_dir": data_dir}
         folder = store_folder(store)
         run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
@@ -78,7 +78,11 @@ def _run(spec: Any, store: Any, **options: Any) -> Any:
 
     store.check_writable()
     with bar(spec.name) as told:
-        return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+        try:
+            return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+        except KeyboardInterrupt:
+            typer.echo(f"focalcal: interrupted; {to_go_on()}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _given(**values: float | None) -> dict[str, float]:
