@@ -22,13 +22,16 @@ GLANCE = ("data_set", "model", "objective", "objective_options", "seed")
 _AGAIN = "run it again (the folder is then set aside), or remove it with `focalcal runs rm`"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: thousands are made at once
 class Entry:
-    """What is known of a run: a glance at it, its spec, its record and its files, as text until it is looked at."""
+    """What is known of a run, as text until it is looked at.
+
+    texts   a glance at it, its spec, its record and its files, each as JSON on one line, with tabs between
+    """
 
     key: str
     folder: str
-    texts: tuple[bytes, bytes, bytes, bytes]  # JSON without line ends and tabs
+    texts: bytes
 
     @property
     def path(self) -> Path:
@@ -37,26 +40,28 @@ class Entry:
 
     def glance(self) -> dict[str, Any]:
         """The little of spec and record that a list of runs shows: a tenth of the text."""
-        found: dict[str, Any] = json.loads(self.texts[0].decode())  # quicker than from bytes
+        found: dict[str, Any] = json.loads(self.texts[: self.texts.index(b"\t")].decode())  # quicker than from bytes
         return found
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The fields of the spec."""
-        found: dict[str, Any] = json.loads(self.texts[1])
+        found = self._part(1)
         del found["schema"]
         return found
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The record as it is stored."""
-        found: dict[str, Any] = json.loads(self.texts[2])
-        return found
+        return self._part(2)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """`files`: size and checksum by name; `splits`: file by split."""
-        found: dict[str, Any] = json.loads(self.texts[3])
+        return self._part(3)
+
+    def _part(self, number: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.texts.split(b"\t")[number])
         return found
 
 
@@ -115,7 +120,7 @@ def _examined(folder: Path, state: State) -> Entry:
         "test": record["metrics"].get("test"),
     }
     texts = (json.dumps(glance, separators=(",", ":")).encode(), _line(described), _line(came_out), _line(listed))
-    return Entry(folder.name, str(folder), texts)
+    return Entry(folder.name, str(folder), b"\t".join(texts))
 
 
 def read_checked(entry: Entry, name: str) -> bytes:

@@ -22,13 +22,8 @@ from focalcal.results.layout import CACHE, RUNS
 from focalcal.results.problems import Problem, RunProblem
 
 _SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the texts, texts with tabs between
+_KEY, _STATE, _CHECK, _TEXTS = slice(0, 32), slice(33, 57), slice(58, 66), slice(67, -1)  # of a line
 _MOST_FILES = 8
-
-
-class _Known(NamedTuple):
-    state: bytes
-    texts: bytes
-    line: bytes
 
 
 class Listing(NamedTuple):
@@ -52,8 +47,8 @@ def listing(store: Path, among: Collection[str] | None = None) -> Listing:
             state = state_of(folder)
             digest = _digest(state)
             old = known.get(name)
-            if old is not None and old.state == digest:
-                entries[name], lines[name] = Entry(name, folder, _four(old.texts)), old.line
+            if old is not None and old[_STATE] == digest:
+                entries[name], lines[name] = Entry(name, folder, old[_TEXTS]), old
                 continue
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
@@ -82,13 +77,7 @@ def _digest(state: State) -> bytes:
 
 
 def _line(entry: Entry, digest: bytes) -> bytes:
-    texts = b"\t".join(entry.texts)
-    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(texts), texts)
-
-
-def _four(texts: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    glance, spec, record, manifest = texts.split(b"\t")
-    return glance, spec, record, manifest
+    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(entry.texts), entry.texts)
 
 
 def _cache_files(folder: Path) -> list[Path]:
@@ -97,19 +86,19 @@ def _cache_files(folder: Path) -> list[Path]:
     return []
 
 
-def _read(files: Iterable[Path]) -> dict[str, _Known]:
-    found: dict[str, _Known] = {}
+def _read(files: Iterable[Path]) -> dict[str, bytes]:
+    """The lines by key."""
+    found: dict[str, bytes] = {}
     for path in files:
         with suppress(OSError):  # merged by another process, or not for us to read
             for line in path.read_bytes().splitlines(keepends=True):
-                key, state, check, texts = (line.rstrip(b"\n").split(b" ", 3) + [b""] * 3)[:4]
-                if check == b"%08x" % zlib.crc32(texts):
-                    found[key.decode("ascii", "replace")] = _Known(state, texts, line)
+                if line[_CHECK] == b"%08x" % zlib.crc32(memoryview(line)[_TEXTS]):
+                    found[line[_KEY].decode("ascii", "replace")] = line
     return found
 
 
 def _update(
-    folder: Path, files: list[Path], known: dict[str, _Known], lines: dict[str, bytes], new: list[str], *, tidy: bool
+    folder: Path, files: list[Path], known: dict[str, bytes], lines: dict[str, bytes], new: list[str], *, tidy: bool
 ) -> None:
     """Write what is new as one more file; or, to be tidy, all as one if there are many files or many useless lines."""
     merge = tidy and (len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100)
