@@ -116,7 +116,7 @@ def test_a_device_that_is_not_there(small, tmp_path, flags):
 def test_a_file_that_is_not_there(tmp_path):
     result = invoke("study", tmp_path / "mine.toml")
     assert result.exit_code == 2
-    assert "a study must be a file that can be read, got No such file or directory" in result.stderr
+    assert result.stderr.startswith("focalcal: a study must be a file that can be read, got No such file or directory")
     assert str(tmp_path / "mine.toml") in result.stderr
 
 
