@@ -171,17 +171,21 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def listed(rows: list[dict[str, Any]]) -> str:
-    """A line a run, for the terminal."""
-    from focalcal.reports.tables import Table
+    """A line a run, for the terminal; not a `Table`, which takes its time over thousands of rows."""
+    titles = ("key", "data set", "model", "objective", "options", "seed", "seconds", *_SHOWN)
+    lines = [titles, *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    left = titles.index("seed")  # columns of words, before those of numbers
+    form = "  ".join(f"{{:{'<' if at < left else '>'}{width}}}" for at, width in enumerate(widths))
+    return "".join(f"{form.format(*line)}\n" for line in lines)
 
-    columns: dict[str, list[Any]] = {"key": [row["key"][:_SHORT] for row in rows]}
-    columns |= {name: [row[name] for row in rows] for name in ("data_set", "model", "objective")}
-    columns["options"] = [
-        " ".join(f"{name}={value}" for name, value in row["objective_options"].items()) for row in rows
-    ]
-    columns |= {name: [row[name] for row in rows] for name in ("seed", "seconds")}
-    columns |= {name: [row["test"].get(name, math.nan) for row in rows] for name in _SHOWN}
-    return Table(columns, headings={"data_set": "data set"}).text()
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    options = " ".join(f"{name}={value}" for name, value in row["objective_options"].items())
+    names = (row["key"][:_SHORT], row["data_set"], row["model"], row["objective"], options)
+    test = row["test"]
+    metrics = [f"{test[name]:.4f}" if name in test and not math.isnan(test[name]) else "-" for name in _SHOWN]
+    return (*names, str(row["seed"]), f"{row['seconds']:.1f}", *metrics)
 
 
 def _metrics_table(metrics: dict[str, dict[str, float]]) -> str:
