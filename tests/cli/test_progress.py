@@ -7,7 +7,7 @@ from focalcal.cli.progress import bar, progress_text
 
 
 def test_docstring_examples():
-    assert doctest.testmod(focalcal.cli.progress) == doctest.TestResults(failed=0, attempted=1)
+    assert doctest.testmod(focalcal.cli.progress) == doctest.TestResults(failed=0, attempted=2)
 
 
 def test_the_time_left_follows_the_work_done():

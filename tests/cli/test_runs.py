@@ -53,9 +53,9 @@ def test_list_shows_what_was_run_and_the_test_metrics(run):
         "digits",
         "small_cnn",
         "fcl",
-        *["gamma=3", "lam=1", "1", "1.50", "0.250", "1.50", "0.125", "0.375"],
+        *["gamma=3", "lam=1", "1", "1.5", "0.2500", "1.5000", "0.1250", "0.3750"],
     ]
-    assert lines[0].split()[-4:] == ["0.250", "inf", "-", "0.375"]
+    assert lines[0].split()[-4:] == ["0.2500", "inf", "-", "0.3750"]
 
 
 def test_list_filters_and_speaks_json(run):

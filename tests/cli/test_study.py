@@ -106,10 +106,18 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
     assert {"tenseed", "surface", "adafocal"} <= set(json.loads(invoke("study", "--list", "--json").stdout))
 
 
-def test_a_device_that_is_not_there(small, tmp_path):
-    result = invoke("study", small, "--store", tmp_path / "runs", "--device", "tpu")
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+def test_a_device_that_is_not_there(small, tmp_path, flags):
+    result = invoke("study", small, "--store", tmp_path / "runs", "--device", "tpu", *flags)
     assert result.exit_code == 2
     assert "--device must be one that torch can use here, got 'tpu'" in result.stderr
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    result = invoke("study", tmp_path / "mine.toml")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("focalcal: a study must be a file that can be read, got No such file or directory")
+    assert str(tmp_path / "mine.toml") in result.stderr
 
 
 def test_a_store_that_is_a_file(small, tmp_path):

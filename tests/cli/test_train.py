@@ -44,6 +44,7 @@ def test_flags_and_numbers_do_not_make_another_run(tmp_path):
         (["digits_mlp_lite", "-o", "fokal"], "focal"),
         (["digits_mlp_lite", "-o", "ce", "--gamma", "2"], "gamma"),
         (["digits_mlp_lite", "--option", "gamma"], "--option must be NAME=VALUE, got 'gamma'"),
+        (["digits_mlp_lite", "--option", "gamma=much"], "gamma must be a number, got 'much'"),
         (["digits_mlp_lite", "--gamma", "-1"], "gamma must be finite and >= 0"),
         (["digits_mlp_lite", "--imbalance", "0.5"], "imbalance"),
         (["cifar10_resnet8_lite", "--data-dir", "/nowhere"], "/nowhere"),

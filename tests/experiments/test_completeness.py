@@ -60,7 +60,7 @@ def test_cells_that_were_not_run_are_gaps_in_the_order_of_the_study(store):
     add(store, specs[1])
     found = gaps([*specs, specs[0]], store)
     assert [one.key for one in found] == [specs[0].key, specs[2].key]
-    assert str(found[0]) == f"{specs[0].key[:12]}  digits/small_cnn ce() seed 0: not run"
+    assert str(found[0]) == f"{specs[0].key[:12]}  digits/small_cnn ce seed 0: not run"
 
 
 def test_a_cell_that_failed_says_why(store):

@@ -5,7 +5,8 @@ from data_folders import FABRICATED
 
 from focalcal.experiments.completeness import gaps
 from focalcal.experiments.run import run_spec
-from focalcal.experiments.study import load_study, shipped_studies
+from focalcal.experiments.shipped import shipped_studies
+from focalcal.experiments.study import load_study
 from focalcal.results import Store
 
 

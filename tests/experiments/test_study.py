@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from focalcal.experiments.cells import recipe_of, spec_of
-from focalcal.experiments.study import load_study, shipped_studies, study_of
+from focalcal.experiments.shipped import shipped_studies
+from focalcal.experiments.study import load_study, study_of
 from focalcal.results import Protocol
 from focalcal.training import RECIPES, recipe
 

@@ -73,6 +73,30 @@ def test_a_removed_run_is_not_listed_from_the_cache(store):
     assert nlls(store) == [0.0, 2.0, 3.0, 5.0]
 
 
+def test_many_specs_are_looked_up_in_the_cache(store, examined, monkeypatch):
+    monkeypatch.setattr("focalcal.results.store._FEW", 2)
+    wanted = [spec(seed) for seed in (9, 2, 0, 8, 2)]
+    for _ in range(2):
+        assert store.missing(wanted) == [spec(9), spec(8)]
+    assert sorted(examined) == sorted([spec(0).key, spec(2).key])  # each once, and no others
+    assert nlls(store) == [0.0, 1.0, 2.0, 3.0]
+    assert len(examined) == 4
+    (store.path / "runs" / spec(2).key / "result.json").write_text("{")
+    assert store.missing(wanted) == [spec(9), spec(2), spec(8)]
+
+
+def test_looking_up_some_does_not_forget_the_others(store, examined, monkeypatch):
+    monkeypatch.setattr("focalcal.results.store._FEW", 0)
+    for seed in range(10, 30):
+        stored(store, spec(seed))
+        assert store.missing([spec(seed)]) == []  # more files of the cache than are left alone otherwise
+    store.runs()
+    assert len(examined) == 24
+    store.missing([spec(10)])
+    store.runs()
+    assert len(examined) == 24
+
+
 def test_cache_files_are_merged(store, examined):
     for seed in range(10, 40):
         stored(store, spec(seed))

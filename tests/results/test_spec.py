@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stored_runs import TRAINING, spec
 
 from focalcal.results import Protocol, Spec
-from focalcal.results.spec import SCHEMA, stored_key
+from focalcal.results.keys import SCHEMA, stored_key
 
 names = st.text("abcxyz_", min_size=1, max_size=5)
 numbers = st.integers(-(2**50), 2**50) | st.floats(-1e9, 1e9)
@@ -118,7 +118,7 @@ def test_later_changes_of_a_mapping_do_not_reach_a_spec():
 
 def test_the_name_is_for_people():
     assert spec(2, gamma=3, lam=0.5).name == "digits/small_cnn fcl(gamma=3, lam=0.5) seed 2"
-    assert spec(0, "ce").name == "digits/small_cnn ce() seed 0"
+    assert spec(0, "ce").name == "digits/small_cnn ce seed 0"
 
 
 @pytest.mark.parametrize(

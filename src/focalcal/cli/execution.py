@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,11 @@ Threads = Annotated[int, typer.Option(help="Threads of a cell. Another number ca
 TensorBoard = Annotated[
     Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
 ]
+
+
+def to_go_on() -> str:
+    """How to resume what this command began."""
+    return f"to go on: {shlex.join(['focalcal', *sys.argv[1:]])}"
 
 
 def checked_device(name: str) -> str:

@@ -21,12 +21,21 @@ def plain_failures() -> Iterator[None]:
     except Exception as error:
         if not _can_be_mended(error):
             raise
-        for line in str(error).splitlines():
+        for line in _said(error).splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
         raise typer.Exit(USAGE) from None
 
 
-def _can_be_mended(error: Exception) -> bool:
-    from focalcal.theory.minimiser import SolverError  # here, because it costs what torch costs
+def _said(error: Exception) -> str:
+    """What it says, without the number of an operating system's error where the library has put it into words."""
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        return error.strerror
+    return str(error)
 
-    return isinstance(error, ValueError | OSError | ModuleNotFoundError | SolverError)
+
+def _can_be_mended(error: Exception) -> bool:
+    if isinstance(error, ValueError | OSError | ModuleNotFoundError):
+        return True
+    from focalcal.theory.minimiser import SolverError  # here, because it costs what NumPy costs
+
+    return isinstance(error, SolverError)

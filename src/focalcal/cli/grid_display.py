@@ -13,15 +13,15 @@ from focalcal.reports.extras import required
 
 
 class GridDisplay:
-    """Told every event of a grid whose cells to run have these names, by key."""
+    """Told every event of a grid whose cells have these names, by key, and of which so many are to be run."""
 
-    def __init__(self, names: Mapping[str, str], console: Any, bars: Any) -> None:
-        self._names, self._cells, self._console, self._bars = names, len(names), console, bars
+    def __init__(self, names: Mapping[str, str], cells: int, console: Any, bars: Any) -> None:
+        self._names, self._cells, self._console, self._bars = names, cells, console, bars
         self._started = time.monotonic()
         self._shares: dict[str, float] = {}
         self._tasks: dict[str, Any] = {}
         self._ended = 0
-        self._whole = bars.add_task("all", total=len(names), state="starting")
+        self._whole = bars.add_task("starting", total=cells, state="")
 
     def __call__(self, event: Event) -> None:
         """Show it."""
@@ -34,8 +34,9 @@ class GridDisplay:
         elif isinstance(event, Finished | Failed):
             self._end(event)
         done = self._ended + sum(self._shares.values())
-        state = f"{self._ended} of {self._cells}, {progress_text(done, self._cells, time.monotonic() - self._started)}"
-        self._bars.update(self._whole, completed=done, state=state)
+        so_far = progress_text(done, self._cells, time.monotonic() - self._started)
+        # in the column of the names, which is the last to be cut off where the terminal is narrow
+        self._bars.update(self._whole, completed=done, description=f"{self._ended} of {self._cells}, {so_far}")
 
     def _end(self, event: Finished | Failed) -> None:
         self._ended += 1
@@ -48,7 +49,7 @@ class GridDisplay:
 
 
 @contextmanager
-def grid_display(names: Mapping[str, str]) -> Iterator[GridDisplay]:
+def grid_display(names: Mapping[str, str], *, cells: int) -> Iterator[GridDisplay]:
     """A display that is removed when the block ends; the lines of finished cells stay."""
     console = required("rich.console", purpose="The progress display").Console(stderr=True)
     parts = required("rich.progress", purpose="The progress display")
@@ -58,4 +59,4 @@ def grid_display(names: Mapping[str, str]) -> Iterator[GridDisplay]:
         parts.TextColumn("{task.fields[state]}", markup=False),
     )
     with parts.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        yield GridDisplay(names, console, bars)
+        yield GridDisplay(names, cells, console, bars)

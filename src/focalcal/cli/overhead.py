@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def overhead(
-    model: Annotated[str, typer.Option(help="The network whose training step is timed.")] = "resnet20",
+    model: Annotated[str, typer.Option(help="The network whose training step is timed.")] = "resnet8",
     batch: Annotated[int, typer.Option(help="Examples a batch.")] = 128,
     classes: Annotated[int, typer.Option(help="Classes.")] = 10,
     device: Annotated[str, typer.Option(help="Where to run: cpu, cuda, mps.")] = "cpu",
@@ -28,6 +28,7 @@ def overhead(
     Cross-entropy is timed again at the end of each round: how far that control is from 1 is how far the noise reaches.
     """
     with plain_failures():
+        from focalcal.cli.execution import checked_device
         from focalcal.cli.progress import bar
         from focalcal.experiments.overhead import overhead as measured
 
@@ -36,7 +37,7 @@ def overhead(
                 model=model,
                 batch=batch,
                 classes=classes,
-                device=device,
+                device=checked_device(device),
                 threads=threads,
                 seconds=seconds,
                 progress=progress,

@@ -14,10 +14,14 @@ def bar(what: str) -> Iterator[Callable[[float, float], None]]:
     """A function that is told `(done, of)`, in any unit of work; nothing is shown before its first call."""
     console = required("rich.console", purpose="The progress bar").Console(stderr=True)
     parts = required("rich.progress", purpose="The progress bar")
-    columns = (parts.TextColumn(what), parts.BarColumn(), parts.TextColumn("{task.description}"))
+    columns = (
+        parts.TextColumn("{task.fields[what]}", markup=False),  # a name may hold brackets and braces
+        parts.BarColumn(),
+        parts.TextColumn("{task.description}", markup=False),
+    )
     started, tenths = time.monotonic(), 0
     with parts.Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None, visible=False)
+        task = progress.add_task("", total=None, visible=False, what=what)
 
         def told(done: float, of: float) -> None:
             nonlocal tenths
@@ -25,7 +29,7 @@ def bar(what: str) -> Iterator[Callable[[float, float], None]]:
             progress.update(task, completed=done, total=of, description=state, visible=True)
             reached = int(10 * _share(done, of) + 1e-9)  # sums of costs need not be exact
             if not console.is_terminal and reached > tenths:
-                console.print(f"{what}: {state}", highlight=False)
+                console.print(f"{what}: {state}", highlight=False, markup=False, soft_wrap=True)
             tenths = max(reached, tenths)
 
         yield told

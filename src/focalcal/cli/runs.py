@@ -53,11 +53,11 @@ def list_runs(
         opened = _opened(store)
         runs, problems = opened.survey()
         wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
-        chosen = [run for run in runs if _matches(run, wanted)]
+        rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
         if as_json:
-            print_json([_row(run) for run in sorted(chosen, key=_order)])
-        elif chosen:
-            typer.echo(_listed(chosen), nl=False)
+            print_json(rows)
+        elif rows:
+            typer.echo(listed(rows), nl=False)
         else:
             found = f"none of {len(runs)} runs is such" if runs else "no runs"
             typer.echo(f"{opened.path}: {found}", err=True)
@@ -114,7 +114,8 @@ def rm(
     """Delete runs for good. A damaged or foreign folder must be named in full."""
     with plain_failures():
         opened = _opened(store)
-        named = {name: what for key in keys for name, what in (_removable(opened, key),)}
+        unusable = {one.path.name: one.message for one in opened.problems() if one.path.parent.name == "runs"}
+        named = dict((key, unusable[key]) if key in unusable else _removable(opened, key) for key in keys)
         for name, what in named.items():
             typer.echo(f"{name}  {what}", err=True)
         many = "this run" if len(named) == 1 else f"these {len(named)} runs"
@@ -158,33 +159,34 @@ def _opened(folder: Path | None) -> Store:
     return Store(store_folder(folder), create=False)
 
 
-def _matches(run: Run, wanted: dict[str, Any]) -> bool:
-    return all(value is None or run.glance[name] == value for name, value in wanted.items())
+def rows_of(runs: Iterable[Run], **wanted: Any) -> list[dict[str, Any]]:
+    """What a list shows of the runs that have these values, in its order."""
+    rows = [{"key": run.key, **run.glance} for run in runs]
+    chosen = [row for row in rows if all(row[name] == value for name, value in wanted.items())] if wanted else rows
+    return sorted(chosen, key=_order)
 
 
-def _order(run: Run) -> tuple[Any, ...]:
-    seen = run.glance
-    names = (seen["data_set"], seen["model"], seen["objective"], str(seen["objective_options"]))
-    return (*names, seen["seed"], run.key)
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    names = (row["data_set"], row["model"], row["objective"], str(row["objective_options"]))
+    return (*names, row["seed"], row["key"])
 
 
-def _row(run: Run) -> dict[str, Any]:
-    return {"key": run.key, **run.glance}
+def listed(rows: list[dict[str, Any]]) -> str:
+    """A line a run, for the terminal; not a `Table`, which takes its time over thousands of rows."""
+    titles = ("key", "data set", "model", "objective", "options", "seed", "seconds", *_SHOWN)
+    lines = [titles, *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    left = titles.index("seed")  # columns of words, before those of numbers
+    form = "  ".join(f"{{:{'<' if at < left else '>'}{width}}}" for at, width in enumerate(widths))
+    return "".join(f"{form.format(*line)}\n" for line in lines)
 
 
-def _listed(runs: Iterable[Run]) -> str:
-    """A line a run, for the terminal."""
-    from focalcal.reports.tables import Table
-
-    rows = [_row(run) for run in sorted(runs, key=_order)]
-    columns: dict[str, list[Any]] = {"key": [row["key"][:_SHORT] for row in rows]}
-    columns |= {name: [row[name] for row in rows] for name in ("data_set", "model", "objective")}
-    columns["options"] = [
-        " ".join(f"{name}={value}" for name, value in row["objective_options"].items()) for row in rows
-    ]
-    columns |= {name: [row[name] for row in rows] for name in ("seed", "seconds")}
-    columns |= {name: [row["test"].get(name, math.nan) for row in rows] for name in _SHOWN}
-    return Table(columns, headings={"data_set": "data set"}).text()
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    options = " ".join(f"{name}={value}" for name, value in row["objective_options"].items())
+    names = (row["key"][:_SHORT], row["data_set"], row["model"], row["objective"], options)
+    test = row["test"]
+    metrics = [f"{test[name]:.4f}" if name in test and not math.isnan(test[name]) else "-" for name in _SHOWN]
+    return (*names, str(row["seed"]), f"{row['seconds']:.1f}", *metrics)
 
 
 def _metrics_table(metrics: dict[str, dict[str, float]]) -> str:
@@ -201,18 +203,17 @@ def _answer(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]
     relation = store.sql(query)
     import duckdb
 
+    from focalcal.results.query import query_error
+
     try:
         return relation.columns, relation.fetchall()
     except duckdb.Error as error:
-        raise ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {error}") from error
+        raise query_error(error) from error
 
 
 def _removable(store: Store, key: str) -> tuple[str, str]:
     from focalcal.results import RunProblem
 
-    for problem in store.problems():
-        if problem.path.name == key and problem.path.parent.name == "runs":
-            return key, problem.message
     try:
         run = store.run(key)
     except RunProblem as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.grid import Outcome
@@ -53,23 +52,26 @@ def study(
     Stopped at any moment, the same command goes on where it was; a finished study is only read.
     """
     with plain_failures():
-        from focalcal.experiments.study import load_study, shipped_studies
-        from focalcal.results import Store as RunStore
-        from focalcal.results.layout import store_folder
+        from focalcal.experiments.shipped import shipped_studies
 
         if list_all:
             _print_studies(shipped_studies(), as_json=as_json)
             return
+        from focalcal.experiments.study import load_study
+        from focalcal.results import Store as RunStore
+        from focalcal.results.layout import store_folder
+
         chosen = load_study(name)
         specs = chosen.specs(smoke=smoke)
         folder = store_folder(store)
+        device = checked_device(device)
         if dry_run:
             there = RunStore(folder, create=False) if folder.exists() else None
             _print_plan(specs, there, device=device, jobs=_jobs(jobs), as_json=as_json)
             return
         runs = RunStore(folder)
         options = {
-            "device": checked_device(device),
+            "device": device,
             "threads": threads,
             "data_dir": data_dir,
             "tensorboard": tensorboard,
@@ -90,7 +92,9 @@ def study(
 def _jobs(asked: int) -> int:
     import os
 
-    return asked or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else asked or os.cpu_count() or 1
+    if asked:
+        return asked
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
@@ -98,14 +102,13 @@ def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
     from focalcal.experiments.grid import run_grid
     from focalcal.reports.results_table import cell_names
 
-    names, missing = cell_names(specs), store.missing(specs)
-    with grid_display({spec.key: names[spec.key] for spec in missing}) as display:
+    with grid_display(cell_names(specs), cells=len(store.missing(specs))) as display:
         return run_grid(specs, store, executor=executor, on_event=display)
 
 
 def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(titles, indent=2))
+        print_json(titles)
         return
     width = max(map(len, titles))
     for name, title in titles.items():
@@ -118,7 +121,8 @@ def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs:
     from focalcal.reports.results_table import cell_names
     from focalcal.reports.tables import Table
 
-    there = {spec.key: store is not None and store.has(spec) for spec in specs}
+    missing = set(specs if store is None else store.missing(specs))
+    there = {spec.key: spec not in missing for spec in specs}
     costs = Costs(store, device)
     seconds = {spec.key: 0.0 if there[spec.key] else costs.seconds(spec) for spec in specs}
     if as_json:
@@ -126,7 +130,7 @@ def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs:
             {"key": spec.key, "name": spec.name, "done": there[spec.key], "seconds": seconds[spec.key]}
             for spec in specs
         ]
-        typer.echo(json.dumps(cells, indent=2))
+        print_json(cells)
         return
     columns: dict[str, list[Any]] = {
         "key": [spec.key[:10] for spec in specs],
@@ -143,9 +147,10 @@ def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs:
 def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json: bool) -> None:
     from focalcal.reports.results_table import results_table
 
-    runs = [store.run(spec.key) for spec in specs if store.has(spec)]
+    stored = {run.key: run for run in store.runs()}
+    runs = [stored[spec.key] for spec in specs if spec.key in stored]
     if as_json:
-        typer.echo(json.dumps([{"key": run.key, **run.spec.as_dict(), **run.record} for run in runs], indent=2))
+        print_json([{"key": run.key, **run.spec.as_dict(), **run.record} for run in runs])
     elif runs:
         typer.echo(
             f"\n{study.title}: {len(runs)} of {len(specs)} cells, test split, mean ± standard deviation over seeds\n"
@@ -168,12 +173,5 @@ def _explain(outcome: Outcome, specs: list[Spec], store: RunStore) -> None:
     if not outcome.interrupted:
         for gap in missing:
             typer.echo(f"focalcal: {names[gap.key]}: {why.get(gap.key, gap.what)}", err=True)
-    again = f"to go on: {shlex.join(_command())}"
-    typer.echo(f"focalcal: {'interrupted; ' if outcome.interrupted else ''}{stored}; {again}", err=True)
+    typer.echo(f"focalcal: {'interrupted; ' if outcome.interrupted else ''}{stored}; {to_go_on()}", err=True)
     raise typer.Exit(INTERRUPTED if outcome.interrupted else INCOMPLETE)
-
-
-def _command() -> list[str]:
-    import sys
-
-    return ["focalcal", *sys.argv[1:]]

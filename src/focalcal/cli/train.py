@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli import INTERRUPTED
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import print_json
 
 
 def train(
@@ -48,23 +49,25 @@ def train(
         from focalcal.results import Protocol
         from focalcal.results import Store as RunStore
         from focalcal.results.layout import store_folder
+        from focalcal.training import is_first_process
         from focalcal.training import recipe as recipe_named
 
         chosen = recipe_named(recipe)
         if epochs is not None:
             chosen = replace(chosen, epochs=epochs)
-        spec = spec_of(
-            chosen,
-            objective,
-            {**_given(gamma=gamma, lam=lam), **_parsed(option or [])},
-            seed=seed,
-            protocol=Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights),
-        )
+        protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights)
+        values = {**_given(gamma=gamma, lam=lam), **_parsed(option or [])}
+        try:
+            spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
+        except TypeError as error:  # of a value that was typed in, so not a bug
+            raise ValueError(str(error)) from None
         options = {"device": checked_device(device), "threads": threads, "data_dir": data_dir}
         folder = store_folder(store)
         run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
+        if not is_first_process():
+            return  # of those that torchrun started
         if as_json:
-            typer.echo(json.dumps({"key": run.key, **run.spec.as_dict(), **run.record}, indent=2))
+            print_json({"key": run.key, **run.spec.as_dict(), **run.record})
             return
         from focalcal.reports.results_table import results_table
 
@@ -78,7 +81,11 @@ def _run(spec: Any, store: Any, **options: Any) -> Any:
 
     store.check_writable()
     with bar(spec.name) as told:
-        return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+        try:
+            return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+        except KeyboardInterrupt:
+            typer.echo(f"focalcal: interrupted; {to_go_on()}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _given(**values: float | None) -> dict[str, float]:

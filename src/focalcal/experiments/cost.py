@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import median
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from focalcal.experiments.cells import recipe_of
 from focalcal.experiments.data_sizes import crops, example_counts, input_shape
 from focalcal.models import MODEL_INFO, build_model
-from focalcal.results import Spec, Store
+from focalcal.results import Run, Spec, Store
 from focalcal.training.recipe import Recipe
 
 _BACKWARD = 3  # forward and backward cost about three times the forward pass
@@ -43,16 +43,26 @@ class Costs:
 
     def __init__(self, store: Store | None = None, device: str = "cpu") -> None:
         self._device = torch.device(device)
-        self._stored = _stored_seconds(store, self._device) if store is not None else {}
+        self._runs: dict[tuple[str, str], list[Run]] = defaultdict(list)  # by data set and network
+        for run in store.runs() if store is not None else ():
+            seen = run.glance
+            self._runs[seen["data_set"], seen["model"]].append(run)
+        self._stored: dict[tuple[str, str], dict[str, list[float]]] = {}  # likewise, of those that were asked for
 
     def seconds(self, spec: Spec) -> float:
         """About how long the cell takes."""
-        seen = self._stored.get(_alike(spec.as_dict()))
+        seen = self._seen(spec)
         return median(seen) if seen else self._counted(spec)
 
     def measured(self, spec: Spec) -> bool:
         """Whether the estimate comes from stored runs."""
-        return _alike(spec.as_dict()) in self._stored
+        return bool(self._seen(spec))
+
+    def _seen(self, spec: Spec) -> list[float]:
+        pair = spec.data_set, spec.model
+        if pair not in self._stored:
+            self._stored[pair] = _stored_seconds(self._runs.get(pair, []), self._device)
+        return self._stored[pair].get(_alike(spec.as_dict()), [])
 
     def _counted(self, spec: Spec) -> float:
         recipe = recipe_of(spec)
@@ -123,9 +133,9 @@ def _seconds_of(call: Callable[[], object], device: torch.device) -> float:
     return median(times)
 
 
-def _stored_seconds(store: Store, device: torch.device) -> dict[str, list[float]]:
+def _stored_seconds(runs: Iterable[Run], device: torch.device) -> dict[str, list[float]]:
     found: dict[str, list[float]] = defaultdict(list)
-    for run in store.runs():
+    for run in runs:
         machine = run.record.get("provenance", {}).get("machine", {})
         on = str(machine.get("device", "cpu")).split(":")[0]
         seconds = run.record.get("seconds")

@@ -1,7 +1,8 @@
 """What an objective costs on the device at hand: alone, and within a training step. The paper's section 6.4.
 
 A round times every contender once, in random order, and torch's cross-entropy once more at its end: how far that
-control is from 1 is how far the noise of the machine reaches. Ratios are of medians over rounds. Everything is called
+control is from 1 is how far the noise of the machine reaches. A ratio is the median over rounds of the time over
+cross-entropy's in the same round, so that a machine that slows down for a while slows down both. Everything is called
 before anything is timed, and a device that works on its own is waited for on both sides of what is timed.
 """
 
@@ -37,7 +38,7 @@ Call = Callable[[], None]
 
 @dataclass(frozen=True)
 class Timing:
-    """One contender: median seconds of a call, over the baseline's, and its peak of allocated bytes likewise.
+    """One contender: median seconds of a call, its median ratio to the baseline's, and its peak of allocated bytes.
 
     Memory is None where the device does not tell.
     """
@@ -69,7 +70,7 @@ class Overhead:
 
 def overhead(
     *,
-    model: str = "resnet20",
+    model: str = "resnet8",
     batch: int = 128,
     classes: int = 10,
     objectives: Sequence[str] = OBJECTIVES,
@@ -173,15 +174,24 @@ def _timed(
         shuffle(order)
         for name in (*order, CONTROL):
             times[name].append(_call_seconds(contenders[name].call, calls, device))
-            tell(min(time.perf_counter() - begin, seconds))
-    medians = {name: median(values) for name, values in times.items()}
-    return tuple(_timing(name, medians, memory) for name in contenders), len(times[CONTROL])
+            measured = sum(map(len, times.values())) / (_FEWEST_ROUNDS * len(times))
+            tell(seconds * min((time.perf_counter() - begin) / seconds, measured, 1.0))
+    return tuple(_timing(name, times, memory) for name in contenders), len(times[CONTROL])
 
 
-def _timing(name: str, seconds: dict[str, float], memory: dict[str, int | None]) -> Timing:
+def _timing(name: str, times: dict[str, list[float]], memory: dict[str, int | None]) -> Timing:
     used, first = memory[name], memory[BASELINE]
     ratio = None if used is None or not first else used / first
-    return Timing(name, seconds[name], seconds[name] / seconds[BASELINE], used, ratio)
+    return Timing(name, median(times[name]), median_ratio(times[name], times[BASELINE]), used, ratio)
+
+
+def median_ratio(times: Sequence[float], baseline: Sequence[float]) -> float:
+    """Of the times over the baseline's, round by round.
+
+    >>> median_ratio([2.0, 4.0, 40.0], [1.0, 2.0, 20.0])
+    2.0
+    """
+    return median(one / other for one, other in zip(times, baseline, strict=True))
 
 
 def _call_seconds(call: Call, calls: int, device: torch.device) -> float:

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -15,6 +14,7 @@ from focalcal.experiments.cells import has_validation, unknown
 from focalcal.experiments.crossing import Entry, Objective, Setting, crossed, objectives_of, protocol_of, settings_of
 from focalcal.experiments.faults import Fault, StudyError
 from focalcal.experiments.overrides import shrunk
+from focalcal.experiments.shipped import shipped_file, shipped_names
 from focalcal.experiments.toml_lines import Path as KeyPath
 from focalcal.experiments.toml_lines import line_numbers
 from focalcal.results.spec import Spec
@@ -100,12 +100,16 @@ def load_study(name_or_path: str | os.PathLike[str]) -> Study:
     """The shipped study of that name, or the file of that path (with a folder or ending in .toml)."""
     file = Path(name_or_path)
     if file.suffix != ".toml" and file.parent == Path():
-        folder = _shipped_folder()
-        if str(name_or_path) not in _shipped_names():
-            known = unknown("a study", str(name_or_path), _shipped_names())
+        if str(name_or_path) not in shipped_names():
+            known = unknown("a study", str(name_or_path), shipped_names())
             raise ValueError(f"{known}. For a file of your own give its path, which ends in .toml")
-        file = folder / f"{name_or_path}.toml"
-    content = file.read_bytes()
+        file = shipped_file(str(name_or_path))
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise OSError(
+            error.errno, f"a study must be a file that can be read, got {error.strerror} ({file}); check the path"
+        ) from None
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -133,20 +137,6 @@ def study_of(text: str, file: str = "study.toml") -> Study:
         raise StudyError(faults, file, lines)
     study._file, study._lines = file, lines
     return study
-
-
-def shipped_studies() -> dict[str, str]:
-    """The titles of the studies that come with the package, by name; `digits`, the default one, first."""
-    folder = _shipped_folder()
-    return {name: tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))["title"] for name in _shipped_names()}
-
-
-def _shipped_folder() -> Path:
-    return Path(str(resources.files("focalcal.experiments") / "studies"))
-
-
-def _shipped_names() -> list[str]:
-    return sorted((one.stem for one in _shipped_folder().glob("*.toml")), key=lambda name: (name != "digits", name))
 
 
 def _specs(written: Mapping[str, Any], smoke: bool) -> tuple[list[Spec], list[Fault]]:

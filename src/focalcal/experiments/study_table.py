@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from focalcal.experiments.study import Study, load_study, shipped_studies
+from focalcal.experiments.shipped import shipped_studies
+from focalcal.experiments.study import Study, load_study
 
 HEAD = ("study", "what", "data sets", "networks", "objectives", "seeds", "cells")
 

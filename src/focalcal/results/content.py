@@ -15,8 +15,10 @@ from urllib.parse import quote
 from focalcal.core.primitives import whole
 from focalcal.predictions import Predictions, npz
 from focalcal.predictions.header import Header
+from focalcal.results.entry import sha256
+from focalcal.results.keys import SCHEMA
 from focalcal.results.layout import EPOCHS, FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, json_bytes
-from focalcal.results.spec import SCHEMA, Spec
+from focalcal.results.spec import Spec
 
 _OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS)
 _LONGEST_FILE_NAME = 200
@@ -46,11 +48,6 @@ def checked_record(record: Any) -> dict[str, Any]:
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
     return found
-
-
-def read_number(value: Any) -> float:
-    """A stored metric."""
-    return math.nan if value is None else float(value)
 
 
 def write_run(
@@ -84,12 +81,6 @@ def split_file(split: str) -> str:
     if len(name) > _LONGEST_FILE_NAME:
         name = f"{name[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return f"{name}.npz"
-
-
-def sha256(path: Path) -> str:
-    """Of a file's content."""
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _write_predictions(folder: Path, predictions: Iterable[Predictions]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from focalcal.results.keys import SCHEMA, stored_key
 from focalcal.results.layout import FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, is_key
 from focalcal.results.problems import Kind, RunProblem
-from focalcal.results.spec import SCHEMA, stored_key
 
 State = dict[str, tuple[int, int]]  # of each file: size and time of change
 
@@ -21,42 +22,46 @@ GLANCE = ("data_set", "model", "objective", "objective_options", "seed")
 _AGAIN = "run it again (the folder is then set aside), or remove it with `focalcal runs rm`"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: thousands are made at once
 class Entry:
-    """What is known of a run: a glance at it, its spec, its record and its files, as text until it is looked at."""
+    """What is known of a run, as text until it is looked at.
+
+    texts   a glance at it, its spec, its record and its files, each as JSON on one line, with tabs between
+    """
 
     key: str
     folder: str
-    texts: tuple[bytes, bytes, bytes, bytes]  # JSON without line ends and tabs
+    texts: bytes
 
     @property
     def path(self) -> Path:
         """Its folder."""
         return Path(self.folder)
 
-    @cached_property
     def glance(self) -> dict[str, Any]:
         """The little of spec and record that a list of runs shows: a tenth of the text."""
-        found: dict[str, Any] = json.loads(self.texts[0])
+        found: dict[str, Any] = json.loads(self.texts[: self.texts.index(b"\t")].decode())  # quicker than from bytes
         return found
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The fields of the spec."""
-        found: dict[str, Any] = json.loads(self.texts[1])
+        found = self._part(1)
         del found["schema"]
         return found
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The record as it is stored."""
-        found: dict[str, Any] = json.loads(self.texts[2])
-        return found
+        return self._part(2)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """`files`: size and checksum by name; `splits`: file by split."""
-        found: dict[str, Any] = json.loads(self.texts[3])
+        return self._part(3)
+
+    def _part(self, number: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.texts.split(b"\t")[number])
         return found
 
 
@@ -115,7 +120,7 @@ def _examined(folder: Path, state: State) -> Entry:
         "test": record["metrics"].get("test"),
     }
     texts = (json.dumps(glance, separators=(",", ":")).encode(), _line(described), _line(came_out), _line(listed))
-    return Entry(folder.name, str(folder), texts)
+    return Entry(folder.name, str(folder), b"\t".join(texts))
 
 
 def read_checked(entry: Entry, name: str) -> bytes:
@@ -123,6 +128,17 @@ def read_checked(entry: Entry, name: str) -> bytes:
     content = (entry.path / name).read_bytes()
     _check_content(entry.path, name, content, entry.manifest["files"])
     return content
+
+
+def read_number(value: Any) -> float:
+    """A stored metric."""
+    return math.nan if value is None else float(value)
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _check_content(folder: Path, name: str, content: bytes, files: Mapping[str, Any]) -> None:

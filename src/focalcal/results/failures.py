@@ -8,19 +8,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
-from focalcal.core.primitives import text
 from focalcal.results.layout import is_key, json_bytes
 from focalcal.results.problems import Problem
-from focalcal.results.spec import Spec
+
+if TYPE_CHECKING:
+    from focalcal.results.spec import Spec
 
 _FIELDS = {"key", "spec", "kind", "message", "details", "time"}
 
 
 def write(folder: Path, spec: Spec, kind: str, message: str, details: Mapping[str, Any]) -> None:
     """Keep a failure, whatever the details are: what JSON cannot say is kept as text."""
+    from focalcal.core.primitives import text  # costs what torch costs, and readers need it not
+
     told = {
         "key": spec.key,
         "spec": spec.as_dict(),

@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,13 +22,8 @@ from focalcal.results.layout import CACHE, RUNS
 from focalcal.results.problems import Problem, RunProblem
 
 _SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the texts, texts with tabs between
+_KEY, _STATE, _CHECK, _TEXTS = slice(0, 32), slice(33, 57), slice(58, 66), slice(67, -1)  # of a line
 _MOST_FILES = 8
-
-
-class _Known(NamedTuple):
-    state: bytes
-    texts: bytes
-    line: bytes
 
 
 class Listing(NamedTuple):
@@ -38,22 +33,22 @@ class Listing(NamedTuple):
     problems: list[Problem]
 
 
-def listing(store: Path) -> Listing:
-    """Every run, from the cache where that holds, else from its folder; then the cache is brought up to date."""
+def listing(store: Path, among: Collection[str] | None = None) -> Listing:
+    """Every run, or those of these keys, from the cache where that holds, else from the folder; then it is updated."""
     files = _cache_files(store / CACHE)
     known = _read(files)
     entries: dict[str, Entry] = {}
     problems: list[Problem] = []
     lines: dict[str, bytes] = {}
     new: list[str] = []
-    for name in _names(store / RUNS):
+    for name in _names(store / RUNS, among):
         folder = os.path.join(store, RUNS, name)  # not a Path: there are thousands
         try:
             state = state_of(folder)
             digest = _digest(state)
             old = known.get(name)
-            if old is not None and old.state == digest:
-                entries[name], lines[name] = Entry(name, folder, _four(old.texts)), old.line
+            if old is not None and old[_STATE] == digest:
+                entries[name], lines[name] = Entry(name, folder, old[_TEXTS]), old
                 continue
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
@@ -64,13 +59,14 @@ def listing(store: Path) -> Listing:
         entries[name], lines[name] = entry, _line(entry, digest)
         new.append(name)
     with suppress(OSError):  # a store that cannot be written to can be read all the same
-        _update(store / CACHE, files, known, lines, new)
+        _update(store / CACHE, files, known, lines, new, tidy=among is None)
     return Listing(entries, problems)
 
 
-def _names(runs: Path) -> list[str]:
+def _names(runs: Path, among: Collection[str] | None) -> list[str]:
     try:
-        return sorted(os.listdir(runs))
+        found = os.listdir(runs)
+        return sorted(found if among is None else set(found).intersection(among))
     except FileNotFoundError:
         return []
 
@@ -81,13 +77,7 @@ def _digest(state: State) -> bytes:
 
 
 def _line(entry: Entry, digest: bytes) -> bytes:
-    texts = b"\t".join(entry.texts)
-    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(texts), texts)
-
-
-def _four(texts: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    glance, spec, record, manifest = texts.split(b"\t")
-    return glance, spec, record, manifest
+    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(entry.texts), entry.texts)
 
 
 def _cache_files(folder: Path) -> list[Path]:
@@ -96,20 +86,22 @@ def _cache_files(folder: Path) -> list[Path]:
     return []
 
 
-def _read(files: Iterable[Path]) -> dict[str, _Known]:
-    found: dict[str, _Known] = {}
+def _read(files: Iterable[Path]) -> dict[str, bytes]:
+    """The lines by key."""
+    found: dict[str, bytes] = {}
     for path in files:
         with suppress(OSError):  # merged by another process, or not for us to read
             for line in path.read_bytes().splitlines(keepends=True):
-                key, state, check, texts = (line.rstrip(b"\n").split(b" ", 3) + [b""] * 3)[:4]
-                if check == b"%08x" % zlib.crc32(texts):
-                    found[key.decode("ascii", "replace")] = _Known(state, texts, line)
+                if line[_CHECK] == b"%08x" % zlib.crc32(memoryview(line)[_TEXTS]):
+                    found[line[_KEY].decode("ascii", "replace")] = line
     return found
 
 
-def _update(folder: Path, files: list[Path], known: dict[str, _Known], lines: dict[str, bytes], new: list[str]) -> None:
-    """Write what is new as one more file; or all as one, where there are many files, or many lines for nothing."""
-    merge = len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100
+def _update(
+    folder: Path, files: list[Path], known: dict[str, bytes], lines: dict[str, bytes], new: list[str], *, tidy: bool
+) -> None:
+    """Write what is new as one more file; or, to be tidy, all as one if there are many files or many useless lines."""
+    merge = tidy and (len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100)
     if not new and not merge:
         return
     folder.mkdir(exist_ok=True)

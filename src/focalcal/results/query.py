@@ -36,10 +36,15 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     try:
         found: duckdb.DuckDBPyRelation | None = connection.sql(query)
     except engine.Error as error:
-        raise ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {error}") from error
+        raise query_error(error) from error
     if found is None:
         raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
     return found
+
+
+def query_error(error: Exception) -> ValueError:
+    """What DuckDB says about a query, on one line."""
+    return ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {' '.join(str(error).split())}")
 
 
 def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:

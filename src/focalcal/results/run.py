@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from focalcal.predictions import Predictions
-from focalcal.results.content import read_number, sha256
-from focalcal.results.entry import Entry, changed, read_checked
+from focalcal.results.entry import Entry, changed, read_checked, read_number, sha256
 from focalcal.results.layout import EPOCHS
-from focalcal.results.spec import Spec
+
+if TYPE_CHECKING:
+    from focalcal.predictions import Predictions
+    from focalcal.results.spec import Spec
 
 
 class Run:
@@ -34,6 +35,8 @@ class Run:
     @cached_property
     def spec(self) -> Spec:
         """What was run."""
+        from focalcal.results.spec import Spec  # costs what torch costs
+
         return Spec.from_dict(self._entry.spec)
 
     @property
@@ -41,11 +44,11 @@ class Run:
         """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
         return self._entry.spec
 
-    @cached_property
+    @property
     def glance(self) -> Mapping[str, Any]:
-        """What a list shows: what was run, its seconds, and the metrics of the split `test`."""
-        test = {name: read_number(value) for name, value in (self._entry.glance["test"] or {}).items()}
-        return {**self._entry.glance, "test": test}
+        """What a list shows: what was run, its seconds, and the metrics of the split `test`; made anew each time."""
+        seen = self._entry.glance()
+        return {**seen, "test": {name: read_number(value) for name, value in (seen["test"] or {}).items()}}
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
@@ -83,6 +86,8 @@ class Run:
 
     def predictions(self, split: str) -> Predictions:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
+        from focalcal.predictions import Predictions  # costs what torch costs
+
         known = self._entry.manifest["splits"]
         if split not in known:
             raise ValueError(

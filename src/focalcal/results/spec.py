@@ -5,7 +5,6 @@ Device, number of workers, threads and paths do not belong to it; they are in a 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -15,9 +14,9 @@ from typing import Any
 
 from focalcal.core.plain import Plain
 from focalcal.core.primitives import Options, as_json, options, text, whole
+from focalcal.results.keys import SCHEMA, stored_key
 from focalcal.results.protocol import EVERYTHING, Protocol
 
-SCHEMA = 1  # raised when the meaning of a field changes, so that old runs are never taken for new ones
 _LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
 
 
@@ -59,11 +58,11 @@ class Spec(Plain):
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; `json.loads(json.dumps(...))` gives the same back."""
-        return {
-            **super().as_dict(),
-            "objective_options": {name: as_json(value) for name, value in self._options},
-            "training": _plain("training", self.training),  # a copy: a change must not reach the key
-        }
+        return {**self._described(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
+
+    def _described(self) -> dict[str, Any]:
+        """`as_dict`, with the training as it is kept here."""
+        return {**super().as_dict(), "objective_options": {name: as_json(value) for name, value in self._options}}
 
     @property
     def _options(self) -> Options:
@@ -72,7 +71,7 @@ class Spec(Plain):
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key(json.dumps({"schema": SCHEMA, **self.as_dict()}))
+        return stored_key(json.dumps({"schema": SCHEMA, **self._described()}))
 
     @property
     def name(self) -> str:
@@ -94,26 +93,19 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def stored_key(text: str | bytes) -> str:
-    """The key that follows from JSON text of the schema and a spec's fields, as a run's `spec.json` has them."""
-    values = json.loads(text, parse_int=float)
-    canonical = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
-
-
 def _plain(name: str, value: Any) -> Any:
     """What JSON can express, with whole numbers as int, at every depth."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, (str, bool)):
         return value
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         if not math.isfinite(value) or float(value) != value:
             raise ValueError(f"{name} must be finite and a float without loss, got {value!r}; choose another value")
         return int(value) if float(value).is_integer() else float(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         if strange := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"{name} must have names as keys, got {strange[0]!r}; make it a string")
         return {key: _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(f"{name}[{at}]", one) for at, one in enumerate(value)]
     raise TypeError(
         f"{name} must be what JSON can say, got {value!r} of type {type(value).__name__}; use plain Python values"

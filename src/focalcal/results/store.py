@@ -10,22 +10,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.predictions import Predictions
 from focalcal.results import failures, layout
-from focalcal.results.content import checked_record, write_run
 from focalcal.results.entry import examined
 from focalcal.results.index import listing
 from focalcal.results.locks import held
 from focalcal.results.problems import Problem, RunProblem
-from focalcal.results.room import check_room
 from focalcal.results.run import Run
-from focalcal.results.spec import Spec
 from focalcal.results.staging import clear_leftovers, commit, discard, force, staging
 
 if TYPE_CHECKING:
     import duckdb
 
+    from focalcal.predictions import Predictions
+    from focalcal.results.spec import Spec
+
 _SHORTEST_PREFIX = 4
+_FEW = 100  # runs that are found more quickly in their folders than in the cache
 
 
 class Store:
@@ -48,7 +48,11 @@ class Store:
 
     def missing(self, specs: Iterable[Spec]) -> list[Spec]:
         """The specs without a whole run, in their order, each once."""
-        return [spec for spec in dict.fromkeys(specs) if not self.has(spec)]
+        wanted = dict.fromkeys(specs)
+        if len(wanted) <= _FEW:
+            return [spec for spec in wanted if not self.has(spec)]
+        there = listing(self.path, {spec.key for spec in wanted}).entries
+        return [spec for spec in wanted if spec.key not in there]
 
     def workspace(self, spec: Spec) -> Path:
         """The folder for what a run in progress must find again after a crash; cleared when the run is added."""
@@ -81,6 +85,8 @@ class Store:
         epochs       a file with a JSON object a line
         files        others to keep, by the name they get: {"weights.pt": path}
         """
+        from focalcal.results.content import checked_record, write_run
+
         checked_record(record)
         tmp = self._folder(layout.TMP)
         clear_leftovers(tmp)
@@ -168,6 +174,8 @@ class Store:
 
     def check_writable(self, needed_bytes: int = 0) -> None:
         """Raise OSError, with the remedy, if runs of so many bytes in all could not be stored here."""
+        from focalcal.results.room import check_room
+
         check_room(self.path, self.path / layout.TMP, needed_bytes)
 
     def _folder(self, name: str) -> Path:
@@ -204,7 +212,7 @@ class Store:
 
 
 def _key(spec: Spec | str) -> str:
-    key = spec.key if isinstance(spec, Spec) else spec
+    key = spec if isinstance(spec, str) else getattr(spec, "key", None)
     if not isinstance(key, str) or not layout.is_key(key):
         raise ValueError(f"a spec, or its key of 32 hexadecimal digits, is needed, got {spec!r}")
     return key
