@@ -1,0 +1,253 @@
+"""What a study found, in sentences: what is best on what, which differences are significant, what is not known."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from focalcal.reports.evidence import Evidence
+from focalcal.reports.results_table import PERCENT
+from focalcal.stats import PRIMARY, VERDICTS, Comparison, compare, verdict_counts
+
+ALPHA = 0.05
+SHOWN = {"error": "error", "ece": "ECE", "adaptive_ece": "adaptive ECE", "nll": "NLL", "brier": "Brier score"}
+_OURS = "fcl"
+_HALVES = (
+    "Temperatures are fitted on one half of the test rows and measured on the other, so that values before and after "
+    "temperature scaling are of that half alone: compare them with each other, not with the values of all test rows."
+)
+_VALIDATION = "Temperatures are fitted on the validation rows and measured on all test rows."
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The objective with the least mean of a metric in one setting; several if they tie to the last digit."""
+
+    setting: str
+    metric: str
+    objectives: tuple[str, ...]
+    mean: float
+    spread: float | None
+    seeds: int
+    runner_up: str | None
+    runner_up_mean: float | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """One objective against another in a setting, over the primary metrics that both have."""
+
+    setting: str
+    candidate: str
+    baseline: str
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sentences and the leaders they rest on, ready to be shown."""
+
+    ran: str
+    best: tuple[str, ...]
+    significant: tuple[str, ...]
+    unknown: tuple[str, ...]
+    leaders: tuple[Leader, ...]
+
+
+def summary(evidence: Evidence) -> Summary:
+    """Of the test split, means over the seeds there are; differences tested in pairs of one seed."""
+    found = leaders(evidence)
+    return Summary(
+        ran=_ran(evidence),
+        best=tuple(_best(evidence, found)),
+        significant=tuple(significance(families(evidence))) if evidence.runs else (),
+        unknown=tuple(_unknown(evidence)),
+        leaders=tuple(found),
+    )
+
+
+def leaders(evidence: Evidence) -> list[Leader]:
+    """By setting and metric. Values that are not finite are left out; an objective without a finite one cannot lead."""
+    found = []
+    for setting in evidence.settings:
+        for metric in SHOWN:
+            values = {name: _finite(by_seed) for name, by_seed in evidence.values(setting, metric).items()}
+            means = {name: statistics.fmean(one.values()) for name, one in values.items() if one}
+            if len(means) < 2:
+                continue  # nothing to be better than
+            least = min(means.values())
+            first = tuple(name for name, mean in means.items() if _tied(mean, least))
+            rest = {name: mean for name, mean in means.items() if name not in first}
+            second = min(rest, key=rest.__getitem__, default=None)
+            seeds = list(values[first[0]].values())
+            spread = statistics.stdev(seeds) if len(seeds) > 1 else None
+            found.append(
+                Leader(setting, metric, first, least, spread, len(seeds), second, rest[second] if second else None)
+            )
+    return found
+
+
+def families(evidence: Evidence) -> list[Family]:
+    """FCL against every other objective of its setting; without FCL, every objective against the first one.
+
+    Only seeds that both have, with finite values, are paired; a pair of objectives with fewer than two is left out.
+    """
+    found = []
+    for setting in evidence.settings:
+        by_metric = {metric: evidence.values(setting, metric) for metric in PRIMARY}
+        there = [name for name in evidence.objectives if evidence.of(setting, name)]
+        ours = [name for name in there if evidence.of(setting, name)[0].spec["objective"] == _OURS]
+        others = [name for name in there if name not in ours]
+        pairs = [(one, other) for one in ours for other in others] if ours else [(one, there[0]) for one in there[1:]]
+        if ours and not others:
+            pairs = [(one, ours[0]) for one in ours[1:]]
+        for candidate, baseline in pairs:
+            comparisons = _compared(by_metric, candidate, baseline)
+            if comparisons:
+                found.append(Family(setting, candidate, baseline, tuple(comparisons)))
+    return found
+
+
+def significance(found: Sequence[Family]) -> list[str]:
+    """What the tests say, and what they could not have said whatever the numbers."""
+    if not found:
+        return ["Nothing was tested: a test needs two objectives that share two seeds at least."]
+    every = [one for family in found for one in family.comparisons]
+    hopeless = [one for one in every if not one.reachable]
+    least = min(len(one.seeds) for one in every)
+    most = max(len(one.seeds) for one in every)
+    size = max(len(family.comparisons) for family in found)
+    needed = math.ceil(math.log2(2 * size / ALPHA))
+    if len(hopeless) == len(every):
+        floor = min(one.test.floor for one in every)
+        seeds = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+        return [
+            f"No difference is significant, and with {seeds} none could be: the paired sign-flip test cannot give "
+            f"less than p = {floor:.2g}. With Holm's correction over {size} metrics it takes {needed} seeds to "
+            f"reach {ALPHA:g}. Differences of the means below may be chance."
+        ]
+    pairs = dict.fromkeys((family.candidate, family.baseline) for family in found)
+    lines = [_verdict_line(*pair, [one for one in found if (one.candidate, one.baseline) == pair]) for pair in pairs]
+    if hopeless:
+        lines.append(
+            f"{len(hopeless)} of {len(every)} comparisons could not have been significant with the seeds there are; "
+            f"it takes {needed}."
+        )
+    return lines
+
+
+def _verdict_line(candidate: str, baseline: str, found: Sequence[Family]) -> str:
+    every = [one for family in found for one in family.comparisons]
+    counts = verdict_counts(every)
+    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    named = [
+        f"{SHOWN[one.metric]} {one.verdict}" + (f" on {family.setting}" if len(found) > 1 else "")
+        for family in found
+        for one in family.comparisons
+        if one.verdict != "indistinguishable"
+    ]
+    detail = f" ({'; '.join(named)})" if named and len(named) <= 4 else ""
+    return f"{candidate} against {baseline}: {shown} of {len(every)} comparisons{detail}."
+
+
+def _compared(by_metric: Mapping[str, Mapping[str, Mapping[int, float]]], one: str, other: str) -> list[Comparison]:
+    candidate, baseline = (
+        {metric: _finite(values[name]) for metric, values in by_metric.items() if name in values}
+        for name in (one, other)
+    )
+    metrics = [
+        metric for metric in candidate if metric in baseline and len(set(candidate[metric]) & set(baseline[metric])) > 1
+    ]
+    return compare(candidate, baseline, metrics=metrics, alpha=ALPHA) if metrics else []
+
+
+def _ran(evidence: Evidence) -> str:
+    runs, settings, objectives = len(evidence.runs), len(evidence.settings), len(evidence.objectives)
+    if not runs:
+        return "No run is stored yet."
+    seeds = sorted({run.seed for run in evidence.runs})
+    where = evidence.settings[0] if settings == 1 else f"{settings} settings"
+    named = f"seed{'s' if len(seeds) > 1 else ''} {_joined(map(str, seeds))}" if len(seeds) <= 10 else f"{len(seeds)} seeds"
+    return f"{_many(runs, 'run')}: {_many(objectives, 'objective')} on {where}, {named}."
+
+
+def _best(evidence: Evidence, found: Sequence[Leader]) -> list[str]:
+    """An objective a sentence in one setting; counts where there are several."""
+    if not found:
+        return ["With fewer than two objectives measured there is no best one."] if evidence.runs else []
+    won: dict[str, list[Leader]] = {}
+    for leader in found:
+        for name in leader.objectives:
+            won.setdefault(name, []).append(leader)
+    ordered = sorted(won, key=lambda name: -len(won[name]))
+    if len(evidence.settings) > 1:
+        counted = _joined(f"{name} in {len(won[name])}" for name in ordered)
+        return [f"Of {len(found)} pairs of a setting and a metric, the least mean belongs to {counted}."]
+    return [
+        f"{name} has the lowest {_joined(shown_metric(one) for one in won[name])}"
+        + ("" if all(len(one.objectives) == 1 for one in won[name]) else " (shared where tied)")
+        + "."
+        for name in ordered
+    ]
+
+
+def heading(metric: str) -> str:
+    """Of a column."""
+    return SHOWN[metric][0].upper() + SHOWN[metric][1:]
+
+
+def shown_metric(leader: Leader) -> str:
+    """`ECE (1.23 %)`."""
+    return f"{SHOWN[leader.metric]} ({shown_value(leader.metric, leader.mean)})"
+
+
+def shown_value(metric: str, value: float) -> str:
+    """In percent where that is usual."""
+    return f"{100 * value:.2f} %" if metric in PERCENT else f"{value:.4f}"
+
+
+def _unknown(evidence: Evidence) -> list[str]:
+    limits = list(evidence.missing)
+    if not evidence.runs:
+        return limits
+    seeds = {run.seed for run in evidence.runs}
+    if len(seeds) > 1:
+        limits.append(
+            "The spread over seeds is that of training again on the same examples; how results vary with other "
+            "examples is not known."
+        )
+    limits += _notes(evidence)
+    if any(run.scaled is not None for run in evidence.runs):
+        limits.append(_HALVES if evidence.fitted_on == "halves" else _VALIDATION)
+    if len(evidence.settings) == 1:
+        limits.append(f"Only {evidence.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known.")
+    return limits
+
+
+def _notes(evidence: Evidence) -> list[str]:
+    """What several runs say of themselves, once, with how many do."""
+    said: dict[str, list[str]] = {}
+    for run in evidence.runs:
+        for note in run.notes:
+            if not any(note in one for one in evidence.missing):
+                said.setdefault(note, []).append(run.name)
+    return [f"{names[0] if len(names) == 1 else f'{len(names)} of {len(evidence.runs)} runs'}: {note}" for note, names in said.items()]
+
+
+def _finite(values: Mapping[int, float]) -> dict[int, float]:
+    return {seed: value for seed, value in values.items() if math.isfinite(value)}
+
+
+def _tied(mean: float, least: float) -> bool:
+    return math.isclose(mean, least, rel_tol=1e-12, abs_tol=1e-15)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _joined(words: Iterable[str]) -> str:
+    listed = list(words)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
