@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from focalcal.reports.tables import Printed, Table, number
+from focalcal.reports.tables import Mean, Printed, Table, number
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=20))
@@ -137,3 +137,41 @@ def test_latex_groups_columns_under_one_heading():
 def test_wrong_tables_are_refused(columns, options, message):
     with pytest.raises(ValueError, match=message):
         Table(columns, **options)
+
+
+BOLD = Table(
+    {"name": ["a_b", "c"], "value": [Mean([4.0, 5.0], decimals=2), Mean([-1.25], decimals=2)], "plain": [1, 2]},
+    bold={"value": [True, False]},
+)
+
+
+def test_a_bold_cell_stands_out_in_every_format_but_csv():
+    assert BOLD.text().splitlines() == [
+        "name        value   plain",
+        "a_b   4.50 ± 0.71*      1",
+        "c           -1.25       2",
+    ]
+    assert BOLD.markdown().splitlines()[2:] == [
+        "| a\\_b | **4.50 ± 0.71** |     1 |",
+        "| c    |           -1.25 |     2 |",
+    ]
+    assert BOLD.latex().splitlines()[4:6] == [
+        r"a\_b & \textbf{\boldmath 4.50 $\pm$ 0.71} & 1 \\",
+        r"c & $-1.25$ & 2 \\",
+    ]
+    assert "*" not in BOLD.csv()
+    assert BOLD.bold_rows() == [[False, True, False], [False, False, False]]
+
+
+def test_csv_has_the_spread_and_count_of_a_mean_with_every_digit():
+    rows = list(csv.DictReader(io.StringIO(BOLD.csv())))
+    assert float(rows[0]["value_std"]) == math.sqrt(0.5)  # n - 1
+    assert [row["value_n"] for row in rows] == ["2", "1"]
+    assert math.isnan(float(rows[1]["value_std"]))
+
+
+def test_bold_must_fit_the_table():
+    with pytest.raises(ValueError, match="bold must have 2 values"):
+        Table({"a": [1, 2]}, bold={"a": [True]})
+    with pytest.raises(ValueError, match="bold"):
+        Table({"a": [1, 2]}, bold={"b": [True, False]})

@@ -90,3 +90,49 @@ def test_refuses_too_little():
         cohens_dz([1.0])
     with pytest.raises(ValueError, match="from 0 to 1, got nan"):
         holm([0.5, math.nan])
+
+
+def test_what_is_reachable_follows_from_the_floors_of_the_whole_family():
+    seeds = {"ece": 10, "adaptive_ece": 10, "nll": 10, "brier": 6}  # four seeds of the Brier score were not finite
+    ours = {metric: dict.fromkeys(range(count), 0.0) for metric, count in seeds.items()}
+    theirs = {metric: {seed: 1.0 + seed / 10 for seed in range(count)} for metric, count in seeds.items()}
+    found = {one.metric: one for one in compare(ours, theirs)}
+    assert found["brier"].test.floor == 2 / 2**6
+    assert found["brier"].p_adjusted == found["brier"].floor_adjusted == 2 / 2**6  # the last step of Holm's: times 1
+    assert found["ece"].floor_adjusted == 4 * 2 / 2**10
+    assert {one.verdict for one in found.values()} == {"better"}
+    assert all(one.reachable for one in found.values())  # though 4 * 2 / 2^6 > 0.05
+
+
+@pytest.mark.parametrize("count", [3, 5, 6, 8, 9])
+def test_a_verdict_other_than_indistinguishable_is_reachable(count):
+    found = compare(values(-1, range(count)), values(0, range(count), spread=0.02))
+    for one in found:
+        assert one.reachable == (4 * 2 / 2**count <= 0.05) == (one.verdict == "better")
+
+
+def test_of_some_metrics_more_is_better():
+    ours, theirs = ({"auroc": {seed: value + seed / 100 for seed in range(8)}} for value in (0.9, 0.5))
+    (up,) = compare(ours, theirs, metrics=["auroc"], higher_is_better={"auroc"})
+    (down,) = compare(ours, theirs, metrics=["auroc"])
+    assert (up.verdict, down.verdict) == ("better", "worse")
+
+
+def test_rounding_is_not_a_spread():
+    assert cohens_dz([0.3 - 0.1, 0.4 - 0.2, 0.2]) == math.inf
+    assert cohens_dz([0.2, 0.2 + 1e-9]) < math.inf
+
+
+@pytest.mark.parametrize("scale", [1e-130, 1.0, 1e100])
+def test_an_interval_scales_with_the_differences(scale):
+    d = np.array([0.1, 0.2, 0.9, 0.3])
+    here, there = bootstrap_ci(d), bootstrap_ci(d * scale)
+    assert there.low == pytest.approx(here.low * scale, rel=1e-9)
+    assert there.high == pytest.approx(here.high * scale, rel=1e-9)
+
+
+def test_an_extreme_level_gives_the_extreme_resamples():
+    d = np.array([0.0] * 59 + [1.0])
+    interval = bootstrap_ci(d, level=1 - 1e-13)
+    assert np.isfinite([interval.low, interval.high]).all()
+    assert interval.low <= interval.mean <= interval.high

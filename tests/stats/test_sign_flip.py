@@ -85,3 +85,8 @@ def test_uniform_under_the_null():
 def test_refuses(values, said):
     with pytest.raises(ValueError, match=said):
         sign_flip_test(values)
+
+
+def test_the_floor_of_drawn_signs_is_what_the_draws_allow():
+    found = sign_flip_test(np.ones(60), draws=999)
+    assert found.p_value == found.floor == 1 / 1000

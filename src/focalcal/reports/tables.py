@@ -1,43 +1,31 @@
-"""Tables: columns of equal length, as CSV (every digit), Markdown, LaTeX and plain text (digits that can be read).
-
-A column of floats is written in one notation, so that its decimal points line up: with a fixed number of decimals if
-that leaves every number other than 0 at least two significant digits, else in powers of ten.
-"""
+"""Tables: columns of equal length, as CSV (every digit), Markdown, LaTeX and plain text (digits that can be read)."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{character: "\\" + character for character in "&%$#_{}"},
-}
-_MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
-_WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
+from focalcal.reports.cell_text import (
+    LATEX,
+    MARKDOWN,
+    Mean,
+    Printed,
+    escaped,
+    exact,
+    is_number,
+    latex_number,
+    number,
+    texts,
+)
 
+__all__ = ["Mean", "Printed", "Table", "number"]
 
-class Printed(float):
-    """A number that somebody printed, which is shown with the digits it was printed with."""
-
-    text: str
-
-    def __new__(cls, text: str) -> Printed:
-        """Of "0.180", say."""
-        made = super().__new__(cls, text)
-        made.text = text
-        return made
+_MARK = "*"  # after a bold cell of plain text
 
 
 @dataclass(frozen=True)
@@ -47,12 +35,14 @@ class Table:
     headings    what stands above a column, where that is not its name
     digits      significant digits of a typical number of a float column; CSV has all of them
     missing     what stands for NaN and None
+    bold        of some columns, which cells stand out: **x** in Markdown, \\textbf in LaTeX, x* in text, nothing in CSV
     """
 
     columns: Mapping[str, Sequence[Any] | np.ndarray]
     headings: Mapping[str, str] = field(default_factory=dict)
     digits: int = 3
     missing: str = "-"
+    bold: Mapping[str, Sequence[bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what is not a table."""
@@ -66,6 +56,10 @@ class Table:
             raise ValueError(f"headings must name columns, got {unknown[0]!r}; the columns are {', '.join(lengths)}")
         if self.digits < 1:
             raise ValueError(f"digits must be >= 1, got {self.digits}; choose how many significant digits to print")
+        rows = next(iter(lengths.values()))
+        for name, mask in self.bold.items():
+            if lengths.get(name) != len(mask):
+                raise ValueError(f"bold must have {rows} values for a column, got {len(mask)} for {name!r}")
 
     @property
     def titles(self) -> list[str]:
@@ -75,24 +69,39 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         """True for the columns that are aligned right."""
-        return [all(_is_number(value) or value is None for value in values) for values in self.columns.values()]
+        return [all(is_number(value) or value is None for value in values) for values in self.columns.values()]
 
     def rows(self) -> list[list[str]]:
         """The cells as text, unescaped."""
-        return _transposed([_texts(list(values), self.digits, self.missing) for values in self.columns.values()])
+        return _transposed([texts(list(values), self.digits, self.missing) for values in self.columns.values()])
+
+    def bold_rows(self) -> list[list[bool]]:
+        """Which cells of `rows()` stand out."""
+        plain = [False] * len(next(iter(self.columns.values())))
+        masks = [[bool(one) for one in self.bold.get(name, plain)] for name in self.columns]
+        return [list(row) for row in zip(*masks, strict=True)]
 
     def csv(self) -> str:
-        """A line of names, then the rows; floats are written so that reading them gives the same bits."""
+        """A line of names, then the rows; floats are written so that reading them gives the same bits.
+
+        A column of means is three: the mean, `_std` and `_n`.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*([_exact(value) for value in values] for values in self.columns.values()), strict=True))
+        columns: dict[str, list[Any]] = {}
+        for name, values in self.columns.items():
+            columns[name] = list(values)
+            if any(isinstance(value, Mean) for value in values):
+                columns[f"{name}_std"] = [value.deviation if isinstance(value, Mean) else None for value in values]
+                columns[f"{name}_n"] = [value.n if isinstance(value, Mean) else None for value in values]
+        writer.writerow(columns)
+        writer.writerows(zip(*([exact(value) for value in values] for values in columns.values()), strict=True))
         return out.getvalue()
 
     def markdown(self) -> str:
         """A pipe table, padded so that it can be read as text, too."""
-        columns = _transposed([self.titles, *self.rows()])
-        cells = [[_escaped(cell, _MARKDOWN) for cell in column] for column in columns]
+        body = [[escaped(cell, MARKDOWN) for cell in row] for row in self.rows()]
+        cells = _transposed([[escaped(title, MARKDOWN) for title in self.titles], *self._marked(body, "**", "**")])
         widths = [max(3, *map(len, column)) for column in cells]
         padded = _padded(cells, widths, self.numeric)
         rule = [
@@ -114,15 +123,19 @@ class Table:
         all else is escaped.
         """
         raw = headings or {}
-        titles = [raw.get(name, _escaped(title, _LATEX)) for name, title in zip(self.columns, self.titles, strict=True)]
+        titles = [raw.get(name, escaped(title, LATEX)) for name, title in zip(self.columns, self.titles, strict=True)]
         body = [
             [
-                _latex_number(cell) if right else _escaped(cell, _LATEX)
+                latex_number(cell) if right else escaped(cell, LATEX)
                 for cell, right in zip(row, self.numeric, strict=True)
             ]
             for row in self.rows()
         ]
-        lines = [" & ".join(row) + r" \\" for row in (titles, *body)]
+        bold = [
+            [rf"\boldmath {cell}" if "$" in cell and at else cell for cell, at in zip(row, mask, strict=True)]
+            for row, mask in zip(body, self.bold_rows(), strict=True)
+        ]  # digits of formulas, too
+        lines = [" & ".join(row) + r" \\" for row in (titles, *self._marked(bold, r"\textbf{", "}"))]
         alignment = "".join("r" if right else "l" for right in self.numeric)
         opening = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", *self._spanning(groups), lines[0], r"\midrule"]
         tabular = [*opening, *lines[1:], r"\bottomrule", r"\end{tabular}"]
@@ -130,6 +143,12 @@ class Table:
             named = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(label)
             tabular = [r"\begin{table}", r"\centering", *named, *tabular, r"\end{table}"]
         return "\n".join([*tabular, ""])
+
+    def _marked(self, rows: list[list[str]], before: str, after: str) -> list[list[str]]:
+        return [
+            [f"{before}{cell}{after}" if bold else cell for cell, bold in zip(row, mask, strict=True)]
+            for row, mask in zip(rows, self.bold_rows(), strict=True)
+        ]
 
     def _spanning(self, groups: Mapping[str, Sequence[str]] | None) -> list[str]:
         """The line above the headings, with a rule below each group; nothing without groups."""
@@ -147,73 +166,17 @@ class Table:
         return [" & ".join(cells + [""] * (len(names) - at)) + r" \\", "".join(rules)]
 
     def text(self) -> str:
-        """Aligned columns for a terminal."""
-        cells = _transposed([self.titles, *self.rows()])
+        """Aligned columns for a terminal; a cell that stands out has a star behind it."""
+        starred = [any(self.bold.get(name, ())) for name in self.columns]
+        rows = zip(self._marked(self.rows(), "", _MARK), self.bold_rows(), strict=True)
+        body = [
+            [cell if bold or not room else cell + " " for cell, bold, room in zip(row, mask, starred, strict=True)]
+            for row, mask in rows
+        ]
+        titles = [title + " " * room for title, room in zip(self.titles, starred, strict=True)]
+        cells = _transposed([titles, *body])
         padded = _padded(cells, [max(map(len, column)) for column in cells], self.numeric)
         return "".join("  ".join(row).rstrip() + "\n" for row in padded)
-
-
-def number(value: float, *, digits: int = 3) -> str:
-    """One number as it stands in a table: 0.0123, 4.00, 1.20e-13."""
-    return _texts([float(value)], digits, "-")[0]
-
-
-def _texts(values: list[Any], digits: int, missing: str) -> list[str]:
-    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed)]
-    floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
-    form = _form(floats, digits)
-    return [_text(value, form, missing) for value in values]
-
-
-def _form(sizes: list[float], digits: int) -> str:
-    if not sizes:
-        return ".0f"
-    if all(size.is_integer() and size < 10**_WIDEST for size in sizes):
-        return ".0f"
-    least, most = (math.floor(math.log10(size)) for size in (min(sizes), max(sizes)))
-    middle = math.floor(math.log10(float(np.median(sizes))))
-    decimals = max(0, digits - 1 - middle)
-    readable = most < _WIDEST and decimals <= _WIDEST and least + decimals >= min(digits, 2) - 1
-    return f".{decimals}f" if readable else f".{digits - 1}e"
-
-
-def _text(value: Any, form: str, missing: str) -> str:
-    if value is None:
-        return missing
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        if math.isnan(value):
-            return missing
-        if isinstance(value, Printed):
-            return value.text
-        if value == 0 and form.endswith("e"):
-            return "0"
-        return format(float(value) + 0.0, form) if math.isfinite(value) else str(float(value))  # no -0
-    return str(value)
-
-
-def _exact(value: Any) -> str:
-    if value is None:
-        return ""
-    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _escaped(text: str, characters: Mapping[str, str]) -> str:
-    return "".join(characters.get(character, character) for character in text)
-
-
-def _latex_number(cell: str) -> str:
-    mantissa, e, exponent = cell.partition("e")
-    if e and exponent.lstrip("+-").isdigit():
-        return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
-    if cell in ("inf", "-inf"):
-        return rf"${cell.replace('inf', chr(92) + 'infty')}$"
-    return f"${cell}$" if cell.startswith("-") and len(cell) > 1 else _escaped(cell, _LATEX)
 
 
 def _padded(columns: list[list[str]], widths: list[int], right: list[bool]) -> list[list[str]]:

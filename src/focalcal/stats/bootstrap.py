@@ -77,7 +77,10 @@ def _moved(quantiles: NDArray[np.float64], means: NDArray[np.float64], d: NDArra
     below, up_to = np.searchsorted(means, (mean - slack, mean + slack))
     bias = ndtri(np.clip((below + up_to) / 2, 0.5, len(means) - 0.5) / len(means))  # ties count half
     spread = d - mean  # the jackknife's deviations, but for a factor that cancels
+    spread = spread / np.abs(spread).max()  # so that no power underflows
     acceleration = (spread**3).sum() / (6 * (spread**2).sum() ** 1.5)
     shifted = bias + ndtri(quantiles)
-    moved: NDArray[np.float64] = ndtr(bias + shifted / (1 - acceleration * shifted))
+    rest = 1 - acceleration * shifted
+    steps = np.divide(shifted, rest, out=np.copysign(np.inf, shifted), where=rest > 0)  # beyond the pole: the extreme
+    moved: NDArray[np.float64] = ndtr(bias + steps)
     return moved

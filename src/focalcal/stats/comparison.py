@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,10 +19,11 @@ Verdict = Literal["better", "worse", "indistinguishable"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Candidate minus baseline on one metric, of which less is better, paired by seed.
+    """Candidate minus baseline on one metric, paired by seed.
 
-    `p_adjusted` is Holm's within the family. `reachable` is False where no outcome at all could have been significant:
-    the family's size times the test's floor exceeds alpha. `verdict` is then "indistinguishable", and says nothing.
+    `p_adjusted` is Holm's within the family, and `floor_adjusted` the least that it could have been: Holm's of the
+    tests' floors. `reachable` is False where that exceeds alpha, so that no outcome at all could have been significant;
+    `verdict` is then "indistinguishable", and says nothing.
     """
 
     metric: str
@@ -31,6 +32,7 @@ class Comparison:
     interval: PairedInterval
     effect: float
     p_adjusted: float
+    floor_adjusted: float
     reachable: bool
     verdict: Verdict
 
@@ -42,22 +44,25 @@ def compare(
     metrics: Sequence[str] = PRIMARY,
     alpha: float = 0.05,
     level: float = 0.95,
+    higher_is_better: Collection[str] = (),
 ) -> list[Comparison]:
     """A family: one comparison a metric, of values by metric and seed; only seeds that both have are paired.
 
-    Sign-flip test on the mean, bootstrap interval (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two
-    common seeds at least.
+    Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, bootstrap interval (BCa),
+    Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}; 0.05 is usual")
     paired = {metric: _paired(metric, candidate, baseline) for metric in metrics}
     tests = {metric: sign_flip_test(list(pairs.values())) for metric, pairs in paired.items()}
     adjusted = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
+    floors = dict(zip(tests, holm([test.floor for test in tests.values()]), strict=True))  # Holm's grows with every p
     found = []
     for metric, pairs in paired.items():
         differences, test = list(pairs.values()), tests[metric]
-        p = float(adjusted[metric])
-        verdict: Verdict = "indistinguishable" if p > alpha else "better" if test.mean < 0 else "worse"
+        p, floor = float(adjusted[metric]), float(floors[metric])
+        improved = test.mean > 0 if metric in higher_is_better else test.mean < 0
+        verdict: Verdict = "indistinguishable" if p > alpha else "better" if improved else "worse"
         found.append(
             Comparison(
                 metric=metric,
@@ -66,7 +71,8 @@ def compare(
                 interval=bootstrap_ci(differences, level=level),
                 effect=cohens_dz(differences),
                 p_adjusted=p,
-                reachable=test.floor * len(paired) <= alpha,
+                floor_adjusted=floor,
+                reachable=floor <= alpha,
                 verdict=verdict,
             )
         )

@@ -26,7 +26,7 @@ class SignFlip:
     mean       of the differences
     n          how many differences
     floor      the least p-value that differences of these sizes can have: 2 / 2^n two-sided, 1 / 2^n one-sided, and
-               twice that for every difference that is zero
+               twice that for every difference that is zero; 1 / (1 + draws) if that is more and signs are drawn
     method     "enumerated" (no sampling error), or "drawn" (Monte Carlo)
     assignments  how many sign assignments were counted
     error      the standard error of a drawn p-value; 0 if enumerated
@@ -81,6 +81,7 @@ def sign_flip_test(
         raise ValueError(f"draws must be >= 1, got {draws!r}; a hundred thousand and more give useful p-values")
     hits = _drawn_hits(signed, threshold, draws, seed, both=sides == 2)
     p = (1 + hits) / (1 + draws)
+    floor = max(floor, 1 / (1 + draws))  # no draw may hit, but the observed signs are counted
     return SignFlip(p, mean, n, floor, "drawn", draws, float(np.sqrt(p * (1 - p) / (1 + draws))))
 
 

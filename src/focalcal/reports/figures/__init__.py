@@ -1,1 +1,6 @@
 """Figures for print, drawn without pyplot: no global state, no window, the same bytes every time."""
+
+from focalcal.reports.figures.catalogue import figures
+from focalcal.reports.figures.display import Display, save
+
+__all__ = ["Display", "figures", "save"]

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from focalcal.reports.extras import required
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TEXT_WIDTH = 7.2  # inches: two columns of a journal
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#000000")  # Okabe and Ito, without yellow
 GUIDE = "#777777"
+GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+SMALLEST = 7  # points, at the printed size
 
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine draws the same
@@ -36,6 +43,66 @@ _UNDATED: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
 }
+
+
+@contextmanager
+def drawing(height: float, *, width: float = TEXT_WIDTH) -> Iterator[Figure]:
+    """An empty figure of that size in inches, to be filled inside the block; nothing of pyplot's state is touched."""
+    matplotlib = required("matplotlib", purpose="A figure")
+    figure_class = required("matplotlib.figure", purpose="A figure").Figure
+    with matplotlib.rc_context(STYLE):
+        figure: Figure = figure_class(figsize=(width, height), layout="constrained")
+        yield figure
+        for axes in figure.axes:
+            axes.tick_params(labelsize=SMALLEST)  # ticks are made when they are drawn, perhaps outside of the block
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the places just found are kept, for every form alike
+
+
+def whole_numbers(axes: Axes) -> None:
+    """Ticks of the x axis at whole numbers alone."""
+    locator = required("matplotlib.ticker", purpose="A figure").MaxNLocator
+    axes.xaxis.set_major_locator(locator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the nth line: the first 70 differ, the first 7 in colour and 10 in grey, too."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": DASHES[number % len(DASHES)],
+        "marker": MARKERS[number % len(MARKERS)],
+    }
+
+
+def plain(text: str, *, longest: int | None = None) -> str:
+    """A name from outside as matplotlib shows it unchanged; of one that is too long, the middle is left out.
+
+    Dollar signs would begin a formula, a leading underscore would hide the name in a legend, and what cannot be
+    printed has no glyph.
+    """
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    if longest is not None and len(shown) > longest:
+        tail = (longest - 1) // 2
+        shown = f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
+    shown = shown.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def headed(figure: Figure, title: str, note: str = "") -> None:
+    """What is shown above, and what a reader must know about it below."""
+    figure.suptitle(title, fontsize=9)
+    if note:
+        figure.supxlabel(note, fontsize=SMALLEST, color="#444444")
+
+
+def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:
+    """That many axes in rows of at most `across`; no empty ones are left."""
+    columns = min(number, across)
+    grid = figure.subplots(-(-number // columns), columns, squeeze=False, **options)
+    found = list(grid.flat)
+    for axes in found[number:]:
+        axes.remove()
+    return found[:number]
 
 
 def rendered(figure: Figure, form: str) -> bytes:

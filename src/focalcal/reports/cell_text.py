@@ -1,0 +1,142 @@
+"""The text of a table's cells: numbers with digits that can be read, and what each format escapes.
+
+A column of floats is written in one notation, so that its decimal points line up: with a fixed number of decimals if
+that leaves every number other than 0 at least two significant digits, else in powers of ten.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    **{character: "\\" + character for character in "&%$#_{}"},
+}
+MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
+PLUS_MINUS = "±"
+_WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
+
+
+class Printed(float):
+    """A number that somebody printed, which is shown with the digits it was printed with."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Printed:
+        """Of "0.180", say."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+class Mean(float):
+    """A mean over runs, and their standard deviation (n - 1); NaN and not shown for a single one.
+
+    Shown as 4.58 ± 0.13 with `decimals`, which is also what decides whether two of them tie.
+    """
+
+    deviation: float
+    n: int
+    decimals: int
+
+    def __new__(cls, values: Iterable[float], *, decimals: int) -> Mean:
+        """Of finite values, one at least."""
+        found = list(values)
+        made = super().__new__(cls, statistics.fmean(found))
+        made.deviation = statistics.stdev(found) if len(found) > 1 else math.nan
+        made.n = len(found)
+        made.decimals = decimals
+        return made
+
+    @property
+    def text(self) -> str:
+        """4.58 ± 0.13, or 4.58."""
+        spread = "" if math.isnan(self.deviation) else f" ± {self.deviation:.{self.decimals}f}"
+        return self.printed + spread
+
+    @property
+    def printed(self) -> str:
+        """The mean alone, as it is shown."""
+        return f"{float(self) + 0.0:.{self.decimals}f}"
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """One number as it stands in a table: 0.0123, 4.00, 1.20e-13."""
+    return texts([float(value)], digits, "-")[0]
+
+
+def texts(values: list[Any], digits: int, missing: str) -> list[str]:
+    """The cells of one column, in one notation."""
+    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed | Mean)]
+    floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
+    form = _form(floats, digits)
+    return [_text(value, form, missing) for value in values]
+
+
+def _form(sizes: list[float], digits: int) -> str:
+    if not sizes:
+        return ".0f"
+    if all(size.is_integer() and size < 10**_WIDEST for size in sizes):
+        return ".0f"
+    least, most = (math.floor(math.log10(size)) for size in (min(sizes), max(sizes)))
+    middle = math.floor(math.log10(float(np.median(sizes))))
+    decimals = max(0, digits - 1 - middle)
+    readable = most < _WIDEST and decimals <= _WIDEST and least + decimals >= min(digits, 2) - 1
+    return f".{decimals}f" if readable else f".{digits - 1}e"
+
+
+def _text(value: Any, form: str, missing: str) -> str:
+    if value is None:
+        return missing
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        if math.isnan(value):
+            return missing
+        if isinstance(value, Printed | Mean):
+            return value.text
+        if value == 0 and form.endswith("e"):
+            return "0"
+        return format(float(value) + 0.0, form) if math.isfinite(value) else str(float(value))  # no -0
+    return str(value)
+
+
+def exact(value: Any) -> str:
+    """For CSV: floats so that reading them gives the same bits; nothing for None."""
+    if value is None:
+        return ""
+    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell is aligned right."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def escaped(text: str, characters: Mapping[str, str]) -> str:
+    """With `characters` replaced."""
+    return "".join(characters.get(character, character) for character in text)
+
+
+def latex_number(cell: str) -> str:
+    """A number's text as LaTeX: $-1$, $1.50\\times 10^{-13}$, 4.58 $\\pm$ 0.13."""
+    mantissa, e, exponent = cell.partition("e")
+    if e and exponent.lstrip("+-").isdigit():
+        return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
+    if PLUS_MINUS in cell:
+        mean, _, spread = cell.partition(f" {PLUS_MINUS} ")
+        return rf"{latex_number(mean)} $\pm$ {spread}"
+    if cell in ("inf", "-inf"):
+        return rf"${cell.replace('inf', chr(92) + 'infty')}$"
+    return f"${cell}$" if cell.startswith("-") and len(cell) > 1 else escaped(cell, LATEX)

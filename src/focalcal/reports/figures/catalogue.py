@@ -1,0 +1,93 @@
+"""Every figure that the evidence of a study supports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from focalcal.reports.figures.confidence import confidence_histograms
+from focalcal.reports.figures.display import Display
+from focalcal.reports.figures.distortion import Distortion
+from focalcal.reports.figures.epochs import epoch_curves
+from focalcal.reports.figures.gammas import gamma_history
+from focalcal.reports.figures.posterior import posterior_scatter
+from focalcal.reports.figures.reliability import reliability_diagrams
+from focalcal.reports.figures.saliency import saliency_maps
+from focalcal.reports.figures.surface import Point, surface
+
+if TYPE_CHECKING:
+    from focalcal.reports.evidence import Evidence
+    from focalcal.results import Run
+    from focalcal.theory.study import Study
+
+MOST_OBJECTIVES = 15  # panels or lines of a figure that can still be read
+SURFACES = ("ece", "nll")
+
+
+def figures(
+    evidence: Evidence,
+    *,
+    runs: Iterable[Run] = (),
+    operating_points: Mapping[str, Point] | None = None,
+    theory: Study | None = None,
+) -> dict[str, Display]:
+    """The displays that apply, by a name that can be a file's: "reliability-digits-small_cnn".
+
+    runs              the stored runs of the evidence; without them there is no known posterior and no saliency
+    operating_points  (gamma, lam) by setting, chosen before the surface was seen
+    theory            a theory study, whose figure is then among them
+    """
+    given = {run.key: run for run in runs}
+    points = operating_points or {}
+    made: dict[str, Display] = {}
+
+    def keep(display: Display | None, *parts: str) -> None:
+        if display is not None:
+            made[_unused("-".join(map(_as_file_name, parts)), made)] = display
+
+    for setting in evidence.settings:
+        objectives, point = readable(evidence, setting), points.get(setting)
+        keep(reliability_diagrams(evidence, setting, objectives=objectives), "reliability", setting)
+        keep(reliability_diagrams(evidence, setting, objectives=objectives, temperature=True), "temperature", setting)
+        keep(confidence_histograms(evidence, setting, objectives=objectives), "confidence", setting)
+        keep(epoch_curves(evidence, setting, objectives=objectives), "epochs", setting)
+        for objective in ("fcl", "multilabel_fcl"):
+            for metric in SURFACES:
+                found = surface(evidence, setting, metric, objective=objective, operating_point=point)
+                keep(found, "surface", metric, setting)
+        keep(gamma_history(evidence, setting), "gammas", setting)
+        own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}
+        keep(posterior_scatter([given[key] for key in own], own, objectives=objectives), "posterior", setting)
+        for key, objective in own.items():
+            seed = str(given[key].settings["seed"])
+            keep(saliency_maps(given[key], objective=objective), "saliency", setting, objective, seed)
+    keep(None if theory is None else Distortion(theory), "distortion")
+    return made
+
+
+def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> list[str]:
+    """The setting's objectives; of more than `most`, without those with most variants, which surfaces show."""
+    families: dict[str, list[str]] = {}
+    for run in evidence.runs:
+        if run.setting == setting:
+            family = families.setdefault(run.spec["objective"], [])
+            if run.objective not in family:
+                family.append(run.objective)
+    kept = set(families)
+    while sum(len(families[name]) for name in kept) > most and kept:
+        kept.remove(max(kept, key=lambda name: (len(families[name]), name)))
+    return [label for name in families if name in kept for label in families[name]]
+
+
+def _as_file_name(part: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.=]+", "-", part).strip("-.") or "unnamed"
+
+
+def _unused(name: str, taken: Mapping[str, Display]) -> str:
+    """The name, with a number if another has it: `a/b` and `a b` look alike in a file's name."""
+    wanted, number = name[:120], 2
+    found = wanted
+    while found.lower() in {one.lower() for one in taken}:
+        found, number = f"{wanted}-{number}", number + 1
+    return found

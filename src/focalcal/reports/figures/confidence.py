@@ -1,0 +1,121 @@
+"""How sure the right and the wrong predictions were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.reports.figures.style import COLOURS, drawing, headed, panels, plain
+from focalcal.reports.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from focalcal.reports.evidence import Evidence
+
+_ACROSS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidencePanel:
+    """Rows whose confidence is in (lower, upper], by whether the prediction was right; all (bins,)."""
+
+    objective: str
+    lower: np.ndarray
+    upper: np.ndarray
+    right: np.ndarray
+    wrong: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceHistograms:
+    """Panels of one setting and seed."""
+
+    title: str
+    note: str
+    panels: tuple[ConfidencePanel, ...]
+
+    def frame(self) -> Table:
+        """A row an objective and bin."""
+        columns: dict[str, list[Any]] = {"objective": []}
+        for panel in self.panels:
+            columns["objective"] += [panel.objective] * len(panel.lower)
+            for name in ("lower", "upper", "right", "wrong"):
+                columns.setdefault(name, []).extend(getattr(panel, name).tolist())
+        return Table(columns)
+
+    def plot(self) -> Figure:
+        """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
+        rows = -(-len(self.panels) // _ACROSS)
+        most = max((int(np.max([panel.right, panel.wrong])) for panel in self.panels), default=1)
+        columns = min(len(self.panels), _ACROSS)
+        with drawing(0.8 + 1.75 * rows, width=max(3.6, 2.4 * columns)) as figure:
+            for number, (axes, panel) in enumerate(
+                zip(panels(figure, len(self.panels), across=_ACROSS), self.panels, strict=True)
+            ):
+                _histogram(axes, panel, most, first=number == 0)
+                if number % _ACROSS == 0:
+                    axes.set_ylabel("rows")
+                if number + columns >= len(self.panels):
+                    axes.set_xlabel("confidence")
+            figure.legend(loc="outside upper center", ncols=2)
+            headed(figure, plain(self.title, longest=100), self.note)
+        return figure
+
+
+def confidence_histograms(
+    evidence: Evidence, setting: str, *, seed: int | None = None, objectives: Sequence[str] | None = None
+) -> ConfidenceHistograms | None:
+    """Of the test set as it is, in the bins of the reliability diagram; None without runs.
+
+    `seed` is by default the lowest that any of the objectives has.
+    """
+    wanted = evidence.objectives if objectives is None else objectives
+    usable = [run for one in wanted for run in evidence.of(setting, one) if run.reliability is not None]
+    chosen = min((run.seed for run in usable), default=None) if seed is None else seed
+    found = {}
+    for run in reversed(usable):
+        if run.seed == chosen:
+            bins = run.reliability
+            assert bins is not None
+            right = np.rint(np.nan_to_num(bins.count * bins.accuracy)).astype(int)
+            found[run.objective] = ConfidencePanel(
+                run.objective, bins.lower, bins.upper, right, bins.count.astype(int) - right
+            )
+    shown = tuple(found[objective] for objective in wanted if objective in found)
+    if not shown:
+        return None
+    title = f"Confidence of right and wrong predictions on {setting}, test set, seed {chosen}"
+    return ConfidenceHistograms(title, "Heights grow as the root of the number of rows.", shown)
+
+
+def _histogram(axes: Axes, panel: ConfidencePanel, most: int, *, first: bool) -> None:
+    width = panel.upper - panel.lower
+    sides: tuple[tuple[str, int, dict[str, Any]], ...] = (
+        ("right", 1, {"facecolor": COLOURS[1]}),
+        ("wrong", -1, {"facecolor": COLOURS[4], "hatch": "/" * 5}),
+    )
+    for name, sign, style in sides:
+        label = f"{name} predictions" if first else f"_{name}"
+        heights = sign * np.sqrt(getattr(panel, name))
+        axes.bar(panel.lower, heights, width, align="edge", edgecolor="black", linewidth=0.5, label=label, **style)
+    axes.axhline(0, color="black", linewidth=0.6)
+    ticks = _round_numbers(most)
+    axes.set_yticks([*(-np.sqrt(ticks[1:])[::-1]), *np.sqrt(ticks)], [*map(str, ticks[:0:-1]), *map(str, ticks)])
+    reach = max(1.0, float(np.sqrt(most)))
+    lowest = max(1.0, float(np.sqrt(panel.wrong.max(initial=0))))
+    axes.set(xlim=(0, 1), ylim=(-1.15 * lowest, 1.08 * reach))
+    axes.set_title(
+        f"{plain(panel.objective, longest=24)}: {panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+    )
+
+
+def _round_numbers(most: int) -> list[int]:
+    """0 and at most four numbers up to `most` whose roots are spread evenly enough."""
+    scale = 10 ** max(0, len(str(most)) - 1)
+    found = sorted({0, *(number for number in (scale // 10, scale, 2 * scale, 5 * scale) if 0 < number <= most)})
+    return found

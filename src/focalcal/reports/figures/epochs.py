@@ -1,0 +1,139 @@
+"""A metric of the test set after each epoch, one line an objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.reports.figures.style import drawing, headed, look, plain, whole_numbers
+from focalcal.reports.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from focalcal.reports.evidence import Evidence, RunEvidence
+
+_NAMES = {"nll": "NLL (nats)", "ece": "ECE (share)", "error": "error (share)", "brier": "Brier score", "loss": "loss"}
+_MARKED = 12  # markers along a line
+
+
+@dataclass(frozen=True, eq=False)
+class EpochLine:
+    """Mean, lowest and highest over the seeds at each epoch, (epochs,); NaN where a seed's number is not finite."""
+
+    objective: str
+    style: int
+    seeds: tuple[int, ...]
+    epochs: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class EpochCurves:
+    """Lines of one setting."""
+
+    title: str
+    note: str
+    metric: str
+    lines: tuple[EpochLine, ...]
+
+    def frame(self) -> Table:
+        """A row an objective and epoch."""
+        columns: dict[str, list[Any]] = {name: [] for name in ("objective", "epoch", "seeds", "mean", "low", "high")}
+        for line in self.lines:
+            columns["objective"] += [line.objective] * len(line.epochs)
+            columns["epoch"] += line.epochs.tolist()
+            columns["seeds"] += [len(line.seeds)] * len(line.epochs)
+            for name in ("mean", "low", "high"):
+                columns[name] += getattr(line, name).tolist()
+        return Table(columns, digits=4)
+
+    def plot(self) -> Figure:
+        """On a logarithmic scale if all numbers are positive; the band is from the lowest to the highest seed."""
+        with drawing(3.6) as figure:
+            axes = figure.subplots()
+            for line in self.lines:
+                style = look(line.style)
+                every = max(1, math.ceil(len(line.epochs) / _MARKED))
+                label = plain(line.objective, longest=30)
+                axes.plot(
+                    line.epochs,
+                    line.mean,
+                    markersize=3.2,
+                    markevery=(line.style % every, every),
+                    label=label,
+                    **style,
+                )
+                if len(line.seeds) > 1:
+                    axes.fill_between(line.epochs, line.low, line.high, color=style["color"], alpha=0.13, linewidth=0)
+            heights = np.concatenate([line.low for line in self.lines])
+            if np.nanmin(heights) > 0:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_formatter(_few_labels(float(np.nanmin(heights)), float(_highest(self.lines))))
+                axes.tick_params(which="minor", labelsize=7)
+            whole_numbers(axes)
+            axes.set(xlabel="epoch", ylabel=f"test {_NAMES.get(self.metric, plain(self.metric))}")
+            axes.grid(axis="y", linewidth=0.3, color="#cccccc")
+            figure.legend(loc="outside right upper", handlelength=3.2)
+            headed(figure, plain(self.title, longest=100), self.note)
+        return figure
+
+
+def epoch_curves(
+    evidence: Evidence, setting: str, metric: str = "nll", *, objectives: Sequence[str] | None = None
+) -> EpochCurves | None:
+    """Of the epochs at which every seed of an objective was tested; None if no run of the setting has any."""
+    wanted = evidence.objectives if objectives is None else objectives
+    lines = [
+        _line(objective, number, evidence.of(setting, objective), metric) for number, objective in enumerate(wanted)
+    ]
+    found = tuple(line for line in lines if line is not None)
+    if not found:
+        return None
+    seeds = sorted({seed for line in found for seed in line.seeds})
+    many = len(seeds) > 1
+    over = f"mean over seeds {', '.join(map(str, seeds))}" if many else f"seed {seeds[0]}"
+    notes = ["Band: lowest to highest seed."] * many
+    if len({line.seeds for line in found}) > 1:
+        notes.append("Not every objective has every seed.")
+    name = _NAMES.get(metric, metric).partition(" (")[0]
+    return EpochCurves(f"Test {name} after each epoch on {setting}, {over}", " ".join(notes), metric, found)
+
+
+def _line(objective: str, style: int, runs: list[RunEvidence], metric: str) -> EpochLine | None:
+    measured = {
+        run.seed: {
+            int(epoch["epoch"]): math.nan if (value := epoch["test"].get(metric)) is None else float(value)
+            for epoch in run.epochs
+            if metric in (epoch.get("test") or {})
+        }
+        for run in runs
+    }
+    measured = {seed: values for seed, values in measured.items() if values}
+    common = sorted(set.intersection(*map(set, measured.values()))) if measured else []
+    if not common:
+        return None
+    table = np.array([[values[epoch] for epoch in common] for values in measured.values()])
+    if not np.isfinite(table).any():
+        return None
+    return EpochLine(
+        objective, style, tuple(measured), np.array(common), table.mean(0), table.min(0), table.max(0)
+    )  # NaN if one is
+
+
+def _highest(lines: Sequence[EpochLine]) -> float:
+    return max(float(np.nanmax(line.high)) for line in lines if np.isfinite(line.high).any())
+
+
+def _few_labels(low: float, high: float) -> Any:
+    """Numbers between the powers of ten: all if the axis spans little, 2 and 5, none if it is long."""
+    decades = math.log10(high / low) if high > low else 0.0
+    wanted = range(1, 10) if decades < 0.7 else (2, 5) if decades < 2.5 else ()
+    return lambda value, place: f"{value:g}" if round(value / 10 ** math.floor(math.log10(value))) in wanted else ""

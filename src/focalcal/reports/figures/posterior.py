@@ -1,0 +1,222 @@
+"""What a network says against the truth, where the truth is known: p over eta, beside q* of the theory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, drawing, headed, panels, plain
+from focalcal.reports.tables import Table
+from focalcal.theory import minimise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from focalcal.predictions import Predictions
+    from focalcal.results import Run
+
+_ACROSS = 3
+_BINS = 20
+_POINTS = 1500  # of the cloud, taken at even steps
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorPanel:
+    """One run; an entry is a row's class k, with eta_k, p_k and q*_k.
+
+    points            (points, 3): eta_k, p_k and q*_k of some of the entries
+    eta, p, q         (bins,): means over the entries with eta_k in (lower, upper]; q is NaN without a theory
+    low, high         (bins,): the 10th and 90th percentile of p_k
+    to_truth          mean total variation |p - eta|_1 / 2 over all rows
+    to_theory         mean |p - q*|_1 / 2, NaN without a theory
+    """
+
+    objective: str
+    seed: int
+    lower: np.ndarray
+    upper: np.ndarray
+    count: np.ndarray
+    eta: np.ndarray
+    p: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    q: np.ndarray
+    points: np.ndarray
+    to_truth: float
+    to_theory: float
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorScatter:
+    """Panels of one setting."""
+
+    title: str
+    note: str
+    panels: tuple[PosteriorPanel, ...]
+
+    def frame(self) -> Table:
+        """A row an objective and bin that is not empty."""
+        columns: dict[str, list[Any]] = {"objective": [], "seed": []}
+        for panel in self.panels:
+            at = np.flatnonzero(panel.count)
+            columns["objective"] += [panel.objective] * len(at)
+            columns["seed"] += [panel.seed] * len(at)
+            for name in ("lower", "upper", "count", "eta", "p", "low", "high", "q"):
+                columns.setdefault(name, []).extend(getattr(panel, name)[at].tolist())
+        return Table(columns)
+
+    def distances(self) -> Table:
+        """A row an objective: how far p is from the truth, and from what the theory has its loss prefer."""
+        return Table(
+            {
+                "objective": [panel.objective for panel in self.panels],
+                "to_truth": [panel.to_truth for panel in self.panels],
+                "to_theory": [panel.to_theory for panel in self.panels],
+            }
+        )
+
+    def plot(self) -> Figure:
+        """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
+        columns = min(len(self.panels), _ACROSS)
+        rows = -(-len(self.panels) // _ACROSS)
+        with drawing(0.9 + 2.3 * rows, width=max(3.9, 2.4 * columns)) as figure:
+            shown = panels(figure, len(self.panels), across=_ACROSS)
+            for number, (axes, panel) in enumerate(zip(shown, self.panels, strict=True)):
+                _scatter(axes, panel)
+                if number % _ACROSS == 0:
+                    axes.set_ylabel("probability")
+                if number + columns >= len(self.panels):
+                    axes.set_xlabel("true probability η")
+            with_theory = [
+                axes for axes, panel in zip(shown, self.panels, strict=True) if not math.isnan(panel.to_theory)
+            ]
+            handles, labels = (with_theory or shown)[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside upper center", ncols=2, markerscale=1.5)
+            headed(figure, plain(self.title, longest=100), self.note)
+        return figure
+
+
+def posterior_scatter(
+    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None, seed: int | None = None
+) -> PosteriorScatter | None:
+    """Of runs of one setting whose test predictions hold the true posterior; None if there are none.
+
+    labels      the objective's label by the run's key, as `Evidence` has them
+    objectives  those to show, in order; by default all
+    seed        by default the lowest
+
+    q* is the population minimiser of the loss: of cross-entropy and the Brier score eta itself, of focal loss and of
+    Focal Calibration Loss what `theory.minimise` finds. For the other objectives there is no q*.
+    """
+    known = [
+        run for run in runs if "test" in run.splits and "posterior_distance" in run.record["metrics"].get("test", {})
+    ]
+    chosen = min((run.settings["seed"] for run in known), default=None) if seed is None else seed
+    found: dict[str, PosteriorPanel] = {}
+    for run in known:
+        label = labels.get(run.key, run.settings["objective"])
+        if run.settings["seed"] == chosen and label not in found and (objectives is None or label in objectives):
+            predictions = run.predictions("test")
+            if predictions.posterior is not None and not predictions.multilabel:
+                options = run.settings["objective_options"]
+                found[label] = _panel(label, int(chosen), predictions, run.settings["objective"], options)
+    if not found:
+        return None
+    order = [one for one in objectives if one in found] if objectives is not None else list(found)
+    settings = sorted({f"{run.settings['data_set']}/{run.settings['model']}" for run in known})
+    return PosteriorScatter(
+        title=f"Predicted against true probability on {', '.join(settings)}, test set, seed {chosen}",
+        note=f"Each point is a row and class; clouds are thinned to {_POINTS} points, means are over all. "
+        "TV: mean total variation.",
+        panels=tuple(found[label] for label in order),
+    )
+
+
+def best_probabilities(objective: str, options: dict[str, Any], eta: np.ndarray) -> np.ndarray | None:
+    """q* of each posterior, (N, K), or None for an objective whose minimiser is not known here; NaN where not found."""
+    if objective in ("ce", "brier"):
+        return eta
+    if objective not in ("focal", "fcl"):
+        return None
+    different, inverse = np.unique(eta, axis=0, return_inverse=True)
+    solution = minimise(different, gamma=float(options["gamma"]), lam=float(options.get("lam", 0.0)))
+    q = np.where(np.asarray(solution.converged)[:, None], solution.q, math.nan)
+    found: np.ndarray = q[inverse.ravel()]
+    return found
+
+
+def _panel(label: str, seed: int, predictions: Predictions, objective: str, options: dict[str, Any]) -> PosteriorPanel:
+    assert predictions.posterior is not None
+    eta = predictions.posterior.double().numpy()
+    eta = eta / eta.sum(1, keepdims=True)
+    p = predictions.probs.double().numpy()
+    q = best_probabilities(objective, options, eta)
+    theory = np.full_like(eta, math.nan) if q is None else q
+    entries = np.stack([eta.ravel(), p.ravel(), theory.ravel()], 1)
+    edges = np.linspace(0, 1, _BINS + 1)
+    at = np.clip(np.searchsorted(edges, entries[:, 0], side="left") - 1, 0, _BINS - 1)
+    members = [entries[at == one] for one in range(_BINS)]
+    means = np.array([own.mean(0) if len(own) else [math.nan] * 3 for own in members])
+    spread = np.array([np.quantile(own[:, 1], (0.1, 0.9)) if len(own) else [math.nan] * 2 for own in members])
+    return PosteriorPanel(
+        objective=label,
+        seed=seed,
+        lower=edges[:-1],
+        upper=edges[1:],
+        count=np.array([len(own) for own in members]),
+        eta=means[:, 0],
+        p=means[:, 1],
+        low=spread[:, 0],
+        high=spread[:, 1],
+        q=means[:, 2],
+        points=entries[:: max(1, math.ceil(len(entries) / _POINTS))],
+        to_truth=float(np.abs(p - eta).sum(1).mean() / 2),
+        to_theory=float(np.abs(p - theory).sum(1).mean() / 2),
+    )
+
+
+def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
+    axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="p = η", zorder=3)
+    cloud: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0, "rasterized": True}
+    axes.plot(
+        panel.points[:, 0],
+        panel.points[:, 1],
+        marker="o",
+        markersize=1.6,
+        color="#9ecae8",
+        label="p of the network",
+        **cloud,
+    )
+    axes.plot(
+        panel.points[:, 0],
+        panel.points[:, 2],
+        marker="o",
+        markersize=1.2,
+        color=COLOURS[4],
+        label="q* of the theory",
+        **cloud,
+    )
+    at = panel.count > 0
+    reach = np.maximum(0, np.stack([panel.p[at] - panel.low[at], panel.high[at] - panel.p[at]]))
+    axes.errorbar(
+        panel.eta[at],
+        panel.p[at],
+        yerr=reach,
+        color="black",
+        marker="s",
+        markersize=2.4,
+        linewidth=0.9,
+        elinewidth=0.7,
+        label="mean of p, 10 to 90 %",
+        zorder=4,
+    )
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    axes.set_title(plain(panel.objective, longest=34))
+    told = f"TV to η {panel.to_truth:.3f}"
+    told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
+    axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)

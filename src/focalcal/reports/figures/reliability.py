@@ -1,0 +1,218 @@
+"""Reliability diagrams: accuracy against confidence, a panel an objective, with the counts below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.metrics.reliability import Reliability
+from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, drawing, headed, plain
+from focalcal.reports.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from focalcal.reports.evidence import Evidence, RunEvidence
+
+_ACROSS = 3
+_LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": COLOURS[0], "marker": "o", "linestyle": "-"},
+    {"color": COLOURS[4], "marker": "s", "linestyle": (0, (4, 1.2))},
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One reliability diagram: `label` says of what, `ece` is that of the same rows, `least` rows make a bin shown."""
+
+    label: str
+    bins: Reliability
+    ece: float
+    least: int
+
+    @property
+    def shown(self) -> np.ndarray:
+        """True for the bins that are not too sparse to estimate an accuracy."""
+        shown: np.ndarray = self.bins.count >= self.least
+        return shown
+
+    @property
+    def rows(self) -> int:
+        """Of all bins."""
+        return int(self.bins.count.sum())
+
+    @property
+    def hidden(self) -> int:
+        """Rows in bins that are not shown."""
+        return int(self.bins.count[~self.shown].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityPanel:
+    """An objective and its curves: one, or before and after temperature scaling."""
+
+    objective: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagrams:
+    """Panels of one setting and seed."""
+
+    title: str
+    note: str
+    panels: tuple[ReliabilityPanel, ...]
+
+    def frame(self) -> Table:
+        """A row a bin that is not empty, hidden ones included."""
+        columns: dict[str, list[Any]] = {"objective": [], "curve": []}
+        for panel in self.panels:
+            for curve in panel.curves:
+                at = np.flatnonzero(curve.bins.count)
+                columns["objective"] += [panel.objective] * len(at)
+                columns["curve"] += [curve.label] * len(at)
+                for name in ("lower", "upper", "count", "confidence", "accuracy", "low", "high"):
+                    values = getattr(curve.bins, name)[at].tolist()
+                    columns.setdefault(name, []).extend(map(int, values) if name == "count" else values)
+                columns.setdefault("shown", []).extend(curve.shown[at].tolist())
+        return Table(columns)
+
+    def plot(self) -> Figure:
+        """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
+        columns = min(len(self.panels), _ACROSS)
+        rows = -(-len(self.panels) // columns)
+        with drawing(0.75 + 2.75 * rows, width=max(3.6, 2.4 * columns)) as figure:
+            grid = figure.add_gridspec(2 * rows, columns, height_ratios=[2.6, 1] * rows)
+            for number, panel in enumerate(self.panels):
+                row, column = divmod(number, columns)
+                top = figure.add_subplot(grid[2 * row, column])
+                _diagram(top, panel)
+                below = figure.add_subplot(grid[2 * row + 1, column], sharex=top)
+                _counts(below, panel)
+                if column == 0:
+                    top.set_ylabel("accuracy")
+                    below.set_ylabel("rows")
+            headed(figure, plain(self.title, longest=100), plain(self.note))
+        return figure
+
+
+def reliability_diagrams(
+    evidence: Evidence,
+    setting: str,
+    *,
+    seed: int | None = None,
+    objectives: Sequence[str] | None = None,
+    temperature: bool = False,
+    least: int | None = None,
+) -> ReliabilityDiagrams | None:
+    """The test set as it is, or with `temperature` the rows it was not fitted on, before and after; None without runs.
+
+    seed         by default the lowest that any of the objectives has; an objective without it has no panel
+    least        rows that a bin must have to be shown; by default 1 % of them, as the paper's 100 of 10,000, but at
+                 least 5 and at most 100. What is hidden is counted in the panel.
+    """
+    wanted = evidence.objectives if objectives is None else objectives
+    usable = [
+        run
+        for objective in wanted
+        for run in evidence.of(setting, objective)
+        if (run.scaled if temperature else run.reliability) is not None
+    ]
+    if not usable:
+        return None
+    chosen = min(run.seed for run in usable) if seed is None else seed
+    found = {run.objective: _panel(run, temperature, least) for run in reversed(usable) if run.seed == chosen}
+    panels = tuple(found[objective] for objective in wanted if objective in found)
+    if not panels:
+        return None
+    limits = sorted({curve.least for panel in panels for curve in panel.curves})
+    sparse = " or ".join(map(str, limits))
+    what = "before and after temperature scaling" if temperature else "test set, as trained"
+    level = panels[0].curves[0].bins.level
+    return ReliabilityDiagrams(
+        title=f"Reliability on {setting}, seed {chosen}: {what}",
+        note=f"Bars: {level:.0%} Wilson intervals. Below the diagonal is overconfident. Bins with fewer than {sparse} "
+        f"rows are not shown above and are hatched below.",
+        panels=panels,
+    )
+
+
+def sparse_limit(rows: int) -> int:
+    """1 % of the rows, between 5 and 100.
+
+    >>> sparse_limit(360), sparse_limit(10_000), sparse_limit(50_000)
+    (5, 100, 100)
+    """
+    return min(100, max(5, math.ceil(rows / 100)))
+
+
+def _panel(run: RunEvidence, temperature: bool, least: int | None) -> ReliabilityPanel:
+    if temperature:
+        assert run.scaled is not None
+        made = [
+            ("before", run.scaled.reliability_before, run.scaled.before),
+            (f"after, T = {run.scaled.temperature:.2f}", run.scaled.reliability_after, run.scaled.after),
+        ]
+    else:
+        assert run.reliability is not None
+        made = [("as trained", run.reliability, run.metrics.get("test", {}))]
+    curves = tuple(
+        Curve(
+            label, bins, metrics.get("ece", math.nan), sparse_limit(int(bins.count.sum())) if least is None else least
+        )
+        for label, bins, metrics in made
+    )
+    return ReliabilityPanel(run.objective, curves)
+
+
+def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
+    axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", zorder=0, label="_diagonal")
+    for curve, look in zip(panel.curves, _LOOKS, strict=False):
+        at, bins = curve.shown, curve.bins
+        reach = np.abs(np.stack([bins.low[at], bins.high[at]]) - bins.accuracy[at])
+        error = "no ECE" if math.isnan(curve.ece) else f"ECE {100 * curve.ece:.2f} %"
+        axes.errorbar(
+            bins.confidence[at],
+            bins.accuracy[at],
+            yerr=reach,
+            markersize=3,
+            linewidth=0.9,
+            elinewidth=0.9,
+            capsize=1.5,
+            label=error if len(panel.curves) == 1 else f"{curve.label}: {error}",
+            **look,
+        )
+    axes.set(xlim=(0, 1), ylim=(0, 1.02))
+    axes.set_title(plain(panel.objective, longest=34))
+    axes.legend(loc="upper left", handlelength=1.6, borderpad=0.1, fontsize=SMALLEST)
+    axes.tick_params(labelbottom=False)
+
+
+def _counts(axes: Axes, panel: ReliabilityPanel) -> None:
+    number = len(panel.curves)
+    for place, (curve, look) in enumerate(zip(panel.curves, _LOOKS, strict=False)):
+        bins = curve.bins
+        width = (bins.upper - bins.lower) / number
+        for shown in (True, False):
+            at = (curve.shown == shown) & (bins.count > 0)
+            style: dict[str, Any] = {"facecolor": look["color"]} if shown else {"facecolor": "white", "hatch": "/" * 6}
+            axes.bar(
+                (bins.lower + place * width)[at],
+                bins.count[at],
+                width[at],
+                align="edge",
+                edgecolor=look["color"],
+                linewidth=0.5,
+                **style,
+            )
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.6)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    hidden = " and ".join(f"{curve.hidden}" for curve in panel.curves)
+    axes.set_xlabel(f"confidence   ({hidden} of {panel.curves[0].rows} rows hidden)", fontsize=SMALLEST)
