@@ -23,12 +23,19 @@ import pytest
 PATIENCE = 60  # seconds that a page may take for one answer
 
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-_OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions", "--hide-scrollbars")
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-extensions",
+    "--hide-scrollbars",
+)
 _CODES = {"Enter": 13, "Tab": 9, " ": 32, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Home": 36, "End": 35}
 
 
 class Browser:
-    """One tab. `complaints` are the page's errors and warnings, `dialogs` what it said in alerts, `asked` its requests."""
+    """One tab. `complaints` are the page's errors and warnings, `dialogs` its alerts, `asked` its requests."""
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read, self._rest, self._last = write, read, b"", 0

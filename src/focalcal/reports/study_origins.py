@@ -25,12 +25,8 @@ def origins(runs: Iterable[RunEvidence]) -> Origins:
     if len(facts) < 2:
         return Origins({}, facts)
     first = next(iter(facts.values()))
-    shared = {
-        path: text for path, text in first.items() if all(one.get(path) == text for one in facts.values())
-    }
-    own = {
-        key: {path: text for path, text in one.items() if path not in shared} for key, one in facts.items()
-    }
+    shared = {path: text for path, text in first.items() if all(one.get(path) == text for one in facts.values())}
+    own = {key: {path: text for path, text in one.items() if path not in shared} for key, one in facts.items()}
     return Origins(shared, own)
 
 

@@ -13,7 +13,7 @@ from focalcal import __version__
 from focalcal.reports.evidence import Evidence
 from focalcal.reports.extras import required
 from focalcal.reports.figures.surface import Surface, surface
-from focalcal.reports.results_table import PERCENT
+from focalcal.reports.metric_names import PERCENT
 from focalcal.reports.study_origins import origins
 from focalcal.reports.study_page_data import inert_json, page_data
 from focalcal.reports.study_summary import SHOWN, Summary, heading, shown_value, summary
@@ -28,6 +28,7 @@ SCRIPTS = tuple(
 )
 STYLES = ("study.css", "study.print.css")
 _WITH_SURFACES = ("fcl", "multilabel_fcl")
+_SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)")
 
 
@@ -42,7 +43,7 @@ def study_page(evidence: Evidence, *, tables: Mapping[str, CaptionedTable] | Non
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, loader=jinja.FunctionLoader(template)
     )
-    environment.filters |= {"typeset": typeset, "best": _best, "exact": lambda *cell: markup(_exact(*cell))}
+    environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
     leading, surfaces = leaders_table(found), _surfaces(evidence)
     csv = {name: one.table.csv() for name, one in given.items()}
@@ -136,7 +137,7 @@ def _surfaces(evidence: Evidence) -> list[dict[str, Any]]:
     found = []
     for setting in evidence.settings:
         for objective in _WITH_SURFACES:
-            for metric in SHOWN:
+            for metric in _SURFACES:
                 one = surface(evidence, setting, metric, objective=objective)
                 if one is not None and np.isfinite(one.values).any():
                     found.append({"setting": setting, "label": heading(metric), **_plain_surface(one)})
@@ -146,6 +147,7 @@ def _surfaces(evidence: Evidence) -> list[dict[str, Any]]:
 def _plain_surface(one: Surface) -> dict[str, Any]:
     names = ("title", "note", "unit", "gammas", "lams", "minimum", "operating_point")
     return {name: getattr(one, name) for name in names} | {
+        "note": one.note.replace("Hatched:", "Grey:"),  # what the page draws instead
         "values": one.values.tolist(),
         "seeds": one.seeds.tolist(),
     }
@@ -153,12 +155,6 @@ def _plain_surface(one: Surface) -> dict[str, Any]:
 
 def _spread(metric: str, value: float) -> str:
     return shown_value(metric, value).removesuffix(" %")
-
-
-def _best(table: Table, row: int, column: int) -> bool:
-    """Whether the cell is marked as the best of its group."""
-    bold: Any = getattr(table, "bold", None)
-    return bool(bold) and (row, list(table.columns)[column]) in bold
 
 
 def _exact(table: Table, row: int, column: int) -> str:

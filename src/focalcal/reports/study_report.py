@@ -3,16 +3,135 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from focalcal.core.atomic import write_atomically
-from focalcal.reports.evidence import Evidence, gather, reading_order
+from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
 from focalcal.reports.extras import required
+from focalcal.reports.figures.catalogue import figures
+from focalcal.reports.figures.style import rendered
+from focalcal.reports.results_table import cell_names
 from focalcal.reports.study_page import study_page
+from focalcal.reports.study_tables import all_tables
 
 if TYPE_CHECKING:
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"
+FOLDER = "report"  # in the store, unless another is given
+_MARK = b'<meta name="generator" content="focalcal'
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written: the page, then tables and figures; and what it is about."""
+
+    page: Path
+    files: tuple[Path, ...]
+    evidence: Evidence
+
+
+def write_report(
+    stores: Store | Sequence[Store],
+    *,
+    specs: Sequence[Spec] = (),
+    title: str | None = None,
+    temperature: FittedOn = "halves",
+    out: str | os.PathLike[str] | None = None,
+    against_paper: bool = False,
+) -> Report:
+    """Read the runs and write `report.html`, `tables/` (CSV, Markdown, LaTeX) and `figures/` (PDF, PNG) into `out`.
+
+    specs        the cells of the study: only these are shown, and those without a run named; all runs if there are none
+    title        of the page; default: the first store's folder
+    temperature  how temperatures are fitted, as the study says
+    out          a folder, made if it is not there; default: `report` in the first store
+
+    Whatever is missing, failed or damaged is named, and the rest shown. Of a run that several stores have, the first
+    one's is shown. Everything is made before the first file is written, and each file is written whole.
+    """
+    given = list(stores) if isinstance(stores, Sequence) else [stores]
+    target = Path(out) if out is not None else given[0].path / FOLDER
+    check_target(target)
+    check_packages()
+    runs, missing = collected(given, specs)
+    evidence = gather(
+        runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
+    )
+    contents = rendered_report(evidence, runs, against_paper=against_paper)
+    for name, content in contents.items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    paths = [target / name for name in contents]
+    return Report(paths[-1], tuple(paths[:-1]), evidence)
+
+
+def rendered_report(evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False) -> dict[str, bytes]:
+    """The files by name; the page is the last one."""
+    tables = all_tables(evidence, against_paper=against_paper)
+    files: dict[str, bytes] = {}
+    for name, one in tables.items():
+        heading = f"{one.title}\n\n{one.note}\n\n" if one.note else f"{one.title}\n\n"
+        files[f"tables/{name}.csv"] = one.table.csv().encode()
+        files[f"tables/{name}.md"] = (heading + one.table.markdown()).encode()
+        files[f"tables/{name}.tex"] = one.latex(label=f"tab:{name}").encode()
+    for name, display in figures(evidence, runs=runs).items():
+        figure = display.plot()
+        for form in ("pdf", "png"):
+            files[f"figures/{name}.{form}"] = rendered(figure, form)
+    files[PAGE] = study_page(evidence, tables=tables).encode()
+    return files
+
+
+def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[str]]:
+    """The runs, those of `specs` if there are any, and sentences about those that cannot be shown."""
+    wanted = {spec.key for spec in specs}
+    names = {key: f"{name} ({key[:12]})" for key, name in cell_names(specs).items()}
+    found: dict[str, Run] = {}
+    sentences: list[str] = []
+    for store in stores:
+        runs, problems = store.survey()
+        for run in runs:
+            if wanted and run.key not in wanted:
+                continue
+            if run.key in found and _differ(found[run.key], run):
+                sentences.append(
+                    f"{run.spec.name} ({run.key[:12]}): {found[run.key].path.parent.parent} and {store.path} have "
+                    "different results of it; those of the first are shown"
+                )
+            found.setdefault(run.key, run)
+        for problem in problems:
+            key = problem.path.name.partition(".")[0]
+            if problem.kind != "set aside" and (not wanted or key in wanted):
+                sentences.append(f"{names.get(key, problem.path.name)}: {problem.kind}: {problem.message}")
+        for failure in store.failures():
+            key = failure["key"]
+            if not wanted or key in wanted:
+                message = " ".join(str(failure["message"]).split())
+                sentences.append(f"{names.get(key, key[:12])}: failed ({failure['kind']}): {message}")
+    if not found:
+        sentences.insert(0, "there is no whole run to show" if wanted or sentences else "the store holds no runs yet")
+    return reading_order(found.values()), sentences
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder whose `report.html` is something else's."""
+    page = folder / PAGE
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out must be a folder, got the file {folder}; choose another name")
+    if page.is_dir() or (page.is_file() and _MARK not in page.read_bytes()[:4096]):
+        raise ValueError(f"out must not hold a {PAGE} of something else, got {page}; choose another folder, or move it")
+
+
+def check_packages() -> None:
+    """Fail now if a package that the report needs is missing, and not after the evidence was gathered."""
+    for module in ("matplotlib", "jinja2", "plotly"):
+        required(module, purpose="Writing the report")
+
+
+def _differ(one: Run, other: Run) -> bool:
+    return repr(one.record["metrics"]) != repr(other.record["metrics"])  # NaN is NaN

@@ -7,13 +7,14 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from focalcal.reports.comparisons import Family, comparisons, seeds_needed, usual_candidate
 from focalcal.reports.evidence import Evidence
-from focalcal.reports.results_table import PERCENT
-from focalcal.stats import PRIMARY, VERDICTS, Comparison, compare, verdict_counts
+from focalcal.reports.metric_names import PERCENT
+from focalcal.stats import VERDICTS, verdict_counts
 
 ALPHA = 0.05
 SHOWN = {"error": "error", "ece": "ECE", "adaptive_ece": "adaptive ECE", "nll": "NLL", "brier": "Brier score"}
-_OURS = "fcl"
+MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
 _HALVES = (
     "Temperatures are fitted on one half of the test rows and measured on the other, so that values before and after "
     "temperature scaling are of that half alone: compare them with each other, not with the values of all test rows."
@@ -33,16 +34,6 @@ class Leader:
     seeds: int
     runner_up: str | None
     runner_up_mean: float | None
-
-
-@dataclass(frozen=True)
-class Family:
-    """One objective against another in a setting, over the primary metrics that both have."""
-
-    setting: str
-    candidate: str
-    baseline: str
-    comparisons: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True)
@@ -90,45 +81,32 @@ def leaders(evidence: Evidence) -> list[Leader]:
 
 
 def families(evidence: Evidence) -> list[Family]:
-    """FCL against every other objective of its setting; without FCL, every objective against the first one.
-
-    Only seeds that both have, with finite values, are paired; a pair of objectives with fewer than two is left out.
-    """
-    found = []
-    for setting in evidence.settings:
-        by_metric = {metric: evidence.values(setting, metric) for metric in PRIMARY}
-        there = [name for name in evidence.objectives if evidence.of(setting, name)]
-        ours = [name for name in there if evidence.of(setting, name)[0].spec["objective"] == _OURS]
-        others = [name for name in there if name not in ours]
-        pairs = [(one, other) for one in ours for other in others] if ours else [(one, there[0]) for one in there[1:]]
-        if ours and not others:
-            pairs = [(one, ours[0]) for one in ours[1:]]
-        for candidate, baseline in pairs:
-            comparisons = _compared(by_metric, candidate, baseline)
-            if comparisons:
-                found.append(Family(setting, candidate, baseline, tuple(comparisons)))
-    return found
+    """FCL against every other objective; without it, or with several of it, the first objective; none of a grid."""
+    candidate = usual_candidate(evidence)
+    if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
+        candidate = evidence.objectives[0]
+    return [] if candidate is None else comparisons(evidence, candidate, alpha=ALPHA)
 
 
 def significance(found: Sequence[Family]) -> list[str]:
     """What the tests say, and what they could not have said whatever the numbers."""
-    if not found:
-        return ["Nothing was tested: a test needs two objectives that share two seeds at least."]
     every = [one for family in found for one in family.comparisons]
-    hopeless = [one for one in every if not one.reachable]
-    least = min(len(one.seeds) for one in every)
-    most = max(len(one.seeds) for one in every)
-    size = max(len(family.comparisons) for family in found)
-    needed = math.ceil(math.log2(2 * size / ALPHA))
-    if len(hopeless) == len(every):
-        floor = min(one.test.floor for one in every)
-        seeds = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+    if not every:
         return [
-            f"No difference is significant, and with {seeds} none could be: the paired sign-flip test cannot give "
-            f"less than p = {floor:.2g}. With Holm's correction over {size} metrics it takes {needed} seeds to "
-            f"reach {ALPHA:g}. Differences of the means below may be chance."
+            "Nothing was tested: a test needs one objective to compare others with, and two seeds at least that both "
+            "have. See `focalcal compare`."
         ]
-    pairs = dict.fromkeys((family.candidate, family.baseline) for family in found)
+    hopeless = [one for one in every if not one.reachable]
+    needed = seeds_needed(max(len(family.comparisons) for family in found), ALPHA)
+    if len(hopeless) == len(every):
+        counts = sorted({one.test.n for one in every})
+        floor, size = min(one.test.floor for one in every), max(len(family.comparisons) for family in found)
+        return [
+            f"No difference is significant, and with {_joined(map(str, counts))} seeds none could be: the paired "
+            f"sign-flip test cannot give less than p = {floor:.2g}. With Holm's correction over {size} metrics it "
+            f"takes {needed} seeds to reach {ALPHA:g}. Differences of the means may be chance."
+        ]
+    pairs = dict.fromkeys((family.candidate, family.baseline) for family in found if family.comparisons)
     lines = [_verdict_line(*pair, [one for one in found if (one.candidate, one.baseline) == pair]) for pair in pairs]
     if hopeless:
         lines.append(
@@ -152,24 +130,15 @@ def _verdict_line(candidate: str, baseline: str, found: Sequence[Family]) -> str
     return f"{candidate} against {baseline}: {shown} of {len(every)} comparisons{detail}."
 
 
-def _compared(by_metric: Mapping[str, Mapping[str, Mapping[int, float]]], one: str, other: str) -> list[Comparison]:
-    candidate, baseline = (
-        {metric: _finite(values[name]) for metric, values in by_metric.items() if name in values}
-        for name in (one, other)
-    )
-    metrics = [
-        metric for metric in candidate if metric in baseline and len(set(candidate[metric]) & set(baseline[metric])) > 1
-    ]
-    return compare(candidate, baseline, metrics=metrics, alpha=ALPHA) if metrics else []
-
-
 def _ran(evidence: Evidence) -> str:
     runs, settings, objectives = len(evidence.runs), len(evidence.settings), len(evidence.objectives)
     if not runs:
         return "No run is stored yet."
     seeds = sorted({run.seed for run in evidence.runs})
     where = evidence.settings[0] if settings == 1 else f"{settings} settings"
-    named = f"seed{'s' if len(seeds) > 1 else ''} {_joined(map(str, seeds))}" if len(seeds) <= 10 else f"{len(seeds)} seeds"
+    named = (
+        f"seed{'s' if len(seeds) > 1 else ''} {_joined(map(str, seeds))}" if len(seeds) <= 10 else f"{len(seeds)} seeds"
+    )
     return f"{_many(runs, 'run')}: {_many(objectives, 'objective')} on {where}, {named}."
 
 
@@ -177,19 +146,18 @@ def _best(evidence: Evidence, found: Sequence[Leader]) -> list[str]:
     """An objective a sentence in one setting; counts where there are several."""
     if not found:
         return ["With fewer than two objectives measured there is no best one."] if evidence.runs else []
-    won: dict[str, list[Leader]] = {}
+    alone: dict[str, list[Leader]] = {}
     for leader in found:
-        for name in leader.objectives:
-            won.setdefault(name, []).append(leader)
-    ordered = sorted(won, key=lambda name: -len(won[name]))
+        if len(leader.objectives) == 1:
+            alone.setdefault(leader.objectives[0], []).append(leader)
+    ordered = sorted(alone, key=lambda name: -len(alone[name]))
+    tied = [leader for leader in found if len(leader.objectives) > 1]
     if len(evidence.settings) > 1:
-        counted = _joined(f"{name} in {len(won[name])}" for name in ordered)
-        return [f"Of {len(found)} pairs of a setting and a metric, the least mean belongs to {counted}."]
-    return [
-        f"{name} has the lowest {_joined(shown_metric(one) for one in won[name])}"
-        + ("" if all(len(one.objectives) == 1 for one in won[name]) else " (shared where tied)")
-        + "."
-        for name in ordered
+        counted = [f"{name} in {len(alone[name])}" for name in ordered]
+        counted += [f"several that tie in {len(tied)}"] if tied else []
+        return [f"Of {len(found)} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
+    return [f"{name} has the lowest {_joined(map(shown_metric, alone[name]))}." for name in ordered] + [
+        f"{_joined(one.objectives)} share the lowest {shown_metric(one)}." for one in tied
     ]
 
 
@@ -222,7 +190,9 @@ def _unknown(evidence: Evidence) -> list[str]:
     if any(run.scaled is not None for run in evidence.runs):
         limits.append(_HALVES if evidence.fitted_on == "halves" else _VALIDATION)
     if len(evidence.settings) == 1:
-        limits.append(f"Only {evidence.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known.")
+        limits.append(
+            f"Only {evidence.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known."
+        )
     return limits
 
 
@@ -233,7 +203,10 @@ def _notes(evidence: Evidence) -> list[str]:
         for note in run.notes:
             if not any(note in one for one in evidence.missing):
                 said.setdefault(note, []).append(run.name)
-    return [f"{names[0] if len(names) == 1 else f'{len(names)} of {len(evidence.runs)} runs'}: {note}" for note, names in said.items()]
+    return [
+        f"{names[0] if len(names) == 1 else f'{len(names)} of {len(evidence.runs)} runs'}: {note}"
+        for note, names in said.items()
+    ]
 
 
 def _finite(values: Mapping[int, float]) -> dict[int, float]:

@@ -1,7 +1,7 @@
 "use strict";
 /* What the charts share: colours of the page, text that plotly must not read as HTML, selects, and the table beside. */
 const Charts = (() => {
-  const HUES = 8;
+  const HUES = 10;
   const NARROW = 600; // pixels: below, the buttons would cover the legend
   const DASHES = ["solid", "dash", "dot", "dashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
@@ -11,7 +11,7 @@ const Charts = (() => {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-  /* Colour, dash and mark of the objective at this place: no two of 32 are the same, in black and white not of 8. */
+  /* Colour, dash and mark of the objective at this place: no two of 20 are the same. */
   const look = (place) => ({
     colour: colour(`hue${place % HUES}`),
     dash: DASHES[(place + Math.floor(place / HUES)) % DASHES.length],

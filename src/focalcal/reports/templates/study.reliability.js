@@ -20,7 +20,7 @@ const ReliabilityView = (() => {
     Charts.fill("reliability-seed", seeds.map((seed) => [seed, seed]));
   }
 
-  function traces(run, bins, place) {
+  function traces(run, bins, place, of) {
     const { colour: hue, symbol, dash } = look(run.objective);
     const total = bins.count.reduce((a, b) => a + b, 0);
     const full = bins.count.flatMap((count, bin) => (count > 0 ? [bin] : []));
@@ -42,7 +42,7 @@ const ReliabilityView = (() => {
     const edges = full.map((bin) => [Number(bins.lower[bin]), Number(bins.upper[bin])]);
     const bars = {
       type: "bar", name, legendgroup: name, showlegend: false, xaxis: "x", yaxis: "y2", hovertext: text, hoverinfo: "text+name",
-      x: edges.map(([from, to]) => from + ((to - from) * (1 + 2 * place)) / 4), y: count, width: edges.map(([from, to]) => (to - from) / 2.2),
+      x: edges.map(([from, to]) => from + ((to - from) * (0.5 + place)) / of), y: count, width: edges.map(([from, to]) => (0.9 * (to - from)) / of),
       marker: { color: hue },
     };
     return [line, points, bars];
@@ -64,7 +64,7 @@ const ReliabilityView = (() => {
     const drawable = runs.filter((run) => run?.reliability[kind]);
     const lacking = wanted.filter((_, k) => !runs[k]?.reliability[kind]).map((objective) => data.objectives[objective]);
     const diagonal = { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], name: "calibrated", line: { color: colour("soft"), dash: "dash", width: 1.5 }, hoverinfo: "skip" };
-    Charts.draw("reliability", 560, [diagonal, ...drawable.flatMap((run, place) => traces(run, run.reliability[kind], place))], {
+    Charts.draw("reliability", 560, [diagonal, ...drawable.flatMap((run, place) => traces(run, run.reliability[kind], place, drawable.length))], {
       barmode: "overlay", legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
       margin: { l: 60, r: 20, t: 40, b: 50 },
       xaxis: axis("confidence", { range: [0, 1.005], anchor: "y2", constrain: "domain" }),

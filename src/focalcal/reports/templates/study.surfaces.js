@@ -12,30 +12,25 @@ const SurfacesView = (() => {
     return there[Number(metric)];
   }
 
-  function mark(point, lams, gammas, name, symbol, hue) {
-    const [gamma, lam] = point.map(String);
-    if (!gammas.includes(gamma) || !lams.includes(lam)) return [];
-    return [{ type: "scatter", mode: "markers", x: [lam], y: [gamma], name, hoverinfo: "name",
-      marker: { symbol, size: 16, color: hue, line: { color: colour("text"), width: 1.5 } } }];
-  }
+  const MARKS = [["minimum", "\u2605"], ["operating_point", "\u25a1"]]; // before the number in its cell
+  const PRINTED = 12; // columns whose numbers can be read
+
+  const marks = (one, i, j) => MARKS.filter(([name]) => one[name] && one[name][0] === one.gammas[i] && one[name][1] === one.lams[j]).map(([, sign]) => sign).join("");
 
   function show() {
     const one = choices();
     const [lams, gammas] = [one.lams.map(String), one.gammas.map(String)];
     const values = one.values.map((row) => row.map((value) => (Number.isFinite(Number(value)) ? Number(value) : null)));
-    const text = values.map((row) => row.map((value) => (value === null ? "" : number(value, 3))));
+    const printed = (value) => (value === null || lams.length > PRINTED ? "" : number(value, 3));
+    const text = values.map((row, i) => row.map((value, j) => `${marks(one, i, j)} ${printed(value)}`.trim()));
     const unit = one.unit ? ` ${one.unit}` : "";
     const heat = {
       type: "heatmap", x: lams, y: gammas, z: values, colorscale: "Viridis", hoverongaps: false, xgap: 1, ygap: 1, name: one.label,
-      text, texttemplate: lams.length <= 12 ? "%{text}" : "", hovertext: values.map((row, i) => row.map((value, j) =>
+      text, texttemplate: "%{text}", hovertext: values.map((row, i) => row.map((value, j) =>
         `gamma ${gammas[i]}, lam ${lams[j]}<br>${number(value)}${unit}, ${one.seeds[i][j]} seeds`)), hoverinfo: "text",
       colorbar: { title: { text: `${one.label}${unit}`, side: "right" }, thickness: 14 },
     };
-    const marks = [
-      ...(one.minimum ? mark(one.minimum, lams, gammas, "lowest", "star-open", "#ffffff") : []),
-      ...(one.operating_point ? mark(one.operating_point, lams, gammas, "operating point", "square-open", "#e8000b") : []),
-    ];
-    Charts.draw("surfaces", Math.max(340, 140 + 44 * gammas.length), [heat, ...marks], {
+    Charts.draw("surfaces", Math.max(340, 140 + 44 * gammas.length), [heat], {
       plot_bgcolor: colour("grid"),
       xaxis: axis("lam", { type: "category", showgrid: false }), yaxis: axis("gamma", { type: "category", showgrid: false }),
     });
