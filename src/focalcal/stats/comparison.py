@@ -48,8 +48,8 @@ def compare(
 ) -> list[Comparison]:
     """A family: one comparison a metric, of values by metric and seed; only seeds that both have are paired.
 
-    Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, bootstrap interval (BCa),
-    Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
+    Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, interval by
+    bootstrap (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}; 0.05 is usual")

@@ -1,0 +1,48 @@
+"""What the metrics are called above a column, how they are shown, and which way is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from focalcal.reports.tables import Mean
+
+SINGLE_LABEL = ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "nll", "brier")
+PERCENT = ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "mce")  # shown times 100, as papers do
+HIGHER_IS_BETTER = frozenset({"auroc"})
+UNDIRECTED = frozenset({"confidence_gap", "confidence", "rows", "n_classes", "n_labels", "auroc_labels", "positives"})
+TITLES = {
+    "error": "Error",
+    "ece": "ECE",
+    "adaptive_ece": "AdaECE",
+    "classwise_ece": "Classwise ECE",
+    "smooth_ece": "smECE",
+    "mce": "MCE",
+    "nll": "NLL",
+    "brier": "Brier score",
+    "auroc": "AUROC",
+    "posterior_distance": "Distance from the posterior",
+    "confidence_distance": "Distance of the confidence",
+    "posterior_ece": "ECE against the posterior",
+}
+
+
+def title(metric: str) -> str:
+    """`ECE` for `ece`; a name that is not known as it is."""
+    return TITLES.get(metric, metric)
+
+
+def titled(metric: str) -> str:
+    """With the unit it is shown in: `ECE %`."""
+    return f"{title(metric)} %" if metric in PERCENT else title(metric)
+
+
+def shown(metric: str, value: float) -> float:
+    """As it is shown: times 100 where the unit is percent."""
+    return 100 * value if metric in PERCENT else value
+
+
+def mean(metric: str, values: Iterable[float]) -> Mean | None:
+    """Of the finite values, in the unit it is shown in; None without any."""
+    finite = [shown(metric, value) for value in values if math.isfinite(value)]
+    return Mean(finite, decimals=2 if metric in PERCENT else 4) if finite else None
