@@ -52,11 +52,9 @@ class Browser:
     def open(self, path: Path, *, fragment: str = "", width: int = 1200, height: int = 900) -> None:
         """Load a file anew and wait until it has; earlier complaints are forgotten."""
         self.size(width, height)
-        self.send("Page.navigate", url="about:blank")
-        self._loaded = False
+        self._navigate("about:blank")  # else a mere change of the fragment would load nothing
         self.complaints, self.dialogs, self.asked = [], [], []
-        self.send("Page.navigate", url=path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
-        self._wait(lambda: self._loaded)
+        self._navigate(path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page, awaited if it is a promise."""
@@ -149,6 +147,11 @@ class Browser:
         if "error" in answer:
             raise AssertionError(f"{method}: {answer['error']}")
         return dict(answer["result"])
+
+    def _navigate(self, address: str) -> None:
+        self._loaded = False
+        self.send("Page.navigate", url=address)
+        self._wait(lambda: self._loaded)
 
     def _wait(self, done: Any, number: int = 0, answer: dict[str, Any] | None = None) -> None:
         end = time.monotonic() + PATIENCE

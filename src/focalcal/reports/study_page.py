@@ -13,10 +13,11 @@ from focalcal import __version__
 from focalcal.reports.evidence import Evidence
 from focalcal.reports.extras import required
 from focalcal.reports.figures.surface import Surface, surface
-from focalcal.reports.metric_names import PERCENT
+from focalcal.reports.metric_names import shown, title, titled
+from focalcal.reports.study_leaders import HEADLINE, leaders_table
 from focalcal.reports.study_origins import origins
 from focalcal.reports.study_page_data import inert_json, page_data
-from focalcal.reports.study_summary import SHOWN, Summary, heading, shown_value, summary
+from focalcal.reports.study_summary import summary
 from focalcal.reports.tables import Table
 from focalcal.reports.theory_page import template
 
@@ -45,7 +46,7 @@ def study_page(evidence: Evidence, *, tables: Mapping[str, CaptionedTable] | Non
     )
     environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
-    leading, surfaces = leaders_table(found), _surfaces(evidence)
+    leading, surfaces = leaders_table(found.leaders), _surfaces(evidence)
     csv = {name: one.table.csv() for name, one in given.items()}
     csv |= {name: table.csv() for name, table in (("leaders", leading), ("runs", every)) if table is not None}
     page: str = environment.get_template("study.html.j2").render(
@@ -73,28 +74,6 @@ def study_page(evidence: Evidence, *, tables: Mapping[str, CaptionedTable] | Non
     return page.strip() + "\n"
 
 
-def leaders_table(found: Summary) -> Table | None:
-    """A row a setting and metric: who has the lowest mean, and who comes next; None without two objectives."""
-    if not found.leaders:
-        return None
-    many = len({one.setting for one in found.leaders}) > 1
-    columns: dict[str, list[Any]] = {"setting": [one.setting for one in found.leaders]} if many else {}
-    columns |= {
-        "metric": [heading(one.metric) for one in found.leaders],
-        "lowest": [", ".join(one.objectives) for one in found.leaders],
-        "mean": [
-            shown_value(one.metric, one.mean) + ("" if one.spread is None else f" ± {_spread(one.metric, one.spread)}")
-            for one in found.leaders
-        ],
-        "next": [one.runner_up for one in found.leaders],
-        "its mean": [
-            None if one.runner_up_mean is None else shown_value(one.metric, one.runner_up_mean) for one in found.leaders
-        ],
-        "seeds": [one.seeds for one in found.leaders],
-    }
-    return Table(columns)
-
-
 def runs_table(evidence: Evidence) -> Table | None:
     """A row a run; None without runs."""
     if not evidence.runs:
@@ -106,11 +85,9 @@ def runs_table(evidence: Evidence) -> Table | None:
         "objective": [run.objective for run in evidence.runs],
         "seed": [run.seed for run in evidence.runs],
     }
-    for metric in SHOWN:
-        factor = 100.0 if metric in PERCENT else 1.0
+    for metric in HEADLINE:
         if any(metric in test for test in tests):
-            title = f"{heading(metric)}{' %' if metric in PERCENT else ''}"
-            columns[title] = [factor * test.get(metric, math.nan) for test in tests]
+            columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
     if any(run.scaled is not None for run in evidence.runs):
         columns["T"] = [None if run.scaled is None else f"{run.scaled.temperature:.3f}" for run in evidence.runs]
     columns["epochs"] = [run.record.get("epochs") for run in evidence.runs]
@@ -119,12 +96,14 @@ def runs_table(evidence: Evidence) -> Table | None:
 
 
 def typeset(text: Any) -> str:
-    """The minus sign, at which no line breaks.
+    """The minus sign, at which no line breaks, and the signs that plain text does without.
 
-    >>> typeset("-0.5, 1e-3 and 2026-11-16")
-    '−0.5, 1e−3 and 2026-11-16'
+    >>> typeset("-0.5, 1e-3 and 2026-11-16: p >= 0.25")
+    '−0.5, 1e−3 and 2026-11-16: p ≥ 0.25'
     """
-    return _MINUS.sub("\N{MINUS SIGN}", str(text))
+    signs = {">=": "\N{GREATER-THAN OR EQUAL TO}", "<=": "\N{LESS-THAN OR EQUAL TO}"}
+    shown = _MINUS.sub("\N{MINUS SIGN}", str(text))
+    return re.sub("[<>]=", lambda found: signs[found[0]], shown)
 
 
 def _sections(*, surfaces: bool) -> dict[str, str]:
@@ -140,7 +119,7 @@ def _surfaces(evidence: Evidence) -> list[dict[str, Any]]:
             for metric in _SURFACES:
                 one = surface(evidence, setting, metric, objective=objective)
                 if one is not None and np.isfinite(one.values).any():
-                    found.append({"setting": setting, "label": heading(metric), **_plain_surface(one)})
+                    found.append({"setting": setting, "label": title(metric), **_plain_surface(one)})
     return found
 
 
@@ -151,10 +130,6 @@ def _plain_surface(one: Surface) -> dict[str, Any]:
         "values": one.values.tolist(),
         "seeds": one.seeds.tolist(),
     }
-
-
-def _spread(metric: str, value: float) -> str:
-    return shown_value(metric, value).removesuffix(" %")
 
 
 def _exact(table: Table, row: int, column: int) -> str:

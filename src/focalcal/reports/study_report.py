@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focalcal.core.atomic import write_atomically
+from focalcal.reports.against_paper import against_paper as beside_the_paper
 from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
 from focalcal.reports.extras import required
 from focalcal.reports.figures.catalogue import figures
@@ -16,12 +18,14 @@ from focalcal.reports.figures.style import rendered
 from focalcal.reports.results_table import cell_names
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
+from focalcal.results.several import runs_of
 
 if TYPE_CHECKING:
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"
 FOLDER = "report"  # in the store, unless another is given
+_SHORT = 12  # digits of a key in a sentence
 _MARK = b'<meta name="generator" content="focalcal'
 
 
@@ -72,13 +76,14 @@ def write_report(
 
 def rendered_report(evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
-    tables = all_tables(evidence, against_paper=against_paper)
+    tables = all_tables(evidence)
+    if against_paper and (beside := beside_the_paper(evidence)) is not None:
+        tables = {"against_paper": beside, **tables}
     files: dict[str, bytes] = {}
     for name, one in tables.items():
-        heading = f"{one.title}\n\n{one.note}\n\n" if one.note else f"{one.title}\n\n"
-        files[f"tables/{name}.csv"] = one.table.csv().encode()
-        files[f"tables/{name}.md"] = (heading + one.table.markdown()).encode()
-        files[f"tables/{name}.tex"] = one.latex(label=f"tab:{name}").encode()
+        place = f"tables/{_file_name(name)}"
+        files |= {f"{place}.csv": one.table.csv().encode(), f"{place}.md": one.markdown().encode()}
+        files[f"{place}.tex"] = one.latex(label=f"tab:{_file_name(name)}").encode()
     for name, display in figures(evidence, runs=runs).items():
         figure = display.plot()
         for form in ("pdf", "png"):
@@ -89,33 +94,14 @@ def rendered_report(evidence: Evidence, runs: Iterable[Run] = (), *, against_pap
 
 def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[str]]:
     """The runs, those of `specs` if there are any, and sentences about those that cannot be shown."""
-    wanted = {spec.key for spec in specs}
-    names = {key: f"{name} ({key[:12]})" for key, name in cell_names(specs).items()}
-    found: dict[str, Run] = {}
-    sentences: list[str] = []
-    for store in stores:
-        runs, problems = store.survey()
-        for run in runs:
-            if wanted and run.key not in wanted:
-                continue
-            if run.key in found and _differ(found[run.key], run):
-                sentences.append(
-                    f"{run.spec.name} ({run.key[:12]}): {found[run.key].path.parent.parent} and {store.path} have "
-                    "different results of it; those of the first are shown"
-                )
-            found.setdefault(run.key, run)
-        for problem in problems:
-            key = problem.path.name.partition(".")[0]
-            if problem.kind != "set aside" and (not wanted or key in wanted):
-                sentences.append(f"{names.get(key, problem.path.name)}: {problem.kind}: {problem.message}")
-        for failure in store.failures():
-            key = failure["key"]
-            if not wanted or key in wanted:
-                message = " ".join(str(failure["message"]).split())
-                sentences.append(f"{names.get(key, key[:12])}: failed ({failure['kind']}): {message}")
-    if not found:
-        sentences.insert(0, "there is no whole run to show" if wanted or sentences else "the store holds no runs yet")
-    return reading_order(found.values()), sentences
+    runs, told = runs_of(stores)
+    if specs:
+        names = cell_names(specs)
+        runs = [run for run in runs if run.key in names]
+        told = [f"{names[key]}: {one}" for one in told for key in names if key[:_SHORT] in one]
+    if not runs:
+        told.insert(0, "There is no whole run of this study." if specs else "The store holds no whole run.")
+    return reading_order(runs), told
 
 
 def check_target(folder: Path) -> None:
@@ -133,5 +119,5 @@ def check_packages() -> None:
         required(module, purpose="Writing the report")
 
 
-def _differ(one: Run, other: Run) -> bool:
-    return repr(one.record["metrics"]) != repr(other.record["metrics"])  # NaN is NaN
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "-", name).strip("-.") or "unnamed"

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from focalcal.reports.comparisons import Family, comparisons, seeds_needed, usual_candidate
 from focalcal.reports.evidence import Evidence
-from focalcal.reports.metric_names import PERCENT
+from focalcal.reports.metric_names import title
+from focalcal.reports.study_leaders import Leader, leaders
 from focalcal.stats import VERDICTS, verdict_counts
 
 ALPHA = 0.05
-SHOWN = {"error": "error", "ece": "ECE", "adaptive_ece": "adaptive ECE", "nll": "NLL", "brier": "Brier score"}
 MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
 _HALVES = (
     "Temperatures are fitted on one half of the test rows and measured on the other, so that values before and after "
     "temperature scaling are of that half alone: compare them with each other, not with the values of all test rows."
 )
 _VALIDATION = "Temperatures are fitted on the validation rows and measured on all test rows."
-
-
-@dataclass(frozen=True)
-class Leader:
-    """The objective with the least mean of a metric in one setting; several if they tie to the last digit."""
-
-    setting: str
-    metric: str
-    objectives: tuple[str, ...]
-    mean: float
-    spread: float | None
-    seeds: int
-    runner_up: str | None
-    runner_up_mean: float | None
 
 
 @dataclass(frozen=True)
@@ -57,27 +41,6 @@ def summary(evidence: Evidence) -> Summary:
         unknown=tuple(_unknown(evidence)),
         leaders=tuple(found),
     )
-
-
-def leaders(evidence: Evidence) -> list[Leader]:
-    """By setting and metric. Values that are not finite are left out; an objective without a finite one cannot lead."""
-    found = []
-    for setting in evidence.settings:
-        for metric in SHOWN:
-            values = {name: _finite(by_seed) for name, by_seed in evidence.values(setting, metric).items()}
-            means = {name: statistics.fmean(one.values()) for name, one in values.items() if one}
-            if len(means) < 2:
-                continue  # nothing to be better than
-            least = min(means.values())
-            first = tuple(name for name, mean in means.items() if _tied(mean, least))
-            rest = {name: mean for name, mean in means.items() if name not in first}
-            second = min(rest, key=rest.__getitem__, default=None)
-            seeds = list(values[first[0]].values())
-            spread = statistics.stdev(seeds) if len(seeds) > 1 else None
-            found.append(
-                Leader(setting, metric, first, least, spread, len(seeds), second, rest[second] if second else None)
-            )
-    return found
 
 
 def families(evidence: Evidence) -> list[Family]:
@@ -108,6 +71,8 @@ def significance(found: Sequence[Family]) -> list[str]:
         ]
     pairs = dict.fromkeys((family.candidate, family.baseline) for family in found if family.comparisons)
     lines = [_verdict_line(*pair, [one for one in found if (one.candidate, one.baseline) == pair]) for pair in pairs]
+    candidates = dict.fromkeys(family.candidate for family in found)
+    lines.append(f"Only comparisons with {_joined(candidates)} were made; `focalcal compare` makes others.")
     if hopeless:
         lines.append(
             f"{len(hopeless)} of {len(every)} comparisons could not have been significant with the seeds there are; "
@@ -121,7 +86,7 @@ def _verdict_line(candidate: str, baseline: str, found: Sequence[Family]) -> str
     counts = verdict_counts(every)
     shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
     named = [
-        f"{SHOWN[one.metric]} {one.verdict}" + (f" on {family.setting}" if len(found) > 1 else "")
+        f"{title(one.metric)} {one.verdict}" + (f" on {family.setting}" if len(found) > 1 else "")
         for family in found
         for one in family.comparisons
         if one.verdict != "indistinguishable"
@@ -156,24 +121,9 @@ def _best(evidence: Evidence, found: Sequence[Leader]) -> list[str]:
         counted = [f"{name} in {len(alone[name])}" for name in ordered]
         counted += [f"several that tie in {len(tied)}"] if tied else []
         return [f"Of {len(found)} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
-    return [f"{name} has the lowest {_joined(map(shown_metric, alone[name]))}." for name in ordered] + [
-        f"{_joined(one.objectives)} share the lowest {shown_metric(one)}." for one in tied
+    return [f"{name} has the lowest {_joined(map(str, alone[name]))}." for name in ordered] + [
+        f"{_joined(one.objectives)} share the lowest {one}." for one in tied
     ]
-
-
-def heading(metric: str) -> str:
-    """Of a column."""
-    return SHOWN[metric][0].upper() + SHOWN[metric][1:]
-
-
-def shown_metric(leader: Leader) -> str:
-    """`ECE (1.23 %)`."""
-    return f"{SHOWN[leader.metric]} ({shown_value(leader.metric, leader.mean)})"
-
-
-def shown_value(metric: str, value: float) -> str:
-    """In percent where that is usual."""
-    return f"{100 * value:.2f} %" if metric in PERCENT else f"{value:.4f}"
 
 
 def _unknown(evidence: Evidence) -> list[str]:
@@ -207,14 +157,6 @@ def _notes(evidence: Evidence) -> list[str]:
         f"{names[0] if len(names) == 1 else f'{len(names)} of {len(evidence.runs)} runs'}: {note}"
         for note, names in said.items()
     ]
-
-
-def _finite(values: Mapping[int, float]) -> dict[int, float]:
-    return {seed: value for seed, value in values.items() if math.isfinite(value)}
-
-
-def _tied(mean: float, least: float) -> bool:
-    return math.isclose(mean, least, rel_tol=1e-12, abs_tol=1e-15)
 
 
 def _many(count: int, what: str) -> str:
