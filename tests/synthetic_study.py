@@ -36,13 +36,15 @@ def logits_and_labels(rows, classes, *, seed, sharpness=1.0, signal=2.0):
     return (logits * sharpness).astype(np.float32), labels
 
 
-def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, changed=None, seconds=1.5):
+def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=2.0, changed=None):
     """Store a run of `one`; `changed` metrics of the test split replace those that were measured."""
     factor = sharpness if sharpness is not None else SHARPNESS.get(one.objective, 1.3)
     parts = [
         Predictions(logits=logits, labels=labels, split=split)
         for at, split in enumerate(("val", "test"))
-        for logits, labels in (logits_and_labels(rows, classes, seed=1000 * at + one.seed, sharpness=factor),)
+        for logits, labels in (
+            logits_and_labels(rows, classes, seed=1000 * at + one.seed, sharpness=factor, signal=signal),
+        )
     ]
     names = [str(k) for k in range(classes)]
     metrics = {part.split: split_metrics(part, names) for part in parts}
@@ -51,7 +53,7 @@ def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, changed
         parts.append(Predictions(logits=logits, labels=labels, split=shift))
         metrics[shift] = shift_metrics(parts[-1], parts[1])
     metrics["test"] |= changed or {}
-    record = {"metrics": metrics, "provenance": {"focalcal": "0"}, "seconds": seconds, "epochs": 2}
+    record = {"metrics": metrics, "provenance": {"focalcal": "0"}, "seconds": 1.5, "epochs": 2}
     return store.add(one, record=record, epochs=_epochs(store.path), predictions=parts)
 
 

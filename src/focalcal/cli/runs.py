@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import print_json
 
 if TYPE_CHECKING:
     from focalcal.results import Problem, Run, Store
@@ -54,7 +55,7 @@ def list_runs(
         wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
         chosen = [run for run in runs if _matches(run, wanted)]
         if as_json:
-            _print_json([_row(run) for run in sorted(chosen, key=_order)])
+            print_json([_row(run) for run in sorted(chosen, key=_order)])
         elif chosen:
             typer.echo(_listed(chosen), nl=False)
         else:
@@ -74,7 +75,7 @@ def show(key: _Key, store: _Store = None, as_json: _Json = False) -> None:
         facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
         rest = {name: value for name, value in run.record.items() if name != "metrics"}
         if as_json:
-            _print_json({**facts, "metrics": metrics, **rest, "predictions": run.splits, "stored_epochs": epochs})
+            print_json({**facts, "metrics": metrics, **rest, "predictions": run.splits, "stored_epochs": epochs})
             return
         typer.echo(f"{run.spec.name}\nkey       {run.key}\nfolder    {run.path}")
         typer.echo(f"time      {run.record['seconds']:.1f} s, {run.record['epochs']} epochs, {epochs} of them recorded")
@@ -96,7 +97,7 @@ def sql(
 
         names, rows = _answer(_opened(store), query)
         if as_json:
-            _print_json([dict(zip(names, row, strict=True)) for row in rows])
+            print_json([dict(zip(names, row, strict=True)) for row in rows])
         elif rows:
             columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
             typer.echo(Table(columns, digits=4).text(), nl=False)
@@ -228,16 +229,3 @@ def _print_failures(store: Store) -> None:
 def _print_problems(problems: list[Problem]) -> None:
     for problem in problems:
         typer.echo(f"problem: {problem}", err=True)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False, default=str))
-
-
-def _plain(value: Any) -> Any:
-    """The same with None for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -40,6 +40,24 @@ class Printed(float):
         return made
 
 
+class Rounded(float):
+    """A number that is shown in a form of its own, "+.3f" say, and is exact in CSV."""
+
+    form: str
+
+    def __new__(cls, value: float, form: str) -> Rounded:
+        """Of any number; NaN is shown as missing."""
+        made = super().__new__(cls, value)
+        made.form = form
+        return made
+
+    @property
+    def text(self) -> str:
+        """As it is shown; no -0."""
+        shown = format(float(self) + 0.0, self.form)
+        return shown if any(digit in shown for digit in "123456789in") else shown.replace("-", "+" * ("+" in self.form))
+
+
 class Mean(float):
     """A mean over runs, and their standard deviation (n - 1); NaN and not shown for a single one.
 
@@ -51,10 +69,10 @@ class Mean(float):
     decimals: int
 
     def __new__(cls, values: Iterable[float], *, decimals: int) -> Mean:
-        """Of finite values, one at least."""
+        """Of one value at least; an infinite one makes the mean infinite, without a spread."""
         found = list(values)
         made = super().__new__(cls, statistics.fmean(found))
-        made.deviation = statistics.stdev(found) if len(found) > 1 else math.nan
+        made.deviation = statistics.stdev(found) if len(found) > 1 and math.isfinite(made) else math.nan
         made.n = len(found)
         made.decimals = decimals
         return made
@@ -68,7 +86,7 @@ class Mean(float):
     @property
     def printed(self) -> str:
         """The mean alone, as it is shown."""
-        return f"{float(self) + 0.0:.{self.decimals}f}"
+        return Rounded(self, f".{self.decimals}f").text
 
 
 def number(value: float, *, digits: int = 3) -> str:
@@ -78,7 +96,7 @@ def number(value: float, *, digits: int = 3) -> str:
 
 def texts(values: list[Any], digits: int, missing: str) -> list[str]:
     """The cells of one column, in one notation."""
-    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed | Mean)]
+    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed | Rounded | Mean)]
     floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
     form = _form(floats, digits)
     return [_text(value, form, missing) for value in values]
@@ -104,7 +122,7 @@ def _text(value: Any, form: str, missing: str) -> str:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return missing
-        if isinstance(value, Printed | Mean):
+        if isinstance(value, Printed | Rounded | Mean):
             return value.text
         if value == 0 and form.endswith("e"):
             return "0"

@@ -13,7 +13,7 @@ from focalcal.reports.results_table import objective_labels
 from focalcal.reports.scaled import FittedOn, Scaled, scaled
 from focalcal.results import Run, Spec
 
-__all__ = ["Evidence", "FittedOn", "RunEvidence", "Scaled", "gather", "reading_order"]
+__all__ = ["Evidence", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
 
 _USUAL = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
 
@@ -95,6 +95,11 @@ class Evidence:
         return found
 
 
+def measured(runs: Iterable[Run], *, title: str, missing: Sequence[str] = (), known: Sequence[Spec] = ()) -> Evidence:
+    """`gather` with the stored metrics alone, for tables that need no predictions: neither epochs, bins nor T."""
+    return _gathered(runs, title, "halves", missing, known, whole=False)
+
+
 def gather(
     runs: Iterable[Run],
     *,
@@ -109,10 +114,22 @@ def gather(
     after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
     others have are kept, and named.
     """
+    return _gathered(runs, title, temperature, missing, known, whole=True)
+
+
+def _gathered(
+    runs: Iterable[Run],
+    title: str,
+    temperature: FittedOn,
+    missing: Sequence[str],
+    known: Sequence[Spec],
+    *,
+    whole: bool,
+) -> Evidence:
     order = {spec.key: at for at, spec in enumerate(known)}
     found = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
     labels = objective_labels([*known, *(run.spec for run in found if run.key not in order)])
-    read = [_read(run, labels[run.key], temperature) for run in found]
+    read = [_read(run, labels[run.key], temperature, whole=whole) for run in found]
     damaged = [f"{run.name} ({run.key[:12]}): {one}" for run, faults in read for one in faults]
     evidence = tuple(run for run, _ in read)
     told = [*missing, *not_there(known, {run.key for run in found}, missing), *damaged]
@@ -138,19 +155,21 @@ def _sortable(value: Any) -> tuple[float, str]:
     return (value, "") if isinstance(value, int | float) else (float("inf"), str(value))
 
 
-def _read(run: Run, label: str, temperature: FittedOn) -> tuple[RunEvidence, list[str]]:
+def _read(run: Run, label: str, temperature: FittedOn, *, whole: bool) -> tuple[RunEvidence, list[str]]:
     """The evidence, and what of the run could not be read."""
     spec = dict(run.settings)
     faults: list[str] = []
     notes: list[str] = []
     epochs: list[dict[str, Any]] = []
     try:
-        epochs = run.epochs()
+        epochs = run.epochs() if whole else []
     except (OSError, ValueError) as error:
         faults.append(f"its epochs cannot be read: {error}")
-    test = _predictions(run, "test", faults)
+    test = _predictions(run, "test", faults) if whole else None
     diagram, scaling = None, None
-    if test is None:
+    if not whole:
+        notes.append("its predictions were not read")
+    elif test is None:
         notes.append("no reliability bins and no temperature: there are no predictions of the test split")
     else:
         validation = _predictions(run, "val", faults) if temperature == "validation" else None

@@ -43,6 +43,6 @@ def shown(metric: str, value: float) -> float:
 
 
 def mean(metric: str, values: Iterable[float]) -> Mean | None:
-    """Of the finite values, in the unit it is shown in; None without any."""
-    finite = [shown(metric, value) for value in values if math.isfinite(value)]
-    return Mean(finite, decimals=2 if metric in PERCENT else 4) if finite else None
+    """In the unit it is shown in; None without any. NaN was not measured and is left out; infinity was, and is kept."""
+    there = [shown(metric, value) for value in values if not math.isnan(value)]
+    return Mean(there, decimals=2 if metric in PERCENT else 4) if there else None

@@ -37,8 +37,14 @@ def odd_numbers(runs: Iterable[RunEvidence], told: Iterable[str]) -> list[str]:
                 if not any(run.key[:12] in one and f"{name} of {split}" in one for one in known)
             )
             if shown:
-                found.append(f"{run.name} ({run.key[:12]}): on {split} {shown}; means and tests leave it out")
+                found.append(f"{run.name} ({run.key[:12]}): on {split} {shown}; {_consequence(wrong)}")
     return found
+
+
+def _consequence(wrong: dict[str, float]) -> str:
+    if all(math.isnan(value) for value in wrong.values()):
+        return "means and tests leave it out"
+    return "means are then infinite, and tests leave the pair out"
 
 
 def seeds_short(runs: Sequence[RunEvidence], known: Collection[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from focalcal.core.arrays import one_of
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.posthoc.calibrator import CalibrationWarning
+from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from focalcal.posthoc.split_half import REPORTED, split_half
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.predictions import Predictions
@@ -30,6 +31,11 @@ class Scaled:
     after: dict[str, float]
     reliability_before: Reliability
     reliability_after: Reliability
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether no T is best, as when every label was predicted right, and a bound was taken."""
+        return not 1.001 * LOWEST_TEMPERATURE < self.temperature < HIGHEST_TEMPERATURE / 1.001
 
 
 def scaled(

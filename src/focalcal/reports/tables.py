@@ -15,6 +15,7 @@ from focalcal.reports.cell_text import (
     MARKDOWN,
     Mean,
     Printed,
+    Rounded,
     escaped,
     exact,
     is_number,
@@ -23,7 +24,7 @@ from focalcal.reports.cell_text import (
     texts,
 )
 
-__all__ = ["Mean", "Printed", "Table", "number"]
+__all__ = ["Mean", "Printed", "Rounded", "Table", "number"]
 
 _MARK = "*"  # after a bold cell of plain text
 

@@ -1,0 +1,111 @@
+"""`focalcal compare`: one objective against others, paired by seed, from stored runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import print_json
+
+if TYPE_CHECKING:
+    from focalcal.reports.comparisons import Family
+    from focalcal.reports.evidence import Evidence
+
+NOT_TESTED = 1  # exit code where no test at all could be made
+
+
+def compare(
+    candidate: Annotated[str, typer.Argument(help="The objective to judge: fcl, or 'fcl lam=0.5' of a sweep.")],
+    baselines: Annotated[
+        list[str] | None, typer.Argument(help="What to compare it with; default: every other.", show_default=False)
+    ] = None,
+    store: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A store's folder; several may be given. Default: $FOCALCAL_STORE, else focalcal-runs.",
+            show_default=False,
+        ),
+    ] = None,
+    study: Annotated[
+        str | None, typer.Option(help="Only the cells of this study, by name or .toml file.", show_default=False)
+    ] = None,
+    metrics: Annotated[str, typer.Option(help="Separated by commas; one family.")] = "ece,adaptive_ece,nll,brier",
+    split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
+    alpha: Annotated[float, typer.Option(help="Chance of a false verdict in a family.")] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")] = False,
+) -> None:
+    """Test whether an objective is better than others, setting by setting, over the seeds that both have.
+
+    Exact sign-flip tests, Holm's correction over the metrics of each setting and baseline. With few seeds no test can
+    be significant: the table then says "cannot show", and how many seeds could.
+    """
+    with plain_failures():
+        from focalcal.reports.comparisons import comparisons
+
+        evidence = _evidence(store, study)
+        wanted = [name.strip() for name in metrics.split(",") if name.strip()]
+        _check_names(evidence, candidate, baselines or [])
+        families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
+        if as_json:
+            print_json([asdict(family) for family in families])
+        else:
+            _print(families, alpha)
+        for sentence in evidence.missing:
+            typer.echo(f"focalcal: {sentence}", err=True)
+        if not any(family.comparisons for family in families):
+            raise typer.Exit(NOT_TESTED)
+
+
+def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
+    from focalcal.reports.evidence import measured, reading_order
+    from focalcal.results import Store
+    from focalcal.results.layout import store_folder
+    from focalcal.results.several import runs_of
+
+    chosen = [store_folder(folder) for folder in folders] if folders else [store_folder(None)]
+    runs, told = runs_of([Store(folder, create=False) for folder in dict.fromkeys(chosen)])
+    named = ", ".join(map(str, chosen))
+    if study is None:
+        known, title = [], named
+    else:
+        from focalcal.experiments.study import load_study
+
+        loaded = load_study(study)
+        known, title = loaded.specs(), loaded.title
+        keys = {spec.key for spec in known}
+        runs = [run for run in runs if run.key in keys]
+    if not runs:
+        what = f"a run of the study {study}" if study else "a run"
+        raise ValueError(f"store must hold {what}, got none in {named}; run `focalcal study {study or 'digits'}` first")
+    return measured(reading_order(runs), title=title, missing=told, known=known)
+
+
+def _check_names(evidence: Evidence, candidate: str, baselines: list[str]) -> None:
+    for name in (candidate, *baselines):
+        if name not in evidence.objectives:
+            raise ValueError(f"objectives must be among {', '.join(evidence.objectives)}, got {name!r}")
+    if candidate in baselines:
+        raise ValueError(f"baselines must not hold the candidate, got {candidate!r}; compare it with another")
+    if len(evidence.objectives) < 2:
+        raise ValueError(f"the store must hold two objectives to compare, got {candidate!r} alone; train another")
+
+
+def _print(families: list[Family], alpha: float) -> None:
+    from focalcal.reports.comparisons import cannot_show, seeds_needed
+    from focalcal.reports.study_tables.paired import comparison_table, verdict_table
+
+    table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)
+    if table is None or verdicts is None:
+        for sentence in cannot_show(families, alpha):
+            typer.echo(sentence)
+        typer.echo("no test could be made")
+        return
+    typer.echo(table.text())
+    typer.echo(verdicts.text(), nl=False)
+    if not any(family.reachable for family in families):
+        tests = max(len(family.comparisons) for family in families)
+        typer.echo(f"\nNo comparison can be significant: {tests} tests need {seeds_needed(tests, alpha)} seeds.")

@@ -1,0 +1,44 @@
+"""The tables of a study, each from its evidence alone; `all_tables` makes those that apply."""
+
+from __future__ import annotations
+
+from focalcal.reports.comparisons import comparisons, usual_candidate
+from focalcal.reports.evidence import Evidence
+from focalcal.reports.metric_names import SINGLE_LABEL
+from focalcal.reports.study_tables.by_metric import best_counts, metric_table
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.findings import findings
+from focalcal.reports.study_tables.paired import comparison_table, verdict_table
+from focalcal.reports.study_tables.several_metrics import common_split, lam_sweep, transformers
+from focalcal.reports.study_tables.shift import shift_auroc
+from focalcal.reports.study_tables.temperature import temperature, temperature_distance
+
+__all__ = ["CaptionedTable", "all_tables"]
+
+_POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
+
+
+def all_tables(evidence: Evidence, *, candidate: str | None = None, alpha: float = 0.05) -> dict[str, CaptionedTable]:
+    """By name, in reading order, those that there is something to show in.
+
+    `candidate` is compared with every other objective; by default FCL, where it is one objective and not a sweep.
+    """
+    found: dict[str, CaptionedTable | None] = {name: metric_table(evidence, name) for name in SINGLE_LABEL}
+    found |= {name: metric_table(evidence, name) for name in _POSTERIOR}
+    found["best_counts"] = best_counts(evidence)
+    found["temperature"] = temperature(evidence)
+    found["temperature_distance"] = temperature_distance(evidence)
+    chosen = candidate or usual_candidate(evidence)
+    if chosen is not None:
+        families = comparisons(evidence, chosen, alpha=alpha)
+        found["verdicts"] = verdict_table(families, alpha=alpha)
+        found["comparisons"] = comparison_table(families, alpha=alpha)
+    found["common_split"] = common_split(evidence)
+    found["transformers"] = transformers(evidence)
+    found["lam_sweep"] = lam_sweep(evidence)
+    found["shift_auroc"] = shift_auroc(evidence)
+    several = [setting for setting in evidence.settings if findings(evidence, setting)]
+    for setting in several:
+        name = "findings" if len(several) == 1 else f"findings_{setting.replace('/', '_')}"
+        found[name] = findings(evidence, setting)
+    return {name: table for name, table in found.items() if table is not None}

@@ -1,0 +1,260 @@
+import csv
+import io
+import math
+import re
+import shutil
+import statistics
+import subprocess
+
+import pytest
+import synthetic_study as synthetic
+
+from focalcal.reports.against_paper import against_paper
+from focalcal.reports.evidence import gather, reading_order
+from focalcal.reports.study_tables import all_tables
+from focalcal.reports.study_tables.captioned import best
+from focalcal.reports.tables import Mean
+from focalcal.results import Store
+
+SETTING = "digits/small_cnn"
+
+
+def evidence_of(store, **options):
+    return gather(reading_order(store.runs()), title="A study", **options)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    made = synthetic.study_store(folder, shifts=("svhn",))
+    for objective in ("ce", "fcl"):  # a second setting, without focal
+        synthetic.add(made, synthetic.spec(objective, 0, model="mlp"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def evidence(store):
+    return evidence_of(store)
+
+
+@pytest.fixture(scope="module")
+def tables(evidence):
+    return all_tables(evidence)
+
+
+def read(table):
+    return list(csv.DictReader(io.StringIO(table.csv())))
+
+
+def test_a_metric_table_has_mean_and_spread_of_the_stored_numbers(evidence, tables):
+    rows = read(tables["ece"].table)
+    assert {row["setting"] for row in rows} == {SETTING, "digits/mlp"}
+    row = next(row for row in rows if row["setting"] == SETTING)
+    values = [100 * one for one in evidence.values(SETTING, "ece")["fcl"].values()]
+    assert float(row["fcl"]) == statistics.fmean(values)
+    assert float(row["fcl_std"]) == statistics.stdev(values)
+    assert row["fcl_n"] == "3"
+    single = next(row for row in rows if row["setting"] == "digits/mlp")
+    assert single["fcl_n"] == "1"
+    assert math.isnan(float(single["fcl_std"]))
+    assert single["focal"] == ""
+    assert "n from 1 to 3" in tables["ece"].note
+
+
+def test_the_best_of_a_row_is_bold_and_ties_as_printed_are_all_bold():
+    three = [Mean([value], decimals=2) for value in (1.004, 0.996, 1.006)]
+    assert best(three) == [True, True, False]  # 1.00, 1.00, 1.01
+    assert best(three, higher=True) == [False, False, True]
+    assert best([None, Mean([2.0], decimals=2), Mean([3.0], decimals=2)]) == [False, True, False]
+    assert best([None, three[0]]) == [False, False]  # nothing to be better than
+    assert best([Mean([math.inf], decimals=2), Mean([math.inf], decimals=2)]) == [False, False]
+    assert best([Mean([1.0, math.inf], decimals=2), Mean([9.0], decimals=2)]) == [False, True]
+
+
+def test_bold_cells_are_the_least_means(evidence, tables):
+    table = tables["nll"].table
+    at = list(table.columns["setting"]).index(SETTING)
+    means = {name: float(table.columns[name][at]) for name in evidence.objectives}
+    assert [name for name in means if table.bold[name][at]] == [min(means, key=means.get)]
+
+
+def test_best_counts_add_up(tables):
+    rows = read(tables["best_counts"].table)
+    for metric in ("error", "ece", "nll"):
+        assert sum(int(row[metric]) for row in rows) >= 2  # two settings, ties count for each
+    assert all(
+        int(row["all"]) == sum(int(value) for name, value in row.items() if name not in ("objective", "all"))
+        for row in rows
+    )
+
+
+def test_temperatures_are_those_of_the_evidence(evidence, tables):
+    rows = {(row["setting"], row["objective"]): row for row in read(tables["temperature"].table)}
+    fitted = [run.scaled.temperature for run in evidence.of(SETTING, "ce")]
+    assert float(rows[SETTING, "ce"]["T"]) == pytest.approx(statistics.fmean(fitted))
+    distance = {row["objective"]: row for row in read(tables["temperature_distance"].table)}
+    own = [statistics.fmean(run.scaled.temperature for run in evidence.of(one, "focal")) for one in evidence.settings[:]
+           if evidence.of(one, "focal")]  # fmt: skip
+    assert float(distance["focal"]["distance"]) == pytest.approx(statistics.fmean(abs(t - 1) for t in own))
+    assert distance["focal"]["settings_near"] == f"{sum(0.9 <= t <= 1.1 for t in own)} of 1"
+    assert distance["fcl"]["runs_near"].endswith("of 4")
+
+
+def test_runs_whose_temperature_is_at_its_bound_are_counted(tmp_path):
+    store = Store(tmp_path)
+    synthetic.add(store, synthetic.spec("ce", 0))
+    synthetic.add(store, synthetic.spec("ce", 1), rows=8, classes=2, signal=40.0)  # every label is the largest logit's
+    evidence = evidence_of(store)
+    assert [run.scaled.at_bound for run in evidence.runs] == [False, True]
+    assert "In 1 of 2 runs no T is best" in all_tables(evidence)["temperature"].note
+    assert any("temperature set to 0.001" in note for note in evidence.runs[1].notes)
+
+
+def test_three_seeds_cannot_show_anything_and_the_tables_say_so(tables):
+    rows = read(tables["comparisons"].table)
+    assert {row["verdict"] for row in rows} == {"cannot show"}
+    assert {row["n"] for row in rows} == {"3"}
+    assert all(float(row["p"]) >= 0.25 for row in rows)
+    assert "n = 3: p >= 0.25" in tables["comparisons"].note
+    assert "digits/mlp, fcl against ce: every metric has too few common seeds" in tables["comparisons"].note
+    (row,) = read(tables["verdicts"].table)
+    assert (row["better"], row["worse"], row["indistinguishable"], row["cannot"]) == ("0", "0", "8", "8")
+
+
+def test_eight_seeds_can(tmp_path):
+    store = synthetic.study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(8))
+    tables = all_tables(evidence_of(store))
+    rows = read(tables["comparisons"].table)
+    assert {row["metric"]: row["verdict"] for row in rows} == dict.fromkeys(
+        ("ECE %", "AdaECE %", "NLL", "Brier score"), "better"
+    )
+    assert all(float(row["p_holm"]) == 4 * 2 / 2**8 for row in rows)
+    assert all(float(row["difference"]) < 0 for row in rows)
+    assert all(tables["comparisons"].table.bold["verdict"])
+
+
+def test_shift_detection_is_best_where_it_is_most(evidence, tables):
+    (row,) = read(tables["shift_auroc"].table)
+    means = {name: statistics.fmean(evidence.values(SETTING, "auroc", split="svhn")[name].values())
+             for name in evidence.objectives}  # fmt: skip
+    assert {name: float(row[name]) for name in means} == pytest.approx(means)
+    table = tables["shift_auroc"].table
+    printed = {name: f"{value:.4f}" for name, value in means.items()}
+    assert [name for name in means if table.bold[name][0]] == [
+        name for name in means if printed[name] == max(printed.values())
+    ]
+
+
+def test_findings_count_wins_and_mark_the_literature(tmp_path):
+    store, labels = Store(tmp_path), ["Atelectasis", "Hernia", "Cough"]
+    for objective in ("multilabel_bce", "multilabel_fcl"):
+        for seed in (0, 1):
+            one = synthetic.spec(objective, seed, data_set="chestxray14", model="chexnet", gamma=2.0, lam=2.0)
+            synthetic.add_multilabel(store, one, labels)
+    tables = all_tables(evidence_of(store))
+    rows = {row["finding"]: row for row in read(tables["findings"].table)}
+    assert list(rows) == [*labels, "mean", "best on"]
+    wins = [int(float(rows["best on"][f"ece {name}"])) for name in ("multilabel_bce", "multilabel_fcl")]
+    assert 3 <= sum(wins) <= 6  # ties count for each
+    assert rows["Atelectasis"]["Wang et al."] == "0.716"
+    assert rows["Cough"]["CheXNet"] == ""
+    assert "Wang et al. (literature)" in tables["findings"].table.titles
+    assert "temperature" not in tables
+    beside = read(against_paper(evidence_of(store)).table)
+    assert {(row["objective"], row["metric"], row["paper"]) for row in beside} >= {
+        ("multilabel_bce", "AUROC", "0.8171"),
+        ("multilabel_fcl", "MCE", "0.1229"),
+    }
+
+
+def test_a_sweep_of_lam_is_in_the_order_of_lam(tmp_path):
+    store = Store(tmp_path)
+    for lam in (10.0, 0.5, 2.0):
+        synthetic.add(store, synthetic.spec("fcl", 0, model="deit_small", gamma=3.0, lam=lam))
+    synthetic.add(store, synthetic.spec("focal", 0, model="deit_small"))
+    tables = all_tables(evidence_of(store))
+    assert [row["lam"] and float(row["lam"]) for row in read(tables["lam_sweep"].table)] == ["", 0.5, 2.0, 10.0]
+    assert "comparisons" not in tables  # no point of the sweep is "the" candidate
+    assert tables["transformers"].title == "Transformers, from scratch"
+
+
+def test_the_common_split_is_shown_where_temperatures_come_from_validation(tmp_path):
+    store = synthetic.study_store(tmp_path, objectives=("ce", "adafocal", "fcl"), seeds=(0, 1))
+    assert "common_split" not in all_tables(evidence_of(store))
+    table = all_tables(evidence_of(store, temperature="validation"))["common_split"].table
+    assert [row["objective"] for row in read(table)] == ["ce", "adafocal", "fcl"]
+    for metric in ("error", "ece", "nll", "brier"):
+        assert sum(table.bold[metric]) >= 1
+
+
+def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp_path):
+    store = Store(tmp_path)
+    training = {**synthetic.TRAINING, "epochs": 10, "data_options": {"validation": 0}}
+    for seed in (0, 1):
+        for objective in ("fcl", "adafocal"):
+            synthetic.add(
+                store, synthetic.spec(objective, seed, data_set="cifar10", model="resnet50", training=training)
+            )
+    evidence = evidence_of(store)
+    shown = against_paper(evidence)
+    rows = {row["metric"]: row for row in read(shown.table)}
+    assert {row["objective"] for row in rows.values()} == {"fcl"}  # the paper has no AdaFocal but on the common split
+    assert set(rows) == {"Error %", "ECE %"}
+    assert rows["Error %"]["paper"] == "4.58"
+    ours = 100 * statistics.fmean(evidence.values("cifar10/resnet50", "error")["fcl"].values())
+    assert float(rows["Error %"]["difference"]) == pytest.approx(ours - 4.58)
+    assert "the paper's" in shown.table.titles
+    for told in ("a lite recipe of 10 epochs instead of 350", "2 seeds a cell instead of three", "other seeds"):
+        assert told in shown.note
+    assert against_paper(evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,)))) is None
+
+
+def test_no_run_no_table():
+    assert all_tables(gather([], title="")) == {}
+
+
+def document(tables):
+    parts = [table.latex(label=f"tab:{name}") for name, table in tables.items()]
+    return "\n".join(
+        [r"\documentclass{article}", r"\usepackage{booktabs}", r"\usepackage[margin=1cm]{geometry}",
+         r"\begin{document}", *parts, r"\end{document}", ""]
+    )  # fmt: skip
+
+
+def test_latex_is_balanced_and_every_row_has_the_columns_its_tabular_declares(tables):
+    for name, table in tables.items():
+        source = table.latex(label=f"tab:{name}")
+        plain = re.sub(r"\\[{}$&%#_]", "", source)
+        assert plain.count("{") == plain.count("}")
+        assert plain.count("$") % 2 == 0
+        assert re.findall(r"\\(begin|end){(\w+)}", source) == [
+            *(("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"))
+        ]
+        width = len(re.search(r"\\begin{tabular}{([lrc]+)}", source)[1])
+        for line in plain.splitlines():
+            if line.endswith(r"\\"):
+                spanned = sum(int(count) - 1 for count in re.findall(r"\\multicolumn{(\d+)}", line))
+                assert line.count("&") + 1 + spanned == width, line
+        assert source.isascii(), [character for character in source if not character.isascii()]
+
+
+def test_latex_compiles(tables, tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed, so that LaTeX is only checked for balance")
+    (tmp_path / "tables.tex").write_text(document(tables))
+    ended = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-2000:]
+
+
+def test_every_format_shows_the_same_cells(tables):
+    for table in tables.values():
+        cells = [cell for row in table.table.rows() for cell in row]
+        text = table.text()
+        assert all(cell in text for cell in cells)
+        assert table.markdown().count("**") == 2 * sum(map(sum, table.table.bold_rows()))
