@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from focalcal.reports.figures.confidence import confidence_histograms
@@ -37,6 +39,8 @@ def figures(
     runs              the stored runs of the evidence; without them there is no known posterior and no saliency
     operating_points  (gamma, lam) by setting, chosen before the surface was seen
     theory            a theory study, whose figure is then among them
+
+    A stored file that cannot be read is told in a warning, and the figure made of it is left out.
     """
     given = {run.key: run for run in runs}
     points = operating_points or {}
@@ -58,12 +62,23 @@ def figures(
                 keep(found, "surface", metric, setting)
         keep(gamma_history(evidence, setting), "gammas", setting)
         own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}
-        keep(posterior_scatter([given[key] for key in own], own, objectives=objectives), "posterior", setting)
+        told = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)
+        keep(_if_readable(told, f"the known posterior of {setting}"), "posterior", setting)
         for key, objective in own.items():
             seed = str(given[key].settings["seed"])
-            keep(saliency_maps(given[key], objective=objective), "saliency", setting, objective, seed)
+            looked = partial(saliency_maps, given[key], objective=objective)
+            keep(_if_readable(looked, f"the saliency of {given[key]!r}"), "saliency", setting, objective, seed)
     keep(None if theory is None else Distortion(theory), "distortion")
     return made
+
+
+def _if_readable(made: Callable[[], Display | None], what: str) -> Display | None:
+    """The display, or a warning if a file it is made from is damaged: the other figures can still be shown."""
+    try:
+        return made()
+    except (OSError, ValueError) as error:
+        warnings.warn(f"there is no figure of {what}: {error}", stacklevel=3)
+        return None
 
 
 def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, PANEL, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class ConfidenceHistograms:
     def plot(self) -> Figure:
         """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
         rows = -(-len(self.panels) // _ACROSS)
-        most = max((int(np.max([panel.right, panel.wrong])) for panel in self.panels), default=1)
+        most = tuple(max(int(getattr(panel, side).max()) for panel in self.panels) for side in ("right", "wrong"))
         columns = min(len(self.panels), _ACROSS)
-        with drawing(0.8 + 1.75 * rows, width=max(3.6, 2.4 * columns)) as figure:
+        with drawing(0.8 + 1.85 * rows, width=max(3.6, 2.4 * columns)) as figure:
             for number, (axes, panel) in enumerate(
                 zip(panels(figure, len(self.panels), across=_ACROSS), self.panels, strict=True)
             ):
@@ -62,8 +63,8 @@ class ConfidenceHistograms:
                     axes.set_ylabel("rows")
                 if number + columns >= len(self.panels):
                     axes.set_xlabel("confidence")
-            figure.legend(loc="outside upper center", ncols=2)
-            headed(figure, plain(self.title, longest=100), self.note)
+            handles, _ = figure.axes[0].get_legend_handles_labels()
+            headed(figure, self.title, self.note, handles=handles)
         return figure
 
 
@@ -93,7 +94,7 @@ def confidence_histograms(
     return ConfidenceHistograms(title, "Heights grow as the root of the number of rows.", shown)
 
 
-def _histogram(axes: Axes, panel: ConfidencePanel, most: int, *, first: bool) -> None:
+def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], *, first: bool) -> None:
     width = panel.upper - panel.lower
     sides: tuple[tuple[str, int, dict[str, Any]], ...] = (
         ("right", 1, {"facecolor": COLOURS[1]}),
@@ -104,18 +105,22 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: int, *, first: bool) ->
         heights = sign * np.sqrt(getattr(panel, name))
         axes.bar(panel.lower, heights, width, align="edge", edgecolor="black", linewidth=0.5, label=label, **style)
     axes.axhline(0, color="black", linewidth=0.6)
-    ticks = _round_numbers(most)
-    axes.set_yticks([*(-np.sqrt(ticks[1:])[::-1]), *np.sqrt(ticks)], [*map(str, ticks[:0:-1]), *map(str, ticks)])
-    reach = max(1.0, float(np.sqrt(most)))
-    lowest = max(1.0, float(np.sqrt(panel.wrong.max(initial=0))))
-    axes.set(xlim=(0, 1), ylim=(-1.15 * lowest, 1.08 * reach))
+    high, low = (max(1.0, 1.08 * math.sqrt(number)) for number in most)
+    numbers = [-number for number in _round_numbers(most[1])[:0:-1]] + _round_numbers(most[0])
+    places = np.sign(numbers) * np.sqrt(np.abs(numbers))
+    apart = [place == 0 or abs(place) > 0.1 * (high + low) for place in places]  # else the labels would touch
+    axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
+    axes.set(xlim=(0, 1), ylim=(-low, high))
     axes.set_title(
-        f"{plain(panel.objective, longest=24)}: {panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+        f"{plain(panel.objective, longest=PANEL)}\n{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
     )
 
 
 def _round_numbers(most: int) -> list[int]:
-    """0 and at most four numbers up to `most` whose roots are spread evenly enough."""
-    scale = 10 ** max(0, len(str(most)) - 1)
-    found = sorted({0, *(number for number in (scale // 10, scale, 2 * scale, 5 * scale) if 0 < number <= most)})
-    return found
+    """0 and two or three round numbers up to `most`.
+
+    >>> _round_numbers(360), _round_numbers(7)
+    ([0, 10, 100, 200], [0, 1, 2, 5])
+    """
+    scale = 10 ** (len(str(most)) - 1)
+    return [0, *(number for number in (scale // 10, scale, 2 * scale, 5 * scale) if 0 < number <= most)]

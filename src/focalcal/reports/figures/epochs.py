@@ -81,8 +81,8 @@ class EpochCurves:
             whole_numbers(axes)
             axes.set(xlabel="epoch", ylabel=f"test {_NAMES.get(self.metric, plain(self.metric))}")
             axes.grid(axis="y", linewidth=0.3, color="#cccccc")
-            figure.legend(loc="outside right upper", handlelength=3.2)
-            headed(figure, plain(self.title, longest=100), self.note)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), handlelength=3.2, borderaxespad=0.0)
+            headed(figure, self.title, self.note)
         return figure
 
 
@@ -110,7 +110,7 @@ def epoch_curves(
 def _line(objective: str, style: int, runs: list[RunEvidence], metric: str) -> EpochLine | None:
     measured = {
         run.seed: {
-            int(epoch["epoch"]): math.nan if (value := epoch["test"].get(metric)) is None else float(value)
+            int(epoch["epoch"]): _finite(epoch["test"][metric])
             for epoch in run.epochs
             if metric in (epoch.get("test") or {})
         }
@@ -121,11 +121,15 @@ def _line(objective: str, style: int, runs: list[RunEvidence], metric: str) -> E
     if not common:
         return None
     table = np.array([[values[epoch] for epoch in common] for values in measured.values()])
-    if not np.isfinite(table).any():
+    if not np.isfinite(table.mean(0)).any():
         return None
     return EpochLine(
         objective, style, tuple(measured), np.array(common), table.mean(0), table.min(0), table.max(0)
     )  # NaN if one is
+
+
+def _finite(value: float | None) -> float:
+    return math.nan if value is None or not math.isfinite(value) else float(value)
 
 
 def _highest(lines: Sequence[EpochLine]) -> float:

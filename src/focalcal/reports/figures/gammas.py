@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.reports.extras import required
-from focalcal.reports.figures.style import GAMMA, GUIDE, drawing, headed, panels, plain, whole_numbers
+from focalcal.reports.figures.style import GAMMA, GUIDE, PANEL, drawing, headed, panels, plain, whole_numbers
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class GammaHistory:
                     axes.plot(panel.epochs, history, color=colour, marker=".", markersize=2.5, linewidth=0.9)
                 whole_numbers(axes)
                 axes.set_xlabel("epoch")
-                axes.set_title(f"{plain(panel.objective, longest=24)}, seed {panel.seed}")
+                axes.set_title(f"{plain(panel.objective, longest=PANEL - 8)}, seed {panel.seed}")
             shown[0].set_ylabel(f"{GAMMA} of the bin")
             figure.colorbar(colours, ax=shown, label="bin, by confidence", ticks=[1, (1 + bins) // 2, bins], aspect=30)
-            headed(figure, plain(self.title, longest=90), self.note)
+            headed(figure, self.title, self.note)
         return figure
 
 

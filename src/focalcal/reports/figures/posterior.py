@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, drawing, headed, panels, plain
+from focalcal.reports.extras import required
+from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, PANEL, SMALLEST, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 from focalcal.theory import minimise
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from focalcal.results import Run
 
 _ACROSS = 3
+_NETWORK, _THEORY = "#7fb9e0", COLOURS[4]
 _BINS = 20
 _POINTS = 1500  # of the cloud, taken at even steps
 
@@ -91,13 +93,8 @@ class PosteriorScatter:
                 if number % _ACROSS == 0:
                     axes.set_ylabel("probability")
                 if number + columns >= len(self.panels):
-                    axes.set_xlabel("true probability η")
-            with_theory = [
-                axes for axes, panel in zip(shown, self.panels, strict=True) if not math.isnan(panel.to_theory)
-            ]
-            handles, labels = (with_theory or shown)[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside upper center", ncols=2, markerscale=1.5)
-            headed(figure, plain(self.title, longest=100), self.note)
+                    axes.set_xlabel(f"true probability {ETA}")
+            headed(figure, self.title, self.note, handles=_handles())
         return figure
 
 
@@ -180,15 +177,26 @@ def _panel(label: str, seed: int, predictions: Predictions, objective: str, opti
     )
 
 
+def _handles() -> list[Any]:
+    line = required("matplotlib.lines", purpose="A figure").Line2D
+    dots = {"linestyle": "none", "marker": "o", "markersize": 4}
+    return [
+        line([], [], color=_NETWORK, label="p of the network", **dots),
+        line([], [], color=_THEORY, label="q* of the theory, where known", **dots),
+        line([], [], color="black", marker="s", markersize=3, label="mean of p, 10 to 90 %"),
+        line([], [], color=GUIDE, linestyle="--", linewidth=0.8, label=f"p = {ETA}"),
+    ]
+
+
 def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
-    axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="p = η", zorder=3)
+    axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="diagonal", zorder=3)
     cloud: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0, "rasterized": True}
     axes.plot(
         panel.points[:, 0],
         panel.points[:, 1],
         marker="o",
         markersize=1.6,
-        color="#9ecae8",
+        color=_NETWORK,
         label="p of the network",
         **cloud,
     )
@@ -197,7 +205,7 @@ def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
         panel.points[:, 2],
         marker="o",
         markersize=1.2,
-        color=COLOURS[4],
+        color=_THEORY,
         label="q* of the theory",
         **cloud,
     )
@@ -216,7 +224,7 @@ def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
         zorder=4,
     )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.set_title(plain(panel.objective, longest=34))
-    told = f"TV to η {panel.to_truth:.3f}"
+    axes.set_title(plain(panel.objective, longest=PANEL))
+    told = f"TV to {ETA} {panel.to_truth:.3f}"
     told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
     axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)

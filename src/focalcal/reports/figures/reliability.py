@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, drawing, headed, plain
+from focalcal.reports.extras import required
+from focalcal.reports.figures.style import COLOURS, GUIDE, PANEL, SMALLEST, drawing, headed, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityPanel:
-    """An objective and its curves: one, or before and after temperature scaling."""
+    """An objective and its curves: one, or before and after temperature scaling; `summary` is shown above them."""
 
     objective: str
+    summary: str
     curves: tuple[Curve, ...]
 
 
@@ -86,18 +88,19 @@ class ReliabilityDiagrams:
         """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
         columns = min(len(self.panels), _ACROSS)
         rows = -(-len(self.panels) // columns)
-        with drawing(0.75 + 2.75 * rows, width=max(3.6, 2.4 * columns)) as figure:
+        most = max(float(curve.bins.count.max()) for panel in self.panels for curve in panel.curves)
+        with drawing(0.75 + 2.9 * rows, width=max(3.6, 2.4 * columns)) as figure:
             grid = figure.add_gridspec(2 * rows, columns, height_ratios=[2.6, 1] * rows)
             for number, panel in enumerate(self.panels):
                 row, column = divmod(number, columns)
                 top = figure.add_subplot(grid[2 * row, column])
                 _diagram(top, panel)
                 below = figure.add_subplot(grid[2 * row + 1, column], sharex=top)
-                _counts(below, panel)
+                _counts(below, panel, most)
                 if column == 0:
                     top.set_ylabel("accuracy")
                     below.set_ylabel("rows")
-            headed(figure, plain(self.title, longest=100), plain(self.note))
+            headed(figure, self.title, self.note, handles=_handles(self.panels))
         return figure
 
 
@@ -133,11 +136,15 @@ def reliability_diagrams(
     limits = sorted({curve.least for panel in panels for curve in panel.curves})
     sparse = " or ".join(map(str, limits))
     what = "before and after temperature scaling" if temperature else "test set, as trained"
+    fitted = ""
+    if temperature:
+        rows = "the other half of the test rows" if evidence.fitted_on == "halves" else "the validation rows"
+        fitted = f" T was fitted on {rows}; both curves are of the same rows."
     level = panels[0].curves[0].bins.level
     return ReliabilityDiagrams(
         title=f"Reliability on {setting}, seed {chosen}: {what}",
         note=f"Bars: {level:.0%} Wilson intervals. Below the diagonal is overconfident. Bins with fewer than {sparse} "
-        f"rows are not shown above and are hatched below.",
+        f"rows are not shown above and are hatched below.{fitted}",
         panels=panels,
     )
 
@@ -156,7 +163,7 @@ def _panel(run: RunEvidence, temperature: bool, least: int | None) -> Reliabilit
         assert run.scaled is not None
         made = [
             ("before", run.scaled.reliability_before, run.scaled.before),
-            (f"after, T = {run.scaled.temperature:.2f}", run.scaled.reliability_after, run.scaled.after),
+            ("after", run.scaled.reliability_after, run.scaled.after),
         ]
     else:
         assert run.reliability is not None
@@ -167,7 +174,26 @@ def _panel(run: RunEvidence, temperature: bool, least: int | None) -> Reliabilit
         )
         for label, bins, metrics in made
     )
-    return ReliabilityPanel(run.objective, curves)
+    summary = (
+        "ECE "
+        + " \N{RIGHTWARDS ARROW} ".join("-" if math.isnan(c.ece) else f"{100 * c.ece:.2f}" for c in curves)
+        + " %"
+    )
+    if temperature and run.scaled is not None:
+        summary += f", T = {run.scaled.temperature:.3g}"
+    return ReliabilityPanel(run.objective, summary, curves)
+
+
+def _handles(panels: Sequence[ReliabilityPanel]) -> list[Any]:
+    """Of the curves, where there are several."""
+    line = required("matplotlib.lines", purpose="A figure").Line2D
+    labels = [curve.label for curve in panels[0].curves]
+    if len(labels) < 2:
+        return []
+    return [
+        line([], [], markersize=4, label=f"{label} scaling", **look)
+        for label, look in zip(labels, _LOOKS, strict=False)
+    ]
 
 
 def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
@@ -175,7 +201,6 @@ def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
     for curve, look in zip(panel.curves, _LOOKS, strict=False):
         at, bins = curve.shown, curve.bins
         reach = np.abs(np.stack([bins.low[at], bins.high[at]]) - bins.accuracy[at])
-        error = "no ECE" if math.isnan(curve.ece) else f"ECE {100 * curve.ece:.2f} %"
         axes.errorbar(
             bins.confidence[at],
             bins.accuracy[at],
@@ -184,16 +209,15 @@ def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
             linewidth=0.9,
             elinewidth=0.9,
             capsize=1.5,
-            label=error if len(panel.curves) == 1 else f"{curve.label}: {error}",
+            label=curve.label,
             **look,
         )
-    axes.set(xlim=(0, 1), ylim=(0, 1.02))
-    axes.set_title(plain(panel.objective, longest=34))
-    axes.legend(loc="upper left", handlelength=1.6, borderpad=0.1, fontsize=SMALLEST)
+    axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
+    axes.set_title(f"{plain(panel.objective, longest=PANEL)}\n{plain(panel.summary)}")
     axes.tick_params(labelbottom=False)
 
 
-def _counts(axes: Axes, panel: ReliabilityPanel) -> None:
+def _counts(axes: Axes, panel: ReliabilityPanel, most: float) -> None:
     number = len(panel.curves)
     for place, (curve, look) in enumerate(zip(panel.curves, _LOOKS, strict=False)):
         bins = curve.bins
@@ -211,8 +235,9 @@ def _counts(axes: Axes, panel: ReliabilityPanel) -> None:
                 **style,
             )
     axes.set_yscale("log")
-    axes.set_ylim(bottom=0.6)
-    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(0.6, 1.6 * most)
     axes.minorticks_off()
-    hidden = " and ".join(f"{curve.hidden}" for curve in panel.curves)
-    axes.set_xlabel(f"confidence   ({hidden} of {panel.curves[0].rows} rows hidden)", fontsize=SMALLEST)
+    powers = 10 ** np.arange(0, int(math.log10(max(most, 1))) + 1)
+    axes.set_yticks(powers[:: max(1, len(powers) // 3)], map(str, powers[:: max(1, len(powers) // 3)]))
+    hidden = ", ".join(f"{curve.hidden}" for curve in panel.curves)
+    axes.set_xlabel(f"confidence\nhidden rows: {hidden} of {panel.curves[0].rows}", fontsize=SMALLEST)

@@ -55,7 +55,9 @@ class SaliencyMaps:
         columns = min(len(self.ids), _ACROSS)
         rows = -(-len(self.ids) // columns)
         side = TEXT_WIDTH / _ACROSS
-        with drawing(0.75 + rows * (2 * side + 0.35), width=max(3.6, side * columns)) as figure:
+        with drawing(0.6 + rows * (2 * side + 0.15), width=max(3.6, side * columns)) as figure:
+            engine: Any = figure.get_layout_engine()
+            engine.set(hspace=0.01, h_pad=0.02)
             grid = figure.subplots(2 * rows, columns, squeeze=False)
             for axes in grid.flat:
                 axes.set_axis_off()
@@ -69,7 +71,7 @@ class SaliencyMaps:
                 )
                 self._image(grid[2 * row + 1, column], number)
                 self._map(grid[2 * row + 1, column], number)
-            headed(figure, plain(self.title, longest=int(14 * figure.get_figwidth())), plain(self.note))
+            headed(figure, self.title, self.note)
         return figure
 
     def _image(self, axes: Axes, number: int) -> None:
@@ -87,7 +89,7 @@ class SaliencyMaps:
         axes.imshow(
             share,
             cmap="inferno",
-            alpha=0.75 * share,
+            alpha=0.6 * share,
             vmin=0,
             vmax=1,
             extent=(-0.5, width - 0.5, height - 0.5, -0.5),

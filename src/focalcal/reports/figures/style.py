@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from focalcal.reports.extras import required
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TEXT_WIDTH = 7.2  # inches: two columns of a journal
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#000000")  # Okabe and Ito, without yellow
+LINES = (*COLOURS, "#5D3A9B", "#7A3B00")
 GUIDE = "#777777"
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+PANEL = 26  # letters of a title above one of three panels
 SMALLEST = 7  # points, at the printed size
 
 STYLE: dict[str, Any] = {
@@ -66,9 +70,9 @@ def whole_numbers(axes: Axes) -> None:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the nth line: the first 70 differ, the first 7 in colour and 10 in grey, too."""
+    """Colour, dashes and marker of the nth line: 180 differ, the first 9 in colour, the first 10 in their markers."""
     return {
-        "color": COLOURS[number % len(COLOURS)],
+        "color": LINES[number % len(LINES)],
         "linestyle": DASHES[number % len(DASHES)],
         "marker": MARKERS[number % len(MARKERS)],
     }
@@ -80,7 +84,7 @@ def plain(text: str, *, longest: int | None = None) -> str:
     Dollar signs would begin a formula, a leading underscore would hide the name in a legend, and what cannot be
     printed has no glyph.
     """
-    shown = "".join(character if character.isprintable() else "?" for character in text)
+    shown = plain_characters(text)
     if longest is not None and len(shown) > longest:
         tail = (longest - 1) // 2
         shown = f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
@@ -88,11 +92,30 @@ def plain(text: str, *, longest: int | None = None) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def headed(figure: Figure, title: str, note: str = "") -> None:
-    """What is shown above, and what a reader must know about it below."""
-    figure.suptitle(title, fontsize=9)
-    if note:
-        figure.supxlabel(note, fontsize=SMALLEST, color="#444444")
+def plain_characters(text: str) -> str:
+    """With question marks for those that cannot be printed, line ends among them."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Artist] = ()) -> None:
+    """What is shown above the panels; below them a legend and what a reader must know. For texts from outside, too."""
+    width, height = figure.get_size_inches()
+    top, below = _lines(title, int(12.5 * width)), _lines(note, int(15.5 * width))
+    under = 0.06 + 0.125 * len(below)
+    across = max(1, min(len(handles), int(width / 1.7)))
+    keyed = under + (0.16 * -(-len(handles) // across) + 0.06 if handles else 0.0)
+    over = 0.08 + 0.155 * len(top)
+    figure.text(0.5, 1 - 0.05 / height, "\n".join(top), ha="center", va="top", fontsize=9)
+    figure.text(0.5, 0.05 / height, "\n".join(below), ha="center", va="bottom", fontsize=SMALLEST, color="#444444")
+    if handles:
+        place = (0.5, under / height)
+        figure.legend(handles=list(handles), loc="lower center", bbox_to_anchor=place, ncols=across, borderpad=0.1)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, keyed / height, 1, 1 - (keyed + over) / height))
+
+
+def _lines(text: str, longest: int) -> list[str]:
+    return [plain(line) for line in textwrap.wrap(plain_characters(text), max(10, longest))]
 
 
 def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +79,12 @@ class Surface:
             bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=25)
             bar.set_label(plain(f"{_NAMES.get(self.metric, self.metric)}{self.unit and f' ({self.unit})'}"))
             self._cells(axes, image)
-            self._marks(axes)
+            handles = self._marks(axes)
             axes.set_xticks(range(columns), [f"{lam:g}" for lam in self.lams])
             axes.set_yticks(range(rows), [f"{gamma:g}" for gamma in self.gammas])
             axes.set(xlabel=f"anchor weight {LAM}", ylabel=f"focusing {GAMMA}")
             axes.tick_params(length=0)
-            headed(figure, plain(self.title, longest=int(14 * width)), self.note)
+            headed(figure, self.title, self.note, handles=handles)
         return figure
 
     def _cells(self, axes: Axes, image: Any) -> None:
@@ -98,13 +99,13 @@ class Surface:
                     )
                 )
             elif len(self.lams) <= _MOST_PRINTED:
-                light = np.dot(image.cmap(image.norm(value))[:3], (0.2126, 0.7152, 0.0722)) > 0.4
+                light = _luminance(image.cmap(image.norm(value))[:3]) > 0.18  # where black has the higher contrast
                 colour = "black" if light else "white"
                 axes.text(
                     column, row - 0.1, format(value, form), ha="center", va="center", color=colour, fontsize=SMALLEST
                 )
 
-    def _marks(self, axes: Axes) -> None:
+    def _marks(self, axes: Axes) -> list[Any]:
         """The star in the corner of its cell, so that the number can be read; the square around its cell."""
         handles: list[Any] = []
         if self.minimum is not None:
@@ -125,10 +126,7 @@ class Surface:
                 corner, 0.92, 0.88, fill=False, edgecolor="#E8000B", linewidth=1.8, label=label
             )
             handles.append(axes.add_patch(square))
-        if handles:
-            axes.legend(
-                handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0.1, facecolor="#dddddd"
-            )
+        return handles
 
 
 def surface(
@@ -216,6 +214,11 @@ def _note(
         parts.append(f"The operating point, {_shown(place)}, is not on the grid.")
     parts.append("Seen on test data: the minimum describes, it must not choose.")
     return " ".join(parts)
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    """From 0 to 1, of red, green and blue."""
+    return float(np.dot(np.asarray(colour) ** 2.2, (0.2126, 0.7152, 0.0722)))
 
 
 def _shown(point: Point) -> str:

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from figure_runs import faults, font_sizes
+
+from focalcal.reports.figures.posterior import best_probabilities, posterior_scatter
+from focalcal.theory import minimise
+
+LABELS = ("ce", "mmce", "fcl")
+
+
+@pytest.fixture(scope="module")
+def scatter(trained):
+    return posterior_scatter(trained["posterior"], {})
+
+
+def entries(run):
+    test = run.predictions("test")
+    return test.posterior.double().numpy(), test.probs.double().numpy()
+
+
+def test_the_distances_are_those_that_were_stored(scatter, trained):
+    rows = scatter.distances().columns
+    assert list(rows["objective"]) == list(LABELS)
+    stored = [run.metrics("test")["posterior_distance"] for run in trained["posterior"]]
+    np.testing.assert_allclose(rows["to_truth"], stored, rtol=1e-5)
+    eta, p = entries(trained["posterior"][2])
+    q = minimise(eta, gamma=3.0, lam=1.0).unwrap()
+    assert rows["to_theory"][2] == pytest.approx(np.abs(p - q).sum(1).mean() / 2)
+    assert rows["to_theory"][0] == rows["to_truth"][0]  # cross-entropy is proper: q* is eta
+    assert np.isnan(rows["to_theory"][1])  # nobody knows MMCE's
+
+
+def test_the_frame_summarises_every_row_and_class(scatter, trained):
+    frame = {name: np.array(values) for name, values in scatter.frame().columns.items()}
+    for run, label in zip(trained["posterior"], LABELS, strict=True):
+        own = {name: values[frame["objective"] == label] for name, values in frame.items()}
+        eta, p = entries(run)
+        assert own["count"].sum() == eta.size
+        for at in range(len(own["count"])):
+            inside = (eta > own["lower"][at]) & (eta <= own["upper"][at]) | ((eta == 0) & (own["lower"][at] == 0))
+            assert inside.sum() == own["count"][at]
+            assert own["p"][at] == pytest.approx(p[inside].mean())
+            assert own["low"][at] == pytest.approx(np.quantile(p[inside], 0.1))
+            assert own["high"][at] == pytest.approx(np.quantile(p[inside], 0.9))
+
+
+def test_the_picture_shows_points_and_means(scatter):
+    figure = scatter.plot()
+    assert [axes.get_title() for axes in figure.axes] == list(LABELS)
+    for axes, panel in zip(figure.axes, scatter.panels, strict=True):
+        lines = {line.get_label(): line for line in axes.lines}
+        np.testing.assert_array_equal(lines["p of the network"].get_xydata(), panel.points[:, :2])
+        np.testing.assert_array_equal(lines["q* of the theory"].get_ydata(), panel.points[:, 2])
+        (bars,) = axes.containers
+        np.testing.assert_array_equal(bars[0].get_ydata(), panel.p[panel.count > 0])
+    assert faults(figure) == []
+    assert min(font_sizes(figure)) >= 7
+
+
+def test_chosen_objectives_in_their_order(scatter, trained):
+    runs = trained["posterior"]
+    labels = {run.key: f"my {run.settings['objective']}" for run in runs}
+    found = posterior_scatter(runs, labels, objectives=["my fcl", "my ce", "absent"])
+    assert [panel.objective for panel in found.panels] == ["my fcl", "my ce"]
+
+
+def test_runs_without_a_known_posterior_have_no_scatter(nine):
+    assert posterior_scatter(nine, {}) is None
+
+
+def test_the_theory_is_given_where_there_is_one():
+    eta = np.array([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0], [0.7, 0.2, 0.1]])
+    focal = best_probabilities("focal", {"gamma": 2.0}, eta)
+    np.testing.assert_allclose(focal[0], minimise(eta[0], gamma=2.0, lam=0.0).q)
+    np.testing.assert_array_equal(focal[0], focal[2])
+    np.testing.assert_allclose(best_probabilities("fcl", {"gamma": 2.0, "lam": 1.0}, eta)[0].round(4)[0], 0.5924)
+    assert best_probabilities("brier", {}, eta) is eta
+    assert best_probabilities("adafocal", {}, eta) is None
