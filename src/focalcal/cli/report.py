@@ -41,6 +41,7 @@ def report(
     against: Annotated[
         Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.", show_default=False)
     ] = None,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
@@ -59,7 +60,7 @@ def report(
 
             chosen = load_study(study)
             options = {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
-        made = write_report(opened, out=out, against_paper=against is Against.paper, **options)
+        made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
         if as_json:
             typer.echo(json.dumps(_said(made), indent=2))
             return

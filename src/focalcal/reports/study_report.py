@@ -46,12 +46,14 @@ def write_report(
     temperature: FittedOn = "halves",
     out: str | os.PathLike[str] | None = None,
     against_paper: bool = False,
+    with_figures: bool = True,
 ) -> Report:
     """Read the runs and write `report.html`, `tables/` (CSV, Markdown, LaTeX) and `figures/` (PDF, PNG) into `out`.
 
     specs        the cells of the study: only these are shown, and those without a run named; all runs if there are none
     title        of the page; default: the first store's folder
     temperature  how temperatures are fitted, as the study says
+    with_figures whether `figures/` is written, which takes longer than all the rest
     out          a folder, made if it is not there; default: `report` in the first store
 
     Whatever is missing, failed or damaged is named, and the rest shown. Of a run that several stores have, the first
@@ -65,7 +67,7 @@ def write_report(
     evidence = gather(
         runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
     )
-    contents = rendered_report(evidence, runs, against_paper=against_paper)
+    contents = rendered_report(evidence, runs, against_paper=against_paper, with_figures=with_figures)
     for name, content in contents.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +76,9 @@ def write_report(
     return Report(paths[-1], tuple(paths[:-1]), evidence)
 
 
-def rendered_report(evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False) -> dict[str, bytes]:
+def rendered_report(
+    evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False, with_figures: bool = True
+) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
     tables = all_tables(evidence)
     if against_paper and (beside := beside_the_paper(evidence)) is not None:
@@ -84,7 +88,7 @@ def rendered_report(evidence: Evidence, runs: Iterable[Run] = (), *, against_pap
         place = f"tables/{_file_name(name)}"
         files |= {f"{place}.csv": one.table.csv().encode(), f"{place}.md": one.markdown().encode()}
         files[f"{place}.tex"] = one.latex(label=f"tab:{_file_name(name)}").encode()
-    for name, display in figures(evidence, runs=runs).items():
+    for name, display in (figures(evidence, runs=runs) if with_figures else {}).items():
         figure = display.plot()
         for form in ("pdf", "png"):
             files[f"figures/{name}.{form}"] = rendered(figure, form)

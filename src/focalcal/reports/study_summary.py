@@ -9,7 +9,7 @@ from focalcal.reports.comparisons import Family, comparisons, seeds_needed, usua
 from focalcal.reports.evidence import Evidence
 from focalcal.reports.metric_names import title
 from focalcal.reports.study_leaders import Leader, leaders
-from focalcal.stats import VERDICTS, verdict_counts
+from focalcal.stats import verdict_counts
 
 ALPHA = 0.05
 MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
@@ -83,8 +83,7 @@ def significance(found: Sequence[Family]) -> list[str]:
 
 def _verdict_line(candidate: str, baseline: str, found: Sequence[Family]) -> str:
     every = [one for family in found for one in family.comparisons]
-    counts = verdict_counts(every)
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    shown = ", ".join(f"{count} {verdict}" for verdict, count in verdict_counts(every).items())
     named = [
         f"{title(one.metric)} {one.verdict}" + (f" on {family.setting}" if len(found) > 1 else "")
         for family in found
