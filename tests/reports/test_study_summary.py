@@ -25,7 +25,7 @@ def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
 def test_ten_seeds_can(tmp_path):
     said = summary(evidence_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))).significant
     assert said[0].startswith("fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons")
-    assert said[1] == "Only comparisons with fcl were made; `focalcal compare` makes others."
+    assert said[1] == "Only comparisons with fcl were made; focalcal compare makes others."
 
 
 def test_one_seed_is_not_tested(tmp_path):
@@ -49,6 +49,13 @@ def test_the_best_is_the_lowest_mean_and_ties_are_shared(tmp_path):
     said = summary(evidence).best
     assert any(line.startswith("focal has the lowest ECE (10.50 %)") for line in said)
     assert any(line.endswith("share the lowest error (20.00 %).") for line in said)
+
+
+def test_a_long_tie_is_counted(tmp_path):
+    store = Store(tmp_path)
+    for lam in range(6):
+        add(store, spec("fcl", 0, gamma=1.0, lam=float(lam)), changed={"error": 0.2})
+    assert "6 objectives share the lowest error (20.00 %)." in summary(evidence_of(store)).best
 
 
 def test_numbers_that_are_not_finite_do_not_lead(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from focalcal.reports.metric_names import PERCENT, mean, title, titled
 from focalcal.reports.tables import Mean, Table
 
 HEADLINE = ("error", "ece", "adaptive_ece", "nll", "brier")  # of each of them less is better
+_MOST_NAMED = 4  # that tie
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,14 @@ class Leader:
     runner_up: str | None = None
     runner_up_mean: Mean | None = None
 
+    @property
+    def who(self) -> str:
+        """The objectives, or how many they are where a list would be too long to read."""
+        *others, last = self.objectives
+        if len(others) >= _MOST_NAMED:
+            return f"{len(self.objectives)} objectives"
+        return f"{', '.join(others)} and {last}" if others else last
+
     def __str__(self) -> str:
         """`ECE (1.23 %)`."""
         name = title(self.metric)
@@ -37,14 +47,13 @@ class Leader:
 def leaders(evidence: Evidence) -> list[Leader]:
     """By setting and metric, of the test split.
 
-    Values that are not finite are left out; an objective without a finite one cannot lead, and a metric that fewer than
-    two objectives have has no leader.
+    An objective without a finite mean cannot lead, and a metric with fewer than two finite means has no leader.
     """
     found = []
     for setting in evidence.settings:
         for metric in HEADLINE:
             every = {name: mean(metric, one.values()) for name, one in evidence.values(setting, metric).items()}
-            means = {name: one for name, one in every.items() if one is not None}
+            means = {name: one for name, one in every.items() if one is not None and math.isfinite(one)}
             if len(means) < 2:
                 continue
             ordered = sorted(means, key=lambda name: float(means[name]))
@@ -65,7 +74,7 @@ def leaders_table(found: Sequence[Leader]) -> Table | None:
     columns: dict[str, list[Any]] = {"setting": [one.setting for one in found]} if many else {}
     columns |= {
         "metric": [titled(one.metric) for one in found],
-        "lowest": [", ".join(one.objectives) for one in found],
+        "lowest": [one.who for one in found],
         "mean": [one.mean for one in found],
         "next": [one.runner_up for one in found],
         "next_mean": [one.runner_up_mean for one in found],

@@ -57,7 +57,7 @@ def significance(found: Sequence[Family]) -> list[str]:
     if not every:
         return [
             "Nothing was tested: a test needs one objective to compare others with, and two seeds at least that both "
-            "have. See `focalcal compare`."
+            "have. See focalcal compare."
         ]
     hopeless = [one for one in every if not one.reachable]
     needed = seeds_needed(max(len(family.comparisons) for family in found), ALPHA)
@@ -72,7 +72,7 @@ def significance(found: Sequence[Family]) -> list[str]:
     pairs = dict.fromkeys((family.candidate, family.baseline) for family in found if family.comparisons)
     lines = [_verdict_line(*pair, [one for one in found if (one.candidate, one.baseline) == pair]) for pair in pairs]
     candidates = dict.fromkeys(family.candidate for family in found)
-    lines.append(f"Only comparisons with {_joined(candidates)} were made; `focalcal compare` makes others.")
+    lines.append(f"Only comparisons with {_joined(candidates)} were made; focalcal compare makes others.")
     if hopeless:
         lines.append(
             f"{len(hopeless)} of {len(every)} comparisons could not have been significant with the seeds there are; "
@@ -121,7 +121,7 @@ def _best(evidence: Evidence, found: Sequence[Leader]) -> list[str]:
         counted += [f"several that tie in {len(tied)}"] if tied else []
         return [f"Of {len(found)} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
     return [f"{name} has the lowest {_joined(map(str, alone[name]))}." for name in ordered] + [
-        f"{_joined(one.objectives)} share the lowest {one}." for one in tied
+        f"{one.who} share the lowest {one}." for one in tied
     ]
 
 

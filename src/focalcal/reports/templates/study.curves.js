@@ -41,7 +41,7 @@ const CurvesView = (() => {
     const log = get("curves-log").checked;
     const title = series.replaceAll("_", " ");
     Charts.draw("curves", 520, traces, {
-      xaxis: axis("epoch", { rangemode: "tozero" }), yaxis: axis(title, log ? { type: "log", dtick: "D2" } : {}),
+      xaxis: axis("epoch", { rangemode: "tozero", ...(Math.max(...runs.map((run) => run.epochs.epoch.length)) <= 12 ? { dtick: 1 } : {}) }), yaxis: axis(title, log ? { type: "log", dtick: "D2" } : {}),
     });
     const setting = data.settings[get("curves-setting").value];
     Charts.say("curves", `${title} on ${setting}: ${traces.length} ${traces.length === 1 ? "run" : "runs"}${seed === "" ? ", all seeds" : ` of seed ${seed}`}.${log ? hidden(traces) : ""}`);
