@@ -70,6 +70,12 @@ def at_once(spec, store, report) -> None:
 
 
 @claimed
+def count_threads_of_server(spec, store, report) -> None:
+    """The number of threads of the process that this one was forked from, as the loss."""
+    store_run(spec, store, float(len(os.listdir(f"/proc/{os.getppid()}/task"))))
+
+
+@claimed
 def train(spec, store, report) -> None:
     """Fit a small network: numbers that rounding would betray, were they computed in another order."""
     count_call(spec, store)

@@ -23,7 +23,7 @@ from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss
 from focalcal.training import Optimizer, Schedule, Step, fit, predict
 
 EPOCHS = 12
-KILLS = 4
+AFTER = (0, 2, 5)  # epochs in the log, and then a random part of an epoch
 LONG = {"epochs": EPOCHS}
 CASES = {
     "sgd_augmented_cnn": (
@@ -77,19 +77,18 @@ def finished(folder):
     return log.read_text().count("\n") if log.exists() else 0
 
 
-def interrupted(case, data, folder, seconds, draw):
-    """Kill at a random moment of what a whole run takes, again and again, then let it end; the epochs at each kill."""
+def interrupted(case, data, folder, epoch_seconds, draw):
+    """Kill a random moment after it has come so far, again and again, then let it end; the epochs at each kill."""
     kills = []
-    while len(kills) < KILLS:
+    for epochs in AFTER:
         child = forked(case, data, folder)
-        time.sleep(draw.uniform(0.1, 0.6) * seconds)
+        while finished(folder) < epochs and os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0, 1) * epoch_seconds)
         os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status):  # it was faster
-            break
+        os.waitpid(child, 0)
         kills.append(finished(folder))
-    if kills:
-        assert os.waitstatus_to_exitcode(os.waitpid(forked(case, data, folder), 0)[1]) == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(forked(case, data, folder), 0)[1]) == 0
     return kills
 
 
@@ -100,7 +99,7 @@ def main(root):
         whole, killed = root / case / "whole", root / case / "killed"
         began = time.monotonic()
         assert os.waitstatus_to_exitcode(os.waitpid(forked(case, data, whole), 0)[1]) == 0
-        kills = interrupted(case, data, killed, time.monotonic() - began, draw)
+        kills = interrupted(case, data, killed, (time.monotonic() - began) / EPOCHS, draw)
         (root / case / "kills.json").write_text(json.dumps(kills))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 import focalcal
-from focalcal.data import fingerprint, load_data
-from focalcal.experiments.provenance import commit, data_provenance, machine, software
+from focalcal.data import load_data
+from focalcal.experiments.provenance import commit, earlier_attempts, machine, software
 
 
 def git(folder, *arguments):
@@ -71,16 +71,16 @@ def test_no_repository_or_no_git_is_no_error(tmp_path, monkeypatch):
     assert commit(Path(focalcal.__file__).parent) is None
 
 
-def test_data_are_named_by_their_content():
-    data = load_data("digits")
-    found = data_provenance(data)
-    assert found["counts"] == {"train": len(data.train), "val": len(data.val), "test": len(data.test)}
-    assert found["fingerprints"]["test"] == fingerprint(data.test)
-    assert len(set(found["fingerprints"].values())) == 3
-
-
 def test_nothing_private_is_said():
-    text = json.dumps([software(), machine("cpu", 1), data_provenance(load_data("digits"))])
+    text = json.dumps([software(), machine("cpu", 1), dict(load_data("digits").provenance)])
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home()), str(Path(focalcal.__file__).parent)):
         assert f'"{private}' not in text
         assert f"{private}/" not in text
+
+
+def test_attempts_count_from_the_first_that_left_a_checkpoint(tmp_path):
+    assert earlier_attempts(tmp_path, {"started": "one"}) == []
+    assert earlier_attempts(tmp_path, {"started": "two"}) == []  # the first left nothing to go on from
+    (tmp_path / "checkpoint.pt").touch()
+    assert earlier_attempts(tmp_path, {"started": "three"}) == [{"started": "two"}]
+    assert earlier_attempts(tmp_path, {"started": "four"}) == [{"started": "two"}, {"started": "three"}]

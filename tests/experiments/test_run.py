@@ -1,8 +1,10 @@
 """One run: the same numbers whatever happens around it, everything stored, and what is refused refused first."""
 
+import errno
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -13,7 +15,7 @@ import pytest
 import torch
 from small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
 
-from focalcal.data import DataSetError, load_data
+from focalcal.data import DataSetError, fingerprint, load_data
 from focalcal.experiments.cells import recipe_of, spec_of
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.subsets import seen_by_run
@@ -42,9 +44,13 @@ def test_everything_is_stored(reference):
     assert reference.record["epochs"] == 3
     assert reference.record["seconds"] == pytest.approx(sum(one["seconds"] for one in reference.epochs()))
     provenance = reference.record["provenance"]
-    assert set(provenance) == {"software", "machine", "data", "shifts", "started", "finished"}
+    assert set(provenance) == {"software", "machine", "data", "shifts", "started", "finished", "earlier_attempts"}
     assert provenance["data"]["counts"] == {"train": 150, "val": 60, "test": 60}
+    spec = digits_spec()
+    seen = seen_by_run(load_data("digits", **dict(recipe_of(spec).data_options)), spec.protocol)
+    assert provenance["data"]["fingerprints"] == {split: fingerprint(one) for split, one in seen.splits.items()}
     assert provenance["machine"]["threads"] == 1
+    assert provenance["earlier_attempts"] == []
     assert reference.predictions("test").provenance["run"] == reference.key
     assert reference.files.count("weights.pt") == 0
 
@@ -123,6 +129,10 @@ def test_an_interrupted_run_goes_on(reference, tmp_path):
     told = []
     resumed = run_spec(spec, store, report=told.append)
     assert told[0].done > 1  # the first epoch is not trained again
+    provenance = resumed.record["provenance"]
+    (earlier,) = provenance["earlier_attempts"]
+    assert earlier["started"] <= provenance["started"]
+    assert [earlier[name] for name in ("software", "machine")] == [provenance["software"], provenance["machine"]]
     assert same_numbers(resumed, reference)
 
 
@@ -166,6 +176,27 @@ def test_data_that_are_not_there_are_known_before_training(tmp_path):
     with pytest.raises(DataSetError, match=r"must be the folder of cifar10.*focalcal data get cifar10"):
         run_spec(spec, Store(tmp_path / "store"), data_dir=tmp_path, report=told.append)
     assert told == []
+
+
+@pytest.mark.parametrize("short_of", ["predictions", "checkpoints"])
+def test_a_disk_that_is_too_full_is_known_before_training(tmp_path, monkeypatch, short_of):
+    store, asked, told = Store(tmp_path), [], []
+    if short_of == "predictions":
+        enough = store.check_writable
+
+        def check(needed_bytes=0):
+            asked.append(needed_bytes)
+            enough(needed_bytes and 1 << 62)
+
+        monkeypatch.setattr(store, "check_writable", check)
+    else:
+        monkeypatch.setattr("shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(10**9, 10**9, 0))
+    with pytest.raises(OSError, match="free some space") as caught:
+        run_spec(digits_spec(), store, report=told.append)
+    assert caught.value.errno == errno.ENOSPC
+    assert told == []
+    if asked:
+        assert asked[-1] >= (150 + 60 + 60) * 10 * 4  # a float32 logit a class
 
 
 @pytest.mark.parametrize("threads", [0, 1.5, "two"])

@@ -2,12 +2,12 @@ import doctest
 import html
 import json
 import re
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 import quickjs
+from external_tools import needs
 
 import focalcal.reports.theory_page
 from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
@@ -152,7 +152,7 @@ def test_the_tables_are_on_the_page(page, study):
     ) + len(study.paper["ours"])
 
 
-needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+needs_chromium = needs("chromium")
 
 
 def opened(page, folder, state):

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from training_runs import read_lines, same_weights, small_digits, small_recipe, without_seconds
+from training_runs import ADAM, SGD, read_lines, same_weights, small_digits, small_recipe, without_seconds
 
 from focalcal.losses import AdaFocalLoss, FocalLoss
-from focalcal.training import CheckpointError, fit
+from focalcal.training import CheckpointError, Optimizer, fit
+from focalcal.training.checkpoint import check_room, checkpoint_bytes
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +123,27 @@ def test_a_checkpoint_runs_nothing(data, tmp_path):
     with pytest.raises(CheckpointError, match="damaged or foreign"):
         fit(small_recipe(), data, FocalLoss(), seed=0, folder=tmp_path)
     assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("optimizer", [SGD, ADAM, Optimizer(name="sgd", lr=0.1)], ids=["momentum", "adam", "plain"])
+def test_the_size_of_a_checkpoint_is_known_before_there_is_one(data, tmp_path, optimizer):
+    options = {"features": 64, "hidden": (400, 400)}
+    one = small_recipe(optimizer=optimizer, model_options=options, epochs=1)
+    fitted = fit(one, data, FocalLoss(), seed=0, folder=tmp_path)
+    written = (tmp_path / "checkpoint.pt").stat().st_size
+    assert checkpoint_bytes(fitted.model, optimizer) == pytest.approx(written, rel=0.03)
+
+
+def test_a_disk_without_room_for_two_checkpoints_is_refused(tmp_path):
+    check_room(tmp_path, 1000)
+    with pytest.raises(OSError, match=r"must have room for two checkpoints, .* bytes, got .* free; free some space"):
+        check_room(tmp_path, 1 << 60)
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(data, tmp_path):
+    left, others = tmp_path / f".{'0a' * 16}.tmp", [tmp_path / ".mine.tmp", tmp_path / f"{'0a' * 16}.tmp"]
+    for path in (left, *others):
+        path.write_bytes(b"half a checkpoint")
+    fit(small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path)
+    assert not left.exists()
+    assert all(path.exists() for path in others)

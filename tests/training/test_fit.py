@@ -152,6 +152,14 @@ def test_adafocal_is_updated_as_by_hand(data):
     assert first.epochs[0]["gammas"] == by_hand.gammas.tolist() == history[0]
 
 
+def test_the_losses_of_an_epoch_are_of_the_objective_it_was_trained_with(data):
+    """Validation and test loss alike: before the gammas move."""
+    same = replace(data, val=data.test, test=replace(data.test, ids=np.char.add("again-", data.test.ids.astype(str))))
+    (record,) = fit(small_recipe(epochs=1), same, AdaFocalLoss(), seed=0).epochs
+    assert record["val"] == record["test"]
+    assert record["gammas"] != [1.0] * 15
+
+
 def test_adafocal_is_updated_in_epochs_that_are_not_evaluated(data):
     every = fit(small_recipe(), data, AdaFocalLoss(), seed=0)
     seldom = fit(small_recipe(), data, AdaFocalLoss(), seed=0, evaluate_every=3)

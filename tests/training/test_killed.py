@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from killed_runs import CASES, EPOCHS
+from killed_runs import AFTER, CASES, EPOCHS
 from training_runs import read_lines, without_seconds
 
 from focalcal.predictions import Predictions
@@ -25,9 +25,10 @@ def runs(tmp_path_factory):
 
 
 def test_runs_were_killed_on_their_way(runs):
-    kills = {case: json.loads((runs / case / "kills.json").read_text()) for case in CASES}
-    assert all(kills.values()), kills
-    assert any(0 < epochs < EPOCHS for one in kills.values() for epochs in one), kills
+    for case in CASES:
+        kills = json.loads((runs / case / "kills.json").read_text())
+        assert len(kills) == len(AFTER)
+        assert all(least <= epochs < EPOCHS for least, epochs in zip(AFTER, kills, strict=True)), kills
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
 @contextmanager
@@ -30,6 +33,13 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             handle.close()
             temporary.unlink(missing_ok=True)
             raise
+
+
+def remove_unfinished(folder: str | os.PathLike[str]) -> None:
+    """Remove what killed processes have left of `atomic_file`s in this folder; nobody may be writing there."""
+    for left in Path(folder).glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(left.name):
+            left.unlink(missing_ok=True)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 import focalcal
-from focalcal.data import DataSet, fingerprint
+from focalcal.core.atomic import write_atomically
 
 _GIT_SECONDS = 10
 
@@ -44,14 +45,6 @@ def machine(device: str | torch.device, threads: int) -> dict[str, Any]:
     return found
 
 
-def data_provenance(data: DataSet) -> dict[str, Any]:
-    """What the data set says of itself, and the SHA-256 of each split's arrays as the run saw them."""
-    return {
-        **data.provenance,
-        "fingerprints": {split: fingerprint(examples) for split, examples in data.splits.items() if len(examples)},
-    }
-
-
 def commit(folder: Path) -> Mapping[str, Any] | None:
     """{"id": ..., "dirty": whether tracked files were changed} of the repository whose files these are, else None.
 
@@ -79,6 +72,18 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def earlier_attempts(folder: Path, this: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The attempts whose checkpoint this one goes on from, the first of them first; notes this one in the folder.
+
+    They can have had another machine, number of threads or version, which the numbers then come from as well.
+    """
+    path = folder / "attempts.json"
+    resumes = (folder / "checkpoint.pt").exists() and path.exists()
+    earlier: list[Mapping[str, Any]] = json.loads(path.read_text()) if resumes else []
+    write_atomically(path, json.dumps([*earlier, this]).encode())
+    return earlier
 
 
 def now() -> str:

@@ -16,7 +16,7 @@ from focalcal.experiments.cells import loss_of, recipe_of
 from focalcal.experiments.conditions import fixed_conditions
 from focalcal.experiments.evaluation import evaluated
 from focalcal.experiments.progress import Report, RunProgress
-from focalcal.experiments.provenance import data_provenance, machine, now, software
+from focalcal.experiments.provenance import earlier_attempts, machine, now, software
 from focalcal.experiments.saliency import check_has_maps, save_test_saliency
 from focalcal.experiments.shifts import Shift, shifts
 from focalcal.experiments.subsets import seen_by_run
@@ -109,21 +109,34 @@ def _prepared(spec: Spec, store: Store, data_dir: Path | None, processes: Proces
     options = dict(recipe.data_options)
     loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
     data = seen_by_run(loaded, protocol)
-    provenance = {
+    shifted = shifts(data, protocol, data_dir)
+    store.check_writable(_bytes_of_predictions(data, len(shifted)))
+    folder = store.workspace(spec)
+    attempt = {
         "software": software(),
         "machine": {**machine(processes.device, threads), "processes": processes.size},
-        "data": data_provenance(data),
         "started": started,
     }
+    earlier = earlier_attempts(folder, attempt) if processes.first else []
+    provenance = {**attempt, "data": dict(data.provenance), "earlier_attempts": earlier}
     return _Work(
         spec=spec,
         recipe=recipe,
         data=data,
-        shifts=shifts(data, protocol, data_dir),
-        folder=store.workspace(spec),
+        shifts=shifted,
+        folder=folder,
         device=processes.device,
         provenance=provenance,
     )
+
+
+def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
+    """About: float32 scores, labels and ids of every split; a shift is as large as the test split."""
+    sizes = {
+        split: len(one) * 4 * len(data.classes) + one.labels.nbytes + one.ids.nbytes
+        for split, one in data.splits.items()
+    }
+    return sum(sizes.values()) + shifts * sizes["test"]
 
 
 def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> None:

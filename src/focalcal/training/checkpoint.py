@@ -6,19 +6,43 @@ the epoch's number. The file holds tensors and plain values, and is read with `w
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from focalcal.core.atomic import atomic_file
+from focalcal.training.recipe_parts import Optimizer
 
 FORMAT = 1
+_SPARE_BYTES = 1 << 20  # for logs, names and the file's own tables
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be continued from: damaged, of another run, or of another version."""
+
+
+def checkpoint_bytes(network: nn.Module, optimizer: Optimizer) -> int:
+    """About how large a checkpoint will be: the network, and what the optimiser remembers of each trained parameter."""
+    remembered = (1 if optimizer.momentum else 0) if optimizer.name == "sgd" else 2
+    trained: int = sum(one.nbytes for one in network.parameters() if one.requires_grad)
+    kept: int = sum(one.nbytes for one in network.state_dict().values())
+    return kept + remembered * trained
+
+
+def check_room(folder: Path, one_checkpoint: int) -> None:
+    """Raise OSError if the folder's disk has no room for a checkpoint beside the one that it replaces."""
+    wanted, free = 2 * one_checkpoint + _SPARE_BYTES, shutil.disk_usage(folder).free
+    if free < wanted:
+        raise OSError(
+            errno.ENOSPC,
+            f"{folder} must have room for two checkpoints, {wanted:,} bytes, got {free:,} free; "
+            "free some space, or name a folder on another disk",
+        )
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any], identity: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -20,6 +21,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from focalcal.training.batches import shard
+
+# The first process evaluates, or waits for its turn, while the others wait for it: longer than torch's ten minutes.
+# That one of them has died is found out by torchrun, not by this.
+_PATIENCE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def joined_processes(device: str | torch.device) -> Processes:
     if place.type == "cuda" and place.index is None:
         place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+        dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=_PATIENCE)
         atexit.register(_leave)
     return Processes(place, dist.get_rank(), dist.get_world_size())
 

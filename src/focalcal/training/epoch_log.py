@@ -24,11 +24,10 @@ class EpochLog:
     def add(self, record: Mapping[str, Any]) -> None:
         """One epoch, in one write, so that no reader sees a part of a line that is not at the end."""
         if self.path is not None:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(handle, _line(record).encode())
-            finally:
-                os.close(handle)
+            line = _line(record).encode()
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND)  # never made anew, without the epochs before
+            with open(file, "ab", buffering=len(line) + 1) as handle:
+                handle.write(line)
         if self._writer is not None:
             for name, value in _scalars(record):
                 self._writer.add_scalar(name, value, record["epoch"])

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from focalcal.core.atomic import write_atomically
+from focalcal.core.atomic import remove_unfinished, write_atomically
 from focalcal.core.primitives import whole
 from focalcal.data import DataSet
 from focalcal.training.batches import epoch_batches, steps_per_epoch
-from focalcal.training.checkpoint import load_checkpoint, save_checkpoint
+from focalcal.training.checkpoint import check_room, checkpoint_bytes, load_checkpoint, save_checkpoint
 from focalcal.training.distributed import Processes, joined_processes
 from focalcal.training.epoch_log import EpochLog
 from focalcal.training.evaluate import Outputs, RunningMetrics, finite_or_none, outputs
@@ -73,6 +73,7 @@ def fit(
 
     `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
     stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, told in folder/non_finite.json.
+    A disk without room for two checkpoints raises OSError before any training.
     """
     processes = joined_processes(device)
     whole("evaluate_every", evaluate_every, 1)
@@ -81,6 +82,8 @@ def fit(
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
+        if files is not None and len(records) < recipe.epochs:
+            check_room(files, checkpoint_bytes(run.network, recipe.optimizer))
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
         try:
@@ -155,18 +158,21 @@ class _Run:
         began = time.perf_counter()
         train, rate = self._train(epoch, on_step)
         record: dict[str, Any] = {"epoch": epoch, "lr": rate, "seconds": 0.0, "train": train}
-        plateau = self.recipe.schedule.patience
+        patience = self.recipe.schedule.patience
+        found: dict[str, Outputs] = {}
         for split in ("val", "test"):
-            steers = split == "val" and (self.steered or plateau is not None)
+            steers = split == "val" and (self.steered or patience is not None)
             if split in self.inputs and (evaluated or steers):
-                found = outputs(self.network, self.inputs[split], self.processes)
-                check_logits(found.logits, self.inputs[split].ids, epoch=epoch, split=split)
-                loss = found.loss(self.loss, self.device)
+                found[split] = outputs(self.network, self.inputs[split], self.processes)
+                check_logits(found[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
                 if evaluated:
-                    record[split] = {"loss": loss, **found.metrics()}
-                if steers:
-                    self._steer(found, loss, plateau)
+                    record[split] = {"loss": found[split].loss(self.loss, self.device), **found[split].metrics()}
+        # After both losses, which are to be those of the objective that the epoch was trained with.
+        if patience is not None:
+            self.plateau.see(found["val"].loss(self.loss, self.device), patience)
         if self.steered:
+            val = found["val"]
+            self.loss.update(val.probs.to(self.device), val.labels.to(self.device))  # type: ignore[operator]
             record |= {
                 name: getattr(self.loss, name).tolist() for name in ("gammas", "edges") if hasattr(self.loss, name)
             }
@@ -214,12 +220,6 @@ class _Run:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
-    def _steer(self, found: Outputs, loss: float, patience: int | None) -> None:
-        if patience is not None:
-            self.plateau.see(loss, patience)
-        if self.steered:
-            self.loss.update(found.probs.to(self.device), found.labels.to(self.device))  # type: ignore[operator]
-
     def save(self, folder: Path, records: list[dict[str, Any]]) -> None:
         """What `restore` needs; the random streams follow from the seed."""
         state = {
@@ -237,6 +237,7 @@ class _Run:
         state = None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(folder)
             state = load_checkpoint(folder / "checkpoint.pt", self.identity)
             (folder / "non_finite.json").unlink(missing_ok=True)  # it told of an earlier attempt
         state = self.processes.from_first(state)

@@ -25,7 +25,8 @@ class Recipe(Plain):
 
     `augmentation` sees images before and `after_normalisation` after (image / 255 - mean) / std, which makes three
     channels of a grey image where mean and std have three numbers. `evaluation` is what a test image goes through:
-    as it is ("whole"), resized to `image_size` (bicubic), or ten crops of that side whose probabilities are averaged.
+    as it is ("whole"), resized to `image_size` (as the random resized crop does it, else bicubic), or ten crops of that
+    side whose probabilities are averaged.
     `initial_weights`, a hub id, file or folder for the network's option `pretrained`, and `word_vectors` name what it
     starts from, None for random. `fcl_gamma` and `fcl_lam` are Focal Calibration Loss's operating point.
 

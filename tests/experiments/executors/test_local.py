@@ -189,3 +189,9 @@ def test_fresh_processes_do_where_there_is_no_fork_server(store, monkeypatch):
 def test_what_cannot_be_is_refused_by_name(arguments, told):
     with pytest.raises((TypeError, ValueError), match=told):
         LocalExecutor(**arguments)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc, which Linux has")
+def test_cells_are_forked_from_a_process_without_threads(store):
+    run_grid([cell(0)], store, executor=LocalExecutor(1, work=grid_work.count_threads_of_server))
+    assert store.run(cell(0).key).metrics("test")["nll"] == 1

@@ -1,6 +1,7 @@
 """Grids that are interrupted or killed, and two at once."""
 
 import json
+import math
 import os
 import signal
 from collections import Counter
@@ -15,6 +16,7 @@ from grid_work import cell
 from focalcal.experiments.events import Failed, Progress, Started
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
+from focalcal.experiments.study import load_study
 from focalcal.results.store import Store
 
 
@@ -122,3 +124,21 @@ def test_two_grids_on_one_store_run_each_cell_once(store):
     assert set(one.done + one.found) == set(two.done + two.found) == {spec.key for spec in cells}
     assert Counter(key for key, _ in grid_work.calls(store)) == {spec.key: 1 for spec in cells}
     assert len(store.runs()) == 4
+
+
+def test_training_is_what_cells_do_unless_told_otherwise_and_two_grids_train_once(store):
+    cells, notes = load_study("digits").specs(smoke=True)[:2], []
+
+    def note(event):
+        if isinstance(event, Progress) and event.note in ("stored", "already stored"):
+            notes.append((event.key, event.note))
+
+    def outcome(_):
+        return run_grid(cells, Store(store.path), executor=LocalExecutor(2), on_event=note)
+
+    with ThreadPoolExecutor(2) as grids:
+        outcomes = list(grids.map(outcome, range(2)))
+    assert all(set(one.done + one.found) == {spec.key for spec in cells} for one in outcomes)
+    for spec in cells:
+        assert [note for key, note in notes if key == spec.key].count("stored") == 1
+        assert math.isfinite(store.run(spec.key).metrics("test")["nll"])

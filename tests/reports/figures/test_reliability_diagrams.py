@@ -1,3 +1,5 @@
+import doctest
+
 import numpy as np
 import pytest
 from figure_runs import NINE, evidence_of, faults, font_sizes, predicted, stored
@@ -5,6 +7,8 @@ from matplotlib.container import ErrorbarContainer
 
 from focalcal.metrics import ece, reliability
 from focalcal.predictions import Predictions
+from focalcal.reports.figures import confidence as confidence_module
+from focalcal.reports.figures import reliability as reliability_module
 from focalcal.reports.figures.reliability import reliability_diagrams, sparse_limit
 
 SETTING = "digits/small_cnn"
@@ -67,7 +71,7 @@ def test_the_counts_stand_below_and_sparse_ones_are_hatched_and_counted(diagrams
         assert [bar.get_height() for bar in bars] == own["count"].tolist()
         assert [bar.get_hatch() is None for bar in bars] == own["shown"].tolist()
         unseen = own["count"][~own["shown"]].sum()
-        assert axes.get_xlabel().endswith(f"hidden rows: {unseen} of 400")
+        assert axes.get_xlabel().endswith(f"hidden: {unseen} of 400")
         hidden += unseen
     assert hidden > 0
     assert "fewer than 5 rows" in diagrams.note
@@ -76,6 +80,12 @@ def test_the_counts_stand_below_and_sparse_ones_are_hatched_and_counted(diagrams
 def test_the_ece_above_a_panel_is_that_of_its_rows(figure, nine):
     test = nine[0].predictions("test")
     assert figure.axes[0].get_title() == f"ce\nECE {100 * ece(test.probs, test.labels):.2f} %"
+
+
+@pytest.mark.parametrize("module", [reliability_module, confidence_module])
+def test_the_examples_in_the_docstrings(module):
+    found = doctest.testmod(module)
+    assert (found.attempted > 0, found.failed) == (True, 0)
 
 
 def test_one_percent_of_the_rows_make_a_bin_as_in_the_paper():

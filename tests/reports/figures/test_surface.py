@@ -77,7 +77,7 @@ def test_missing_and_broken_cells_are_hatched_and_never_the_minimum(store):
     assert hatched == {(3, 2), (1, 1)}
     assert len(axes.texts) == len(GAMMAS) * len(LAMS) - 2
     assert len(axes.patches) == 2  # no square: the operating point is not on the grid
-    assert "Hatched: 2 cells" in found.note
+    assert "Hatched: 2 of 12 cells" in found.note
     assert "is not on the grid" in found.note
 
 
@@ -94,6 +94,13 @@ def test_runs_of_another_protocol_are_left_out(store):
     found = surface(evidence_of(runs), SETTING)
     np.testing.assert_allclose(found.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
     assert "1 runs with another training or protocol are left out." in found.note
+
+
+def test_a_shared_minimum_is_told(store):
+    runs = [stored(store, options={"gamma": g, "lam": lam}, metrics={"ece": 0.1}) for g in (0, 1) for lam in (0, 1)]
+    found = surface(evidence_of(runs), SETTING)
+    assert found.minimum == (0.0, 0.0)
+    assert "4 cells share the minimum" in found.note
 
 
 def test_nothing_measured_has_no_minimum(store):

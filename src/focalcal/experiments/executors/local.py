@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import time
@@ -28,6 +29,14 @@ from focalcal.experiments.executors.interrupts import blocked_for_children, inte
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
+_PRELOADED = (
+    run_cell.__module__,
+    "focalcal.experiments.run",
+    "torch._dynamo",
+    "sklearn.datasets",
+    "sklearn.model_selection",
+)
+_NO_ALLOCATOR_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of pyarrow, which comes with scikit-learn
 _SECONDS_TO_STOP = 3.0  # between asking a process to end and ending it
 _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 
@@ -167,8 +176,9 @@ def _death(code: int | None, output: Path) -> Failure:
         message = f"the cell's process was killed by {name}{hint}"
     else:
         message = f"the cell's process ended with exit code {code} before it had a result"
-    printed = output.read_text(errors="replace")[-_LONGEST_OUTPUT:] if output.exists() else ""
-    return Failure("killed", message, {"exit_code": code, "output": printed})
+    printed = output.read_text(errors="replace") if output.exists() else ""
+    printed = re.sub(r"^Extension modules: .*\n?", "", printed, flags=re.MULTILINE)  # after a crash: thousands of names
+    return Failure("killed", message, {"exit_code": code, "output": printed[-_LONGEST_OUTPUT:]})
 
 
 def _end(processes: Sequence[BaseProcess]) -> None:
@@ -196,9 +206,8 @@ def _context(work: Work | None) -> ForkServerContext | SpawnContext:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    modules = ["torch._dynamo", run_cell.__module__, "focalcal.experiments.run", *([work.__module__] if work else [])]
-    context.set_forkserver_preload(modules)  # without effect on a server that is running
-    with _environment(ONE_THREAD), blocked_for_children():
+    context.set_forkserver_preload([*_PRELOADED, *([work.__module__] if work else [])])  # no effect on a running server
+    with _environment({**ONE_THREAD, **_NO_ALLOCATOR_THREAD}), blocked_for_children():
         forkserver.ensure_running()
     return context
 

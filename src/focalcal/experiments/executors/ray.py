@@ -124,7 +124,7 @@ class _Grid:
                 self._conclude(reference)
 
     def _messages(self, mailbox: Any) -> list[Progress]:
-        """What the cells have sent. A late answer is waited for the next time: it holds messages gone there."""
+        """What the cells have sent. A late answer is waited for next time: what it holds is nowhere else."""
         if self._asked is None:
             self._asked = mailbox.emptied.remote()
         if not self.ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, PANEL, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, Page, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from focalcal.reports.evidence import Evidence
-
-_ACROSS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +49,16 @@ class ConfidenceHistograms:
 
     def plot(self) -> Figure:
         """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
-        rows = -(-len(self.panels) // _ACROSS)
+        page = Page(len(self.panels))
         most = tuple(max(int(getattr(panel, side).max()) for panel in self.panels) for side in ("right", "wrong"))
-        columns = min(len(self.panels), _ACROSS)
-        with drawing(0.8 + 1.85 * rows, width=max(3.6, 2.4 * columns)) as figure:
+        with drawing(0.8 + 1.85 * page.rows, width=page.width) as figure:
             for number, (axes, panel) in enumerate(
-                zip(panels(figure, len(self.panels), across=_ACROSS), self.panels, strict=True)
+                zip(panels(figure, len(self.panels), across=page.columns), self.panels, strict=True)
             ):
-                _histogram(axes, panel, most, first=number == 0)
-                if number % _ACROSS == 0:
+                _histogram(axes, panel, most, page.letters, first=number == 0)
+                if number % page.columns == 0:
                     axes.set_ylabel("rows")
-                if number + columns >= len(self.panels):
+                if number + page.columns >= len(self.panels):
                     axes.set_xlabel("confidence")
             handles, _ = figure.axes[0].get_legend_handles_labels()
             headed(figure, self.title, self.note, handles=handles)
@@ -94,7 +91,7 @@ def confidence_histograms(
     return ConfidenceHistograms(title, "Heights grow as the root of the number of rows.", shown)
 
 
-def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], *, first: bool) -> None:
+def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], letters: int, *, first: bool) -> None:
     width = panel.upper - panel.lower
     sides: tuple[tuple[str, int, dict[str, Any]], ...] = (
         ("right", 1, {"facecolor": COLOURS[1]}),
@@ -111,9 +108,8 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], *, fir
     apart = [place == 0 or abs(place) > 0.1 * (high + low) for place in places]  # else the labels would touch
     axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
     axes.set(xlim=(0, 1), ylim=(-low, high))
-    axes.set_title(
-        f"{plain(panel.objective, longest=PANEL)}\n{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
-    )
+    told = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+    axes.set_title(f"{plain(panel.objective, longest=letters)}\n{told}")
 
 
 def _round_numbers(most: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.reports.extras import required
-from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, PANEL, SMALLEST, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
 from focalcal.theory import minimise
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from focalcal.predictions import Predictions
     from focalcal.results import Run
 
-_ACROSS = 3
 _NETWORK, _THEORY = "#7fb9e0", COLOURS[4]
 _BINS = 20
 _POINTS = 1500  # of the cloud, taken at even steps
@@ -84,15 +83,14 @@ class PosteriorScatter:
 
     def plot(self) -> Figure:
         """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
-        columns = min(len(self.panels), _ACROSS)
-        rows = -(-len(self.panels) // _ACROSS)
-        with drawing(0.9 + 2.3 * rows, width=max(3.9, 2.4 * columns)) as figure:
-            shown = panels(figure, len(self.panels), across=_ACROSS)
+        page = Page(len(self.panels))
+        with drawing(0.9 + 2.3 * page.row * page.rows, width=page.width) as figure:
+            shown = panels(figure, len(self.panels), across=page.columns)
             for number, (axes, panel) in enumerate(zip(shown, self.panels, strict=True)):
-                _scatter(axes, panel)
-                if number % _ACROSS == 0:
+                _scatter(axes, panel, page.letters)
+                if number % page.columns == 0:
                     axes.set_ylabel("probability")
-                if number + columns >= len(self.panels):
+                if number + page.columns >= len(self.panels):
                     axes.set_xlabel(f"true probability {ETA}")
             headed(figure, self.title, self.note, handles=_handles())
         return figure
@@ -188,7 +186,7 @@ def _handles() -> list[Any]:
     ]
 
 
-def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
+def _scatter(axes: Axes, panel: PosteriorPanel, letters: int) -> None:
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="diagonal", zorder=3)
     cloud: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0, "rasterized": True}
     axes.plot(
@@ -224,7 +222,7 @@ def _scatter(axes: Axes, panel: PosteriorPanel) -> None:
         zorder=4,
     )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.set_title(plain(panel.objective, longest=PANEL))
+    axes.set_title(plain(panel.objective, longest=letters))
     told = f"TV to {ETA} {panel.to_truth:.3f}"
     told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
     axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)

@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.metrics.reliability import Reliability
 from focalcal.reports.extras import required
-from focalcal.reports.figures.style import COLOURS, GUIDE, PANEL, SMALLEST, drawing, headed, plain
+from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, Page, drawing, headed, plain
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from focalcal.reports.evidence import Evidence, RunEvidence
 
-_ACROSS = 3
 _LOOKS: tuple[dict[str, Any], ...] = (
     {"color": COLOURS[0], "marker": "o", "linestyle": "-"},
     {"color": COLOURS[4], "marker": "s", "linestyle": (0, (4, 1.2))},
@@ -86,15 +85,15 @@ class ReliabilityDiagrams:
 
     def plot(self) -> Figure:
         """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
-        columns = min(len(self.panels), _ACROSS)
-        rows = -(-len(self.panels) // columns)
+        page = Page(len(self.panels))
+        rows, columns = page.rows, page.columns
         most = max(float(curve.bins.count.max()) for panel in self.panels for curve in panel.curves)
-        with drawing(0.75 + 2.9 * rows, width=max(3.6, 2.4 * columns)) as figure:
+        with drawing(0.75 + 2.9 * page.row * rows, width=page.width) as figure:
             grid = figure.add_gridspec(2 * rows, columns, height_ratios=[2.6, 1] * rows)
             for number, panel in enumerate(self.panels):
                 row, column = divmod(number, columns)
                 top = figure.add_subplot(grid[2 * row, column])
-                _diagram(top, panel)
+                _diagram(top, panel, page.letters)
                 below = figure.add_subplot(grid[2 * row + 1, column], sharex=top)
                 _counts(below, panel, most)
                 if column == 0:
@@ -180,7 +179,7 @@ def _panel(run: RunEvidence, temperature: bool, least: int | None) -> Reliabilit
         + " %"
     )
     if temperature and run.scaled is not None:
-        summary += f", T = {run.scaled.temperature:.3g}"
+        summary += f"\nT = {run.scaled.temperature:.3g}"
     return ReliabilityPanel(run.objective, summary, curves)
 
 
@@ -196,7 +195,7 @@ def _handles(panels: Sequence[ReliabilityPanel]) -> list[Any]:
     ]
 
 
-def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
+def _diagram(axes: Axes, panel: ReliabilityPanel, letters: int) -> None:
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", zorder=0, label="_diagonal")
     for curve, look in zip(panel.curves, _LOOKS, strict=False):
         at, bins = curve.shown, curve.bins
@@ -213,7 +212,7 @@ def _diagram(axes: Axes, panel: ReliabilityPanel) -> None:
             **look,
         )
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.set_title(f"{plain(panel.objective, longest=PANEL)}\n{plain(panel.summary)}")
+    axes.set_title(f"{plain(panel.objective, longest=letters)}\n{panel.summary}")
     axes.tick_params(labelbottom=False)
 
 
@@ -240,4 +239,4 @@ def _counts(axes: Axes, panel: ReliabilityPanel, most: float) -> None:
     powers = 10 ** np.arange(0, int(math.log10(max(most, 1))) + 1)
     axes.set_yticks(powers[:: max(1, len(powers) // 3)], map(str, powers[:: max(1, len(powers) // 3)]))
     hidden = ", ".join(f"{curve.hidden}" for curve in panel.curves)
-    axes.set_xlabel(f"confidence\nhidden rows: {hidden} of {panel.curves[0].rows}", fontsize=SMALLEST)
+    axes.set_xlabel(f"confidence\nhidden: {hidden} of {panel.curves[0].rows}", fontsize=SMALLEST)

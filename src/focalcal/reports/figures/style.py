@@ -6,6 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focalcal.reports.extras import required
@@ -22,7 +23,7 @@ GUIDE = "#777777"
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-PANEL = 26  # letters of a title above one of three panels
+PANEL = 26  # letters of a title above one of three panels abreast
 SMALLEST = 7  # points, at the printed size
 
 STYLE: dict[str, Any] = {
@@ -84,23 +85,24 @@ def plain(text: str, *, longest: int | None = None) -> str:
     Dollar signs would begin a formula, a leading underscore would hide the name in a legend, and what cannot be
     printed has no glyph.
     """
-    shown = plain_characters(text)
-    if longest is not None and len(shown) > longest:
-        tail = (longest - 1) // 2
-        shown = f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
-    shown = shown.replace("$", r"\$")
+    shown = _readable(text, longest).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def plain_characters(text: str) -> str:
-    """With question marks for those that cannot be printed, line ends among them."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+def _readable(text: str, longest: int | None) -> str:
+    """With question marks for what cannot be printed, line ends among them; no longer than `longest`."""
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    if longest is None or len(shown) <= longest:
+        return shown
+    tail = (longest - 1) // 2
+    return f"{shown[: longest - 1 - tail]}…{shown[len(shown) - tail :]}"
 
 
 def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Artist] = ()) -> None:
-    """What is shown above the panels; below them a legend and what a reader must know. For texts from outside, too."""
+    """What is shown above the panels; below them a legend and what a reader must know. Names may be from outside."""
     width, height = figure.get_size_inches()
-    top, below = _lines(title, int(12.5 * width)), _lines(note, int(15.5 * width))
+    top = _lines(_readable(title, int(22 * width)), int(12.5 * width))
+    below = _lines(_readable(note, None), int(15.5 * width))
     under = 0.06 + 0.125 * len(below)
     across = max(1, min(len(handles), int(width / 1.7)))
     keyed = under + (0.16 * -(-len(handles) // across) + 0.06 if handles else 0.0)
@@ -115,7 +117,39 @@ def headed(figure: Figure, title: str, note: str = "", *, handles: Sequence[Arti
 
 
 def _lines(text: str, longest: int) -> list[str]:
-    return [plain(line) for line in textwrap.wrap(plain_characters(text), max(10, longest))]
+    return [plain(line) for line in textwrap.wrap(text, max(10, longest))]
+
+
+@dataclass(frozen=True)
+class Page:
+    """How a number of panels is laid out: three abreast, or four if there are more than nine, to fit a page."""
+
+    number: int
+
+    @property
+    def columns(self) -> int:
+        """Abreast."""
+        return min(self.number, 3 if self.number <= 9 else 4)
+
+    @property
+    def rows(self) -> int:
+        """One above the other."""
+        return -(-self.number // self.columns)
+
+    @property
+    def width(self) -> float:
+        """In inches: the text's, or less for one panel or two."""
+        return max(3.8, TEXT_WIDTH * min(1.0, self.columns / 3))
+
+    @property
+    def row(self) -> float:
+        """The share of a row's height that is left: narrow panels are lower."""
+        return 1.0 if self.columns <= 3 else 0.82
+
+    @property
+    def letters(self) -> int:
+        """Of a panel's title."""
+        return PANEL if self.columns <= 3 else PANEL * 3 // 4 - 1
 
 
 def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:

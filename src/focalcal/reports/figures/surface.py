@@ -72,7 +72,7 @@ class Surface:
         """Cells on an even grid, dark is low; missing ones hatched; a star and a red square."""
         rows, columns = self.values.shape
         width = min(TEXT_WIDTH, 2.6 + 0.5 * columns)
-        with drawing(1.5 + 0.38 * rows, width=width) as figure:
+        with drawing(max(2.8, 1.5 + 0.38 * rows), width=width) as figure:
             axes = figure.subplots()
             axes.set_facecolor("#f2f2f2")
             image = axes.imshow(np.ma.masked_invalid(self.values), cmap="viridis", aspect="auto", origin="lower")
@@ -207,7 +207,10 @@ def _note(
         parts.append("Some cells have fewer seeds.")
     missing = int(np.isnan(values).sum())
     if missing:
-        parts.append(f"Hatched: {missing} cells missing or not finite.")
+        parts.append(f"Hatched: {missing} of {values.size} cells missing or not finite.")
+    ties = int((values == np.nanmin(values)).sum()) if missing < values.size else 0
+    if ties > 1:
+        parts.append(f"{ties} cells share the minimum; the first is marked.")
     if others:
         parts.append(f"{others} runs with another training or protocol are left out.")
     if place is not None and not (place[0] in gammas and place[1] in lams):
