@@ -1,0 +1,84 @@
+"""`focalcal report`: a page, tables and figures of the runs in a store."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+
+if TYPE_CHECKING:
+    from focalcal.reports.study_report import Report
+
+
+class Against(StrEnum):
+    """Whose numbers stand beside ours."""
+
+    paper = "paper"
+
+
+def report(
+    stores: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="The store's folder, or several; default: $FOCALCAL_STORE, else focalcal-runs.", show_default=False
+        ),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write to; default: report in the store.", show_default=False)
+    ] = None,
+    against: Annotated[
+        Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.", show_default=False)
+    ] = None,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
+
+    What is missing, failed or damaged is said, and the rest shown.
+    """
+    with plain_failures():
+        from focalcal.reports.study_report import write_report
+        from focalcal.results import Store
+        from focalcal.results.layout import store_folder
+
+        opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
+        options: dict[str, Any] = {}
+        if study is not None:
+            from focalcal.experiments.study import load_study
+
+            chosen = load_study(study)
+            options = {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
+        made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
+        if as_json:
+            typer.echo(json.dumps(_said(made), indent=2))
+            return
+        for sentence in made.evidence.missing:
+            typer.echo(f"focalcal: {sentence}", err=True)
+        for path in (*made.files, made.page):
+            typer.echo(path)
+
+
+def _said(made: Report) -> dict[str, Any]:
+    from focalcal.reports.study_summary import summary
+
+    found = summary(made.evidence)
+    sentences = {"best": found.best, "significant": found.significant, "unknown": found.unknown}
+    return {
+        "page": str(made.page),
+        "files": [str(path) for path in made.files],
+        "runs": len(made.evidence.runs),
+        "missing": list(made.evidence.missing),
+        **{name: list(lines) for name, lines in sentences.items()},
+    }

@@ -1,0 +1,91 @@
+"""A study's numbers as the page's scripts read them: plain values, with names where JSON has no number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from focalcal.metrics.reliability import Reliability
+from focalcal.reports.evidence import Evidence, RunEvidence
+
+_SPLITS = ("train", "val", "test")
+_CURVES = ("loss", "error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece")
+_BINS = ("lower", "upper", "count", "confidence", "accuracy", "low", "high")
+
+
+def page_data(evidence: Evidence) -> dict[str, Any]:
+    """{"settings", "objectives", "runs": [...]}; a run names its setting and objective by their place."""
+    settings, objectives = list(evidence.settings), list(evidence.objectives)
+    return {
+        "title": evidence.title,
+        "settings": settings,
+        "objectives": objectives,
+        "runs": [
+            {
+                "key": run.key,
+                "setting": settings.index(run.setting),
+                "objective": objectives.index(run.objective),
+                "seed": run.seed,
+                "metrics": run.metrics,
+                "temperature": None if run.scaled is None else run.scaled.temperature,
+                "scaled": None if run.scaled is None else {"before": run.scaled.before, "after": run.scaled.after},
+                "reliability": _diagrams(run),
+                "epochs": _curves(run),
+                "spec": run.spec,
+                "provenance": run.record.get("provenance", {}),
+            }
+            for run in evidence.runs
+        ],
+    }
+
+
+def inert_json(data: Any) -> str:
+    """JSON that cannot end the script element it stands in; NaN and the infinities are the strings JavaScript reads.
+
+    >>> inert_json({"</script>": float("nan")})
+    '{"\\\\u003c/script>":"NaN"}'
+    """
+    return json.dumps(_plain(data), allow_nan=False, separators=(",", ":"), default=str).replace("<", "\\u003c")
+
+
+def _diagrams(run: RunEvidence) -> dict[str, dict[str, list[float]]]:
+    """By state: "whole" as trained, on all test rows; "before" and "after" temperature, on the rows held out."""
+    found = {"whole": run.reliability}
+    if run.scaled is not None:
+        found |= {"before": run.scaled.reliability_before, "after": run.scaled.reliability_after}
+    return {state: _bins(one) for state, one in found.items() if one is not None}
+
+
+def _bins(diagram: Reliability) -> dict[str, list[float]]:
+    return {name: getattr(diagram, name).tolist() for name in _BINS}
+
+
+def _curves(run: RunEvidence) -> dict[str, list[Any]]:
+    """Columns: the epoch, then `test nll` and the like where an epoch at least has it."""
+    columns: dict[str, list[Any]] = {"epoch": [one.get("epoch", at) for at, one in enumerate(run.epochs, 1)]}
+    for split in _SPLITS:
+        for metric in _CURVES:
+            values = [_measured(one.get(split), metric) for one in run.epochs]
+            if any(value is not None for value in values):
+                columns[f"{split} {metric}"] = values
+    return columns
+
+
+def _measured(values: Any, metric: str) -> Any:
+    return values.get(metric) if isinstance(values, Mapping) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,127 @@
+"""A study's report as a folder: the page, and its tables and figures as files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from focalcal.core.atomic import write_atomically
+from focalcal.reports.against_paper import against_paper as beside_the_paper
+from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
+from focalcal.reports.extras import required
+from focalcal.reports.figures.catalogue import figures
+from focalcal.reports.figures.style import rendered
+from focalcal.reports.results_table import cell_names
+from focalcal.reports.study_page import study_page
+from focalcal.reports.study_tables import all_tables
+from focalcal.results.several import runs_of
+
+if TYPE_CHECKING:
+    from focalcal.results import Run, Spec, Store
+
+PAGE = "report.html"
+FOLDER = "report"  # in the store, unless another is given
+_SHORT = 12  # digits of a key in a sentence
+_MARK = b'<meta name="generator" content="focalcal'
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written: the page, then tables and figures; and what it is about."""
+
+    page: Path
+    files: tuple[Path, ...]
+    evidence: Evidence
+
+
+def write_report(
+    stores: Store | Sequence[Store],
+    *,
+    specs: Sequence[Spec] = (),
+    title: str | None = None,
+    temperature: FittedOn = "halves",
+    out: str | os.PathLike[str] | None = None,
+    against_paper: bool = False,
+    with_figures: bool = True,
+) -> Report:
+    """Read the runs and write `report.html`, `tables/` (CSV, Markdown, LaTeX) and `figures/` (PDF, PNG) into `out`.
+
+    specs        the cells of the study: only these are shown, and those without a run named; all runs if there are none
+    title        of the page; default: the first store's folder
+    temperature  how temperatures are fitted, as the study says
+    with_figures whether `figures/` is written, which takes longer than all the rest
+    out          a folder, made if it is not there; default: `report` in the first store
+
+    Whatever is missing, failed or damaged is named, and the rest shown. Of a run that several stores have, the first
+    one's is shown. Everything is made before the first file is written, and each file is written whole.
+    """
+    given = list(stores) if isinstance(stores, Sequence) else [stores]
+    target = Path(out) if out is not None else given[0].path / FOLDER
+    check_target(target)
+    check_packages()
+    runs, missing = collected(given, specs)
+    evidence = gather(
+        runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
+    )
+    contents = rendered_report(evidence, runs, against_paper=against_paper, with_figures=with_figures)
+    for name, content in contents.items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    paths = [target / name for name in contents]
+    return Report(paths[-1], tuple(paths[:-1]), evidence)
+
+
+def rendered_report(
+    evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False, with_figures: bool = True
+) -> dict[str, bytes]:
+    """The files by name; the page is the last one."""
+    tables = all_tables(evidence)
+    if against_paper and (beside := beside_the_paper(evidence)) is not None:
+        tables = {"against_paper": beside, **tables}
+    files: dict[str, bytes] = {}
+    for name, one in tables.items():
+        place = f"tables/{_file_name(name)}"
+        files |= {f"{place}.csv": one.table.csv().encode(), f"{place}.md": one.markdown().encode()}
+        files[f"{place}.tex"] = one.latex(label=f"tab:{_file_name(name)}").encode()
+    for name, display in (figures(evidence, runs=runs) if with_figures else {}).items():
+        figure = display.plot()
+        for form in ("pdf", "png"):
+            files[f"figures/{name}.{form}"] = rendered(figure, form)
+    files[PAGE] = study_page(evidence, tables=tables).encode()
+    return files
+
+
+def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[str]]:
+    """The runs, those of `specs` if there are any, and sentences about those that cannot be shown."""
+    runs, told = runs_of(stores)
+    if specs:
+        names = cell_names(specs)
+        runs = [run for run in runs if run.key in names]
+        told = [f"{names[key]}: {one}" for one in told for key in names if key[:_SHORT] in one]
+    if not runs:
+        told.insert(0, "There is no whole run of this study." if specs else "The store holds no whole run.")
+    return reading_order(runs), told
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder whose `report.html` is something else's."""
+    page = folder / PAGE
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out must be a folder, got the file {folder}; choose another name")
+    if page.is_dir() or (page.is_file() and _MARK not in page.read_bytes()[:4096]):
+        raise ValueError(f"out must not hold a {PAGE} of something else, got {page}; choose another folder, or move it")
+
+
+def check_packages() -> None:
+    """Fail now if a package that the report needs is missing, and not after the evidence was gathered."""
+    for module in ("matplotlib", "jinja2", "plotly"):
+        required(module, purpose="Writing the report")
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "-", name).strip("-.") or "unnamed"
