@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import print_json
 
 if TYPE_CHECKING:
     from focalcal.reports.study_report import Report
@@ -36,7 +36,10 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The folder to write to; default: report in the store.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="The folder to write to; default: report, or report/STUDY, in the store.", show_default=False
+        ),
     ] = None,
     against: Annotated[
         Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.", show_default=False)
@@ -49,20 +52,22 @@ def report(
     What is missing, failed or damaged is said, and the rest shown.
     """
     with plain_failures():
-        from focalcal.reports.study_report import write_report
+        from focalcal.experiments.operating_points import operating_points
+        from focalcal.reports.study_report import FOLDER, write_report
         from focalcal.results import Store
         from focalcal.results.layout import store_folder
 
         opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"operating_points": operating_points()}
         if study is not None:
             from focalcal.experiments.study import load_study
 
             chosen = load_study(study)
-            options = {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
+            out = out or opened[0].path / FOLDER / chosen.name
+            options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
         made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
         if as_json:
-            typer.echo(json.dumps(_said(made), indent=2))
+            print_json(_said(made))
             return
         for sentence in made.evidence.missing:
             typer.echo(f"focalcal: {sentence}", err=True)

@@ -45,6 +45,7 @@ def study(
     threads: Threads = 1,
     data_dir: DataDir = None,
     tensorboard: TensorBoard = None,
+    report: Annotated[bool, typer.Option(help="Write the report: page, tables and figures.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train the cells of a study that are not stored yet, and print its results.
@@ -86,6 +87,8 @@ def study(
             cluster = RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
             outcome = _run(specs, runs, cluster)
         _print_results(chosen, specs, runs, as_json=as_json)
+        if report and not as_json and not outcome.interrupted:
+            _write_report(chosen, specs, runs)
         _explain(outcome, specs, runs)
 
 
@@ -100,7 +103,7 @@ def _jobs(asked: int) -> int:
 def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
     from focalcal.cli.grid_display import grid_display
     from focalcal.experiments.grid import run_grid
-    from focalcal.reports.results_table import cell_names
+    from focalcal.reports.labels import cell_names
 
     with grid_display(cell_names(specs), cells=len(store.missing(specs))) as display:
         return run_grid(specs, store, executor=executor, on_event=display)
@@ -118,7 +121,7 @@ def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
 def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs: int, as_json: bool) -> None:
     from focalcal.cli.progress import duration
     from focalcal.experiments.cost import Costs
-    from focalcal.reports.results_table import cell_names
+    from focalcal.reports.labels import cell_names
     from focalcal.reports.tables import Table
 
     missing = set(specs if store is None else store.missing(specs))
@@ -158,10 +161,26 @@ def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json:
         typer.echo(results_table(runs).text(), nl=False)
 
 
+def _write_report(study: Study, specs: list[Spec], store: RunStore) -> None:
+    from focalcal.experiments.operating_points import operating_points
+    from focalcal.reports.study_report import FOLDER, write_report
+
+    typer.echo("focalcal: writing the report", err=True)
+    made = write_report(
+        store,
+        specs=specs,
+        title=study.title,
+        temperature=study.temperature,
+        out=store.path / FOLDER / study.name,
+        operating_points=operating_points(),
+    )
+    typer.echo(f"\nreport: {made.page}")
+
+
 def _explain(outcome: Outcome, specs: list[Spec], store: RunStore) -> None:
     """What is missing, why, and what to do about it; the exit code says that something is."""
     from focalcal.experiments.completeness import gaps
-    from focalcal.reports.results_table import cell_names
+    from focalcal.reports.labels import cell_names
 
     missing = gaps(specs, store)
     stored = f"{len(specs) - len(store.missing(specs))} of {len(specs)} cells are stored in {store.path}"

@@ -8,8 +8,8 @@ from typing import Any
 
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.predictions import Predictions
+from focalcal.reports.labels import objective_labels
 from focalcal.reports.missing import not_there, odd_numbers, seeds_short
-from focalcal.reports.results_table import objective_labels
 from focalcal.reports.scaled import FittedOn, Scaled, scaled
 from focalcal.results import Run, Spec
 

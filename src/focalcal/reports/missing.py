@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from focalcal.reports.results_table import cell_names
+from focalcal.reports.labels import cell_names
 from focalcal.results import Spec
 
 if TYPE_CHECKING:

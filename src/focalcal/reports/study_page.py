@@ -12,7 +12,7 @@ import numpy as np
 from focalcal import __version__
 from focalcal.reports.evidence import Evidence
 from focalcal.reports.extras import required
-from focalcal.reports.figures.surface import Surface, surface
+from focalcal.reports.figures.surface import Point, Surface, surface
 from focalcal.reports.metric_names import shown, title, titled
 from focalcal.reports.study_leaders import HEADLINE, leaders_table
 from focalcal.reports.study_origins import origins
@@ -33,10 +33,16 @@ _SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)")
 
 
-def study_page(evidence: Evidence, *, tables: Mapping[str, CaptionedTable] | None = None) -> str:
-    """The page as HTML; equal evidence and tables give the same text.
+def study_page(
+    evidence: Evidence,
+    *,
+    tables: Mapping[str, CaptionedTable] | None = None,
+    operating_points: Mapping[str, Point] | None = None,
+) -> str:
+    """The page as HTML; equal arguments give the same text.
 
-    tables    by a name that can be a file's, each with `title`, `table` and `note`; all that is in them is escaped
+    tables            by a name that can be a file's, each with `title`, `table` and `note`; all in them is escaped
+    operating_points  (gamma, lam) by setting, to mark on its surfaces
     """
     jinja = required("jinja2", purpose="The study's page")
     markup = required("markupsafe", purpose="The study's page").Markup
@@ -46,7 +52,7 @@ def study_page(evidence: Evidence, *, tables: Mapping[str, CaptionedTable] | Non
     )
     environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
-    leading, surfaces = leaders_table(found.leaders), _surfaces(evidence)
+    leading, surfaces = leaders_table(found.leaders), _surfaces(evidence, operating_points or {})
     csv = {name: one.table.csv() for name, one in given.items()}
     csv |= {name: table.csv() for name, table in (("leaders", leading), ("runs", every)) if table is not None}
     page: str = environment.get_template("study.html.j2").render(
@@ -112,12 +118,13 @@ def _sections(*, surfaces: bool) -> dict[str, str]:
     return {name: text for name, text in named.items() if surfaces or name != "surfaces"}
 
 
-def _surfaces(evidence: Evidence) -> list[dict[str, Any]]:
+def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[dict[str, Any]]:
     found = []
     for setting in evidence.settings:
         for objective in _WITH_SURFACES:
             for metric in _SURFACES:
-                one = surface(evidence, setting, metric, objective=objective)
+                point = points.get(setting)
+                one = surface(evidence, setting, metric, objective=objective, operating_point=point)
                 if one is not None and np.isfinite(one.values).any():
                     found.append({"setting": setting, "label": title(metric), **_plain_surface(one)})
     return found

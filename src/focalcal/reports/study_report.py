@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,13 @@ from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
 from focalcal.reports.extras import required
 from focalcal.reports.figures.catalogue import figures
 from focalcal.reports.figures.style import rendered
-from focalcal.reports.results_table import cell_names
+from focalcal.reports.labels import cell_names
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
 from focalcal.results.several import runs_of
 
 if TYPE_CHECKING:
+    from focalcal.reports.figures.surface import Point
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"
@@ -47,6 +48,7 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     against_paper: bool = False,
     with_figures: bool = True,
+    operating_points: Mapping[str, Point] | None = None,
 ) -> Report:
     """Read the runs and write `report.html`, `tables/` (CSV, Markdown, LaTeX) and `figures/` (PDF, PNG) into `out`.
 
@@ -54,6 +56,7 @@ def write_report(
     title        of the page; default: the first store's folder
     temperature  how temperatures are fitted, as the study says
     with_figures whether `figures/` is written, which takes longer than all the rest
+    operating_points  (gamma, lam) by setting, chosen before the surfaces were seen, to mark on them
     out          a folder, made if it is not there; default: `report` in the first store
 
     Whatever is missing, failed or damaged is named, and the rest shown. Of a run that several stores have, the first
@@ -67,7 +70,9 @@ def write_report(
     evidence = gather(
         runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
     )
-    contents = rendered_report(evidence, runs, against_paper=against_paper, with_figures=with_figures)
+    contents = rendered_report(
+        evidence, runs, against_paper=against_paper, with_figures=with_figures, operating_points=operating_points
+    )
     for name, content in contents.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +82,12 @@ def write_report(
 
 
 def rendered_report(
-    evidence: Evidence, runs: Iterable[Run] = (), *, against_paper: bool = False, with_figures: bool = True
+    evidence: Evidence,
+    runs: Iterable[Run] = (),
+    *,
+    against_paper: bool = False,
+    with_figures: bool = True,
+    operating_points: Mapping[str, Point] | None = None,
 ) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
     tables = all_tables(evidence)
@@ -88,11 +98,12 @@ def rendered_report(
         place = f"tables/{_file_name(name)}"
         files |= {f"{place}.csv": one.table.csv().encode(), f"{place}.md": one.markdown().encode()}
         files[f"{place}.tex"] = one.latex(label=f"tab:{_file_name(name)}").encode()
-    for name, display in (figures(evidence, runs=runs) if with_figures else {}).items():
+    drawn = figures(evidence, runs=runs, operating_points=operating_points) if with_figures else {}
+    for name, display in drawn.items():
         figure = display.plot()
         for form in ("pdf", "png"):
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    files[PAGE] = study_page(evidence, tables=tables).encode()
+    files[PAGE] = study_page(evidence, tables=tables, operating_points=operating_points).encode()
     return files
 
 

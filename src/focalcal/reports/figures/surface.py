@@ -12,7 +12,7 @@ import numpy as np
 
 from focalcal.reports.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain
-from focalcal.reports.results_table import PERCENT
+from focalcal.reports.metric_names import PERCENT
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:

@@ -1,0 +1,49 @@
+"""What runs are called beside each other: by what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from focalcal.results import Spec
+
+
+def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
+    """By key: the objective, with those of its options that differ among the runs of it in one setting.
+
+    So `fcl` is one objective over data sets that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two
+    of a sweep. Runs that differ in their training or protocol alone get these differences named by a number, #2, ...
+    """
+    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for spec in specs:
+        cells.setdefault((spec.data_set, spec.model, spec.objective), []).append(dict(spec.objective_options))
+    labels: dict[str, str] = {}
+    variants: dict[tuple[str, str, str], list[Any]] = {}
+    for spec in specs:
+        points = cells[spec.data_set, spec.model, spec.objective]
+        shown = [
+            f"{name}={_shown(value)}"
+            for name, value in dict(spec.objective_options).items()
+            if any(name not in point or point[name] != value for point in points)
+        ]
+        label = spec.objective + (f" {' '.join(shown)}" if shown else "")
+        known = variants.setdefault((spec.data_set, spec.model, label), [])
+        how = (spec.training, spec.protocol)
+        if how not in known:
+            known.append(how)
+        number = known.index(how) + 1
+        labels[spec.key] = label if number == 1 else f"{label} #{number}"
+    return labels
+
+
+def _shown(value: Any) -> str:
+    """Short where that says it all: two points must not look alike."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
+def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
+    """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
+    labels = objective_labels(specs)
+    return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
