@@ -77,7 +77,21 @@ _HOME = {
     "Predictions": "focalcal.predictions",
     "PredictionsFileError": "focalcal.predictions",
 }
-_PACKAGES = ("core", "data", "losses", "metrics", "models", "posthoc", "predictions", "theory", "training")
+_PACKAGES = (
+    "core",
+    "data",
+    "experiments",
+    "losses",
+    "metrics",
+    "models",
+    "posthoc",
+    "predictions",
+    "reports",
+    "results",
+    "stats",
+    "theory",
+    "training",
+)
 
 __all__ = ["__version__", *_HOME]
 
