@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
+from statsmodels.stats.multitest import multipletests
 
 from focalcal.stats import bootstrap_ci, cohens_dz, compare, holm, verdict_counts
 
@@ -50,7 +51,6 @@ def test_holm_by_hand():
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_agrees_with_statsmodels(p):
-    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)
 
 
