@@ -78,6 +78,8 @@ def test_several_stores_are_one_and_a_clash_is_said(few, tmp_path):
         (["fcl", "ghost"], "objectives must be among ce, focal, fcl, got 'ghost'"),
         (["fcl", "fcl"], "baselines must not hold the candidate"),
         (["fcl", "ce", "--metrics", "rows"], "less or more is better"),
+        (["fcl", "ce", "--metrics", "ece,eec"], "metrics must be among error, "),
+        (["fcl", "ce", "--split", "tset"], "split must be among val, test, got 'tset'"),
         (["fcl", "ce", "--alpha", "2"], "alpha must be between 0 and 1"),
         (["fcl", "ce", "--study", "tenseed"], "a run of the study tenseed"),
     ],
@@ -95,3 +97,12 @@ def test_an_empty_store_and_no_store(tmp_path):
     assert "store must hold a run, got none" in ended.stderr
     assert run("fcl", "--store", tmp_path / "nowhere").exit_code == 2
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_candidate_without_company_in_its_setting_says_so(tmp_path):
+    store = Store(tmp_path)
+    synthetic.add(store, synthetic.spec("fcl", model="mlp"), rows=60)
+    synthetic.add(store, synthetic.spec("ce"), rows=60)
+    ended = run("fcl", "--store", tmp_path)
+    assert ended.exit_code == 1
+    assert "no setting has the candidate and another objective" in ended.stdout

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
+from statsmodels.stats.multitest import multipletests
 
 from focalcal.stats import bootstrap_ci, cohens_dz, compare, holm, verdict_counts
 
@@ -48,9 +49,9 @@ def test_holm_by_hand():
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
 
 
+@settings(max_examples=15)  # statsmodels collects garbage in every call, a fifth of a second
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_agrees_with_statsmodels(p):
-    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)
 
 

@@ -40,8 +40,9 @@ def compare(
 ) -> None:
     """Test whether an objective is better than others, setting by setting, over the seeds that both have.
 
-    Exact sign-flip tests, Holm's correction over the metrics of each setting and baseline. With few seeds no test can
-    be significant: the table then says "cannot show", and how many seeds could.
+    Exact sign-flip tests, Holm's correction over the metrics of each setting and baseline.
+
+    With few seeds no test can be significant: "cannot show", and how many seeds could.
     """
     with plain_failures():
         from focalcal.reports.comparisons import comparisons
@@ -49,6 +50,7 @@ def compare(
         evidence = _evidence(store, study)
         wanted = [name.strip() for name in metrics.split(",") if name.strip()]
         _check_names(evidence, candidate, baselines or [])
+        _check_measured(evidence, wanted, split)
         families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
         if as_json:
             print_json([asdict(family) for family in families])
@@ -94,13 +96,27 @@ def _check_names(evidence: Evidence, candidate: str, baselines: list[str]) -> No
         raise ValueError(f"the store must hold two objectives to compare, got {candidate!r} alone; train another")
 
 
+def _check_measured(evidence: Evidence, metrics: list[str], split: str) -> None:
+    """Refuse what no run has, and name what there is."""
+    from focalcal.reports.metric_names import UNDIRECTED
+
+    splits = dict.fromkeys(name for run in evidence.runs for name in run.metrics)
+    if split not in splits:
+        raise ValueError(f"split must be among {', '.join(splits)}, got {split!r}")
+    measured = dict.fromkeys(name for run in evidence.runs for name in run.metrics.get(split, {}))
+    whole = [name for name in measured if "/" not in name and name not in UNDIRECTED]  # not ece/Hernia
+    for metric in metrics:
+        if metric not in measured:
+            raise ValueError(f"metrics must be among {', '.join(whole)}, got {metric!r}")
+
+
 def _print(families: list[Family], alpha: float) -> None:
     from focalcal.reports.comparisons import cannot_show, seeds_needed
     from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 
     table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)
     if table is None or verdicts is None:
-        for sentence in cannot_show(families, alpha):
+        for sentence in cannot_show(families, alpha) or ["no setting has the candidate and another objective"]:
             typer.echo(sentence)
         typer.echo("no test could be made")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -148,17 +149,18 @@ def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs:
 
 
 def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json: bool) -> None:
-    from focalcal.reports.results_table import results_table
-
     stored = {run.key: run for run in store.runs()}
     runs = [stored[spec.key] for spec in specs if spec.key in stored]
     if as_json:
         print_json([{"key": run.key, **run.spec.as_dict(), **run.record} for run in runs])
-    elif runs:
-        typer.echo(
-            f"\n{study.title}: {len(runs)} of {len(specs)} cells, test split, mean ± standard deviation over seeds\n"
-        )
-        typer.echo(results_table(runs).text(), nl=False)
+        return
+    from focalcal.reports.evidence import measured
+    from focalcal.reports.study_tables.several_metrics import overview
+
+    shown = overview(measured(runs, title=study.title, known=specs))
+    if shown is not None:
+        titled = replace(shown, title=f"\n{study.title}: {len(runs)} of {len(specs)} cells")
+        typer.echo(titled.text(), nl=False)
 
 
 def _write_report(study: Study, specs: list[Spec], store: RunStore) -> None:

@@ -69,10 +69,12 @@ def train(
         if as_json:
             print_json({"key": run.key, **run.spec.as_dict(), **run.record})
             return
-        from focalcal.reports.results_table import results_table
+        from focalcal.reports.evidence import measured
+        from focalcal.reports.study_tables.several_metrics import overview
 
         typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
-        typer.echo(results_table([run]).text(), nl=False)
+        if (shown := overview(measured([run], title=run.spec.name))) is not None:
+            typer.echo(shown.table.text(), nl=False)
 
 
 def _run(spec: Any, store: Any, **options: Any) -> Any:

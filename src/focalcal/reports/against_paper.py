@@ -45,7 +45,7 @@ def against_paper(evidence: Evidence) -> CaptionedTable | None:
     return CaptionedTable(
         "Beside the paper's numbers",
         Table(columns, headings=headings),
-        note + "; ".join(protocol_differences(compared)) + ".",
+        note + "; ".join(protocol_differences(compared)) + "." + _points(compared),
     )
 
 
@@ -64,6 +64,17 @@ def protocol_differences(runs: list[RunEvidence]) -> list[str]:
         if found:
             told.append(f"{setting}: {', '.join(found)}")
     return told
+
+
+def _points(runs: list[RunEvidence]) -> str:
+    """Which gamma and lam these runs of FCL have; the paper's are in its supplement and not known here."""
+    settings: dict[str, list[str]] = {}
+    for run in runs:
+        if "lam" in run.options:
+            point = ", ".join(f"{name} = {run.options[name]:g}" for name in ("gamma", "lam") if name in run.options)
+            settings.setdefault(point, []).append(run.setting)
+    told = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]
+    return f" FCL here has {'; '.join(told)}; the paper's points are in its supplement." if told else ""
 
 
 def _theirs(runs: list[RunEvidence], metric: str) -> PaperNumber | None:

@@ -21,7 +21,10 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
+    "\n": " ",
+    "\r": " ",
     **{character: "\\" + character for character in "&%$#_{}"},
+    **{character: f"{{{character}}}" for character in "[]*"},  # else, first in a row, options of the \\ before it
 }
 MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
 PLUS_MINUS = "±"

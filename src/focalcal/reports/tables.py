@@ -27,6 +27,10 @@ from focalcal.reports.cell_text import (
 __all__ = ["Mean", "Printed", "Rounded", "Table", "number"]
 
 _MARK = "*"  # after a bold cell of plain text
+_FITTED = (  # no wider and no higher than the page, and never enlarged
+    r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+    r"\resizebox*{!}{\ifdim\totalheight>0.8\textheight 0.8\textheight\else\totalheight\fi}{%",
+)
 
 
 @dataclass(frozen=True)
@@ -117,11 +121,12 @@ class Table:
         groups: Mapping[str, Sequence[str]] | None = None,
         caption: str = "",
         label: str = "",
+        fitted: bool = False,
     ) -> str:
         """A `tabular` with booktabs' rules, in a `table` if there is a caption or a label.
 
         `headings` by column, the names of `groups` of adjacent columns and `caption` are LaTeX and go in as they are;
-        all else is escaped.
+        all else is escaped. `fitted` shrinks what is larger than the page, which needs graphicx.
         """
         raw = headings or {}
         titles = [raw.get(name, escaped(title, LATEX)) for name, title in zip(self.columns, self.titles, strict=True)]
@@ -140,6 +145,8 @@ class Table:
         alignment = "".join("r" if right else "l" for right in self.numeric)
         opening = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", *self._spanning(groups), lines[0], r"\midrule"]
         tabular = [*opening, *lines[1:], r"\bottomrule", r"\end{tabular}"]
+        if fitted:
+            tabular = [*_FITTED, *tabular[:-1], tabular[-1] + "}}"]
         if caption or label:
             named = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(label)
             tabular = [r"\begin{table}", r"\centering", *named, *tabular, r"\end{table}"]

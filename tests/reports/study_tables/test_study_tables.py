@@ -2,12 +2,12 @@ import csv
 import io
 import math
 import re
-import shutil
 import statistics
 import subprocess
 
 import pytest
 import synthetic_study as synthetic
+from external_tools import needs
 
 from focalcal.reports.against_paper import against_paper
 from focalcal.reports.evidence import gather, reading_order
@@ -76,6 +76,34 @@ def test_bold_cells_are_the_least_means(evidence, tables):
     at = list(table.columns["setting"]).index(SETTING)
     means = {name: float(table.columns[name][at]) for name in evidence.objectives}
     assert [name for name in means if table.bold[name][at]] == [min(means, key=means.get)]
+
+
+def test_the_overview_comes_first_and_agrees_with_the_table_of_each_metric(evidence, tables):
+    assert next(iter(tables)) == "overview"
+    table = tables["overview"].table
+    rows = read(table)
+    assert [(row["setting"], row["objective"], row["seeds"]) for row in rows] == [
+        *(("digits/mlp", "ce", "1"), ("digits/mlp", "fcl", "1")),
+        *((SETTING, "ce", "3"), (SETTING, "fcl", "3"), (SETTING, "focal", "3")),
+    ]
+    for metric in ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "nll", "brier"):
+        alone = tables[metric].table
+        settings = list(alone.columns["setting"])
+        for row, bold in zip(rows, table.bold[metric], strict=True):
+            at = settings.index(row["setting"])
+            assert float(row[metric]) == alone.columns[row["objective"]][at]
+            assert bold == alone.bold[row["objective"]][at]
+
+
+def test_in_the_overview_ties_are_all_best_and_infinity_never_is(tmp_path):
+    store = Store(tmp_path)
+    changes = {"ce": {"ece": 0.1, "nll": math.inf}, "focal": {"ece": 0.100001, "nll": 0.5}, "fcl": {"ece": 0.2}}
+    for objective, changed in changes.items():
+        synthetic.add(store, synthetic.spec(objective), changed={"nll": math.nan} | changed, rows=60)
+    table = all_tables(evidence_of(store))["overview"].table
+    assert table.bold["ece"] == [True, True, False]
+    assert table.bold["nll"] == [False, True, False]
+    assert table.columns["nll"][2] is None
 
 
 def test_best_counts_add_up(tables):
@@ -181,10 +209,16 @@ def test_a_sweep_of_lam_is_in_the_order_of_lam(tmp_path):
 def test_the_common_split_is_shown_where_temperatures_come_from_validation(tmp_path):
     store = synthetic.study_store(tmp_path, objectives=("ce", "adafocal", "fcl"), seeds=(0, 1))
     assert "common_split" not in all_tables(evidence_of(store))
-    table = all_tables(evidence_of(store, temperature="validation"))["common_split"].table
+    validated = evidence_of(store, temperature="validation")
+    table = all_tables(validated)["common_split"].table
     assert [row["objective"] for row in read(table)] == ["ce", "adafocal", "fcl"]
     for metric in ("error", "ece", "nll", "brier"):
         assert sum(table.bold[metric]) >= 1
+    fitted = {run.objective: [] for run in validated.runs}
+    for run in validated.runs:
+        assert run.scaled.fitted_on == "validation"
+        fitted[run.objective].append(run.scaled.temperature)
+    assert [float(row["T"]) for row in read(table)] == [statistics.fmean(one) for one in fitted.values()]
 
 
 def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp_path):
@@ -206,6 +240,7 @@ def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp
     assert "the paper's" in shown.table.titles
     for told in ("a lite recipe of 10 epochs instead of 350", "2 seeds a cell instead of three", "other seeds"):
         assert told in shown.note
+    assert "FCL here has gamma = 3, lam = 1 (cifar10/resnet50); the paper's points" in shown.note
     assert against_paper(evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,)))) is None
 
 
@@ -215,10 +250,8 @@ def test_no_run_no_table():
 
 def document(tables):
     parts = [table.latex(label=f"tab:{name}") for name, table in tables.items()]
-    return "\n".join(
-        [r"\documentclass{article}", r"\usepackage{booktabs}", r"\usepackage[margin=1cm]{geometry}",
-         r"\begin{document}", *parts, r"\end{document}", ""]
-    )  # fmt: skip
+    opening = [r"\documentclass{article}", r"\usepackage{booktabs,graphicx}", r"\begin{document}"]
+    return "\n".join([*opening, *parts, r"\end{document}", ""])
 
 
 def test_latex_is_balanced_and_every_row_has_the_columns_its_tabular_declares(tables):
@@ -238,17 +271,60 @@ def test_latex_is_balanced_and_every_row_has_the_columns_its_tabular_declares(ta
         assert source.isascii(), [character for character in source if not character.isascii()]
 
 
-def test_latex_compiles(tables, tmp_path):
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed, so that LaTeX is only checked for balance")
-    (tmp_path / "tables.tex").write_text(document(tables))
-    ended = subprocess.run(
+@pytest.fixture(scope="module")
+def every_kind(tables, tmp_path_factory):
+    """Tables of every kind, by name."""
+    folder = tmp_path_factory.mktemp("kinds")
+    several = Store(folder / "several")
+    for objective in ("multilabel_bce", "multilabel_fcl"):
+        synthetic.add_multilabel(
+            several, synthetic.spec(objective, data_set="chestxray14"), ["Hernia", "Mass"], rows=60
+        )
+    sweep = Store(folder / "sweep")
+    for lam in (0.5, 2.0):
+        synthetic.add(sweep, synthetic.spec("fcl", model="vit_small", gamma=3.0, lam=lam), rows=60)
+    split = synthetic.study_store(folder / "split", objectives=("adafocal", "fcl"), seeds=(0,))
+    paper = synthetic.study_store(folder / "paper", seeds=(0,), data_set="cifar10", model="resnet50")
+    found = {"against_paper": against_paper(evidence_of(paper))}
+    for store, options in ((several, {}), (sweep, {}), (split, {"temperature": "validation"})):
+        found |= all_tables(evidence_of(store, **options))
+    return found | tables
+
+
+def compiled(tables, folder):
+    (folder / "tables.tex").write_text(document(tables))
+    return subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
+        timeout=120,
     )
+
+
+@needs("pdflatex")
+def test_latex_of_every_kind_compiles_and_fits_the_page(every_kind, tmp_path):
+    assert every_kind.keys() >= {
+        *("overview", "error", "smooth_ece", "best_counts", "temperature", "temperature_distance", "verdicts"),
+        *("comparisons", "common_split", "transformers", "lam_sweep", "shift_auroc", "findings", "against_paper"),
+    }
+    ended = compiled(every_kind, tmp_path)
+    assert ended.returncode == 0, ended.stdout[-2000:]
+    assert "Overfull" not in ended.stdout
+    assert "Float too large" not in ended.stdout
+
+
+@needs("pdflatex")
+def test_latex_of_hostile_names_compiles(tmp_path):
+    store = Store(tmp_path / "store")
+    for data_set in ("[boom]", "*", "a\n\nb", "\\end{tabular}", "$x^2_{%}$ & # ~"):
+        for objective in ("ce", "fcl"):
+            synthetic.add(store, synthetic.spec(objective, data_set=data_set, shifts=("svhn",)), rows=60)
+    evidence = evidence_of(store)
+    ended = compiled(all_tables(evidence), tmp_path)
+    assert len(evidence.settings) == 5
     assert ended.returncode == 0, ended.stdout[-2000:]
 
 

@@ -9,7 +9,7 @@ from focalcal.reports.study_tables.by_metric import best_counts, metric_table
 from focalcal.reports.study_tables.captioned import CaptionedTable
 from focalcal.reports.study_tables.findings import findings
 from focalcal.reports.study_tables.paired import comparison_table, verdict_table
-from focalcal.reports.study_tables.several_metrics import common_split, lam_sweep, transformers
+from focalcal.reports.study_tables.several_metrics import common_split, lam_sweep, overview, transformers
 from focalcal.reports.study_tables.shift import shift_auroc
 from focalcal.reports.study_tables.temperature import temperature, temperature_distance
 
@@ -23,8 +23,8 @@ def all_tables(evidence: Evidence, *, candidate: str | None = None, alpha: float
 
     `candidate` is compared with every other objective; by default FCL, where it is one objective and not a sweep.
     """
-    found: dict[str, CaptionedTable | None] = {name: metric_table(evidence, name) for name in SINGLE_LABEL}
-    found |= {name: metric_table(evidence, name) for name in _POSTERIOR}
+    found: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
+    found |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, *_POSTERIOR)}
     found["best_counts"] = best_counts(evidence)
     found["temperature"] = temperature(evidence)
     found["temperature_distance"] = temperature_distance(evidence)

@@ -21,18 +21,19 @@ class CaptionedTable:
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """For a terminal."""
-        return f"{self.title}\n\n{self.table.text()}" + (f"\n{self.note}\n" if self.note else "")
+        """For a terminal, where bold is a star."""
+        note = self.note.replace("in bold", "with a star")
+        return f"{self.title}\n\n{self.table.text()}" + (f"\n{note}\n" if note else "")
 
     def markdown(self) -> str:
         """A heading, the table and the note."""
         return f"### {self.title}\n\n{self.table.markdown()}" + (f"\n{self.note}\n" if self.note else "")
 
     def latex(self, label: str = "") -> str:
-        """A floating table with a caption; needs booktabs."""
+        """A floating table with a caption, no larger than the page; needs booktabs and graphicx."""
         caption = escaped(f"{self.title}. {self.note}".strip(), LATEX)
         groups = {escaped(title, LATEX): columns for title, columns in self.groups.items()}
-        return self.table.latex(caption=caption, label=label, groups=groups or None)
+        return self.table.latex(caption=caption, label=label, groups=groups or None, fitted=True)
 
 
 def printed(cell: Any) -> float | None:

@@ -38,8 +38,9 @@ def comparison_table(families: Sequence[Family], *, alpha: float = 0.05) -> Capt
     bold = {"verdict": [one.verdict != "indistinguishable" for _, one in rows]}
     told = cannot_show(families, alpha)
     small = any(one.test.n < 10 for _, one in rows)
+    exact = "exact " * all(one.test.method == "enumerated" for _, one in rows)
     note = (
-        f"Difference: {candidate} minus baseline, paired by seed; exact sign-flip test, two-sided; Holm's correction "
+        f"Difference: {candidate} minus baseline, paired by seed; {exact}sign-flip test, two-sided; Holm's correction "
         f"over the metrics of each setting and baseline; alpha = {alpha:g}."
         + " The interval is the paired bootstrap's (BCa)"
         + ", which is too short with so few seeds: decide by the test." * small
