@@ -3,6 +3,7 @@ import html
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import quickjs
@@ -174,10 +175,26 @@ def test_a_surface_is_given_where_there_is_a_grid(tmp_path, evidence):
     assert one["values"][1][0] == "NaN"
 
 
+def overview_and_more(evidence):
+    names = ("overview", "error", "ece", "comparisons")
+    return {name: SimpleNamespace(title=name, table=runs_table(evidence), note="") for name in names}
+
+
+def test_in_one_setting_the_tables_of_single_metrics_are_folded_below_the_overview(evidence, tmp_path):
+    body = without_scripts(study_page(evidence, tables=overview_and_more(evidence)))
+    folded = re.search(r'<details class="folded">.*?</details>', body, re.DOTALL)
+    assert re.findall(r'id="table-(\w+)"', folded[0]) == ["error", "ece"]
+    assert re.findall(r'id="table-(\w+)"', body) == ["leaders", "overview", "error", "ece", "comparisons", "runs"]
+    add(study_store(tmp_path, seeds=(0,)), spec("ce", 0, data_set="letters"))
+    two = evidence_of(Store(tmp_path))
+    assert 'class="folded"' not in without_scripts(study_page(two, tables=overview_and_more(two)))
+
+
 def test_runs_are_listed_with_their_numbers(evidence):
     table = runs_table(evidence)
     assert len(table.columns["run"]) == 9
     assert table.columns["ECE %"][0] == pytest.approx(100 * evidence.runs[0].metrics["test"]["ece"])
+    assert table.columns["T"][0] == evidence.runs[0].scaled.temperature  # every digit in CSV
     assert page_data(evidence)["runs"][0]["key"].startswith(table.columns["run"][0])
 
 

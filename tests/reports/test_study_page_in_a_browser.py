@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
-from headless_chromium import chromium, needs_chromium
+from external_tools import needs
+from headless_chromium import chromium
 from synthetic_study import add, spec, study_store
 
 from focalcal.reports.evidence import gather, reading_order
@@ -14,7 +16,7 @@ from focalcal.reports.study_page import study_page
 from focalcal.reports.tables import Table
 from focalcal.results import Store
 
-pytestmark = needs_chromium
+pytestmark = needs("chromium")
 EVIL = "<script>alert(1)</script>"
 DRAWN = "document.querySelectorAll('.chart .main-svg').length > 0"
 
@@ -39,6 +41,7 @@ def path(evidence, tmp_path_factory):
         "name": ["b", "a", "c", "d"],
         "value": [9.04, 10.01, None, -1.5],
         "text": ["2 of 3", "10 of 3", "1 of 3", "-"],
+        "endless": [9.0, math.inf, 10.0, math.nan],
     }
     tables = {"small": SimpleNamespace(title="Small", table=Table(columns), note="A note.")}
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -88,6 +91,8 @@ def test_headings_sort_by_mouse_and_by_keyboard(page):
     assert page.evaluate(sorting) == "none"
     page.click("#table-small th:nth-child(3) button")
     assert column(page, 3) == ["1 of 3", "2 of 3", "10 of 3", "-"]
+    page.click("#table-small th:nth-child(4) button")
+    assert column(page, 1) == ["b", "c", "a", "d"]  # 9, 10, infinity, then NaN
     assert page.evaluate(sorting) == "none"
 
 
@@ -164,7 +169,7 @@ def test_what_is_downloaded_is_what_was_measured(page, evidence):
     table = page.evaluate(
         "Downloads.content(JSON.parse(document.getElementById('data').textContent), { table: 'small' })"
     )
-    assert table[0].splitlines()[:2] == ["name,value,text", "b,9.04,2 of 3"]
+    assert table[0].splitlines()[:2] == ["name,value,text,endless", "b,9.04,2 of 3,9.0"]
     page.evaluate(
         "(() => { window.saved = []; HTMLAnchorElement.prototype.click = function () {"
         "saved.push([this.download, this.href.slice(0, 5)]); }; })()"

@@ -52,6 +52,13 @@ def inert_json(data: Any) -> str:
     return json.dumps(_plain(data), allow_nan=False, separators=(",", ":"), default=str).replace("<", "\\u003c")
 
 
+def number_or_name(value: float) -> float | str:
+    """The number, or what JavaScript calls it where JSON has none."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def _diagrams(run: RunEvidence) -> dict[str, dict[str, list[float]]]:
     """By state: "whole" as trained, on all test rows; "before" and "after" temperature, on the rows held out."""
     found = {"whole": run.reliability}
@@ -86,6 +93,4 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, np.generic):
         return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return number_or_name(value) if isinstance(value, float) else value
