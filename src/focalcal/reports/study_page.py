@@ -16,7 +16,7 @@ from focalcal.reports.figures.surface import Point, Surface, surface
 from focalcal.reports.metric_names import SINGLE_LABEL, shown, title, titled
 from focalcal.reports.study_leaders import HEADLINE, leaders_table
 from focalcal.reports.study_origins import origins
-from focalcal.reports.study_page_data import inert_json, number_or_name, page_data
+from focalcal.reports.study_page_data import LEGEND_AT_MOST, inert_json, number_or_name, page_data
 from focalcal.reports.study_summary import summary
 from focalcal.reports.tables import Rounded, Table
 from focalcal.reports.theory_page import template
@@ -55,6 +55,7 @@ def study_page(
     environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
     leading, surfaces = leaders_table(found.leaders), _surfaces(evidence, operating_points or {})
+    numbers = page_data(evidence)
     csv = {name: one.table.csv() for name, one in given.items()}
     csv |= {name: table.csv() for name, table in (("leaders", leading), ("runs", every)) if table is not None}
     page: str = environment.get_template("study.html.j2").render(
@@ -66,7 +67,7 @@ def study_page(
         theme=markup(template("study.theme.js")),
         scripts=[markup(template(name)) for name in SCRIPTS],
         plotly=markup(_in_a_script(plotly.get_plotlyjs())),
-        data=markup(inert_json({**page_data(evidence), "surfaces": surfaces, "tables": csv})),
+        data=markup(inert_json({**numbers, "surfaces": surfaces, "tables": csv})),
         summary=found,
         leaders=leading,
         tables=given,
@@ -76,6 +77,8 @@ def study_page(
             "epochs": any(run.epochs for run in evidence.runs),
         },
         surfaces=surfaces,
+        many_objectives=len(evidence.objectives) > LEGEND_AT_MOST,
+        every_epochs=numbers["every_epochs"],
         runs=evidence.runs,
         links=[f"run-{run.key}" for run in evidence.runs],
         runs_table=every,
