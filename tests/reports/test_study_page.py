@@ -3,6 +3,7 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -147,6 +148,18 @@ def test_a_study_of_the_size_of_the_digits_fits(tmp_path):
     objectives = ("ce", "brier", "focal", "ls", "mmce", "flsd53", "dual_focal", "adafocal", "fcl")
     made = study_page(evidence_of(study_store(tmp_path, objectives=objectives)))
     assert len(made.encode()) < LIMIT
+
+
+def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatch):
+    assert (data_of(page)["every_epochs"], "one epoch in" in page) == (1, False)
+    long = [{"epoch": at, "test": {"nll": 1 / at}} for at in range(1, 101)]
+    many = replace(evidence, runs=tuple(replace(run, epochs=long) for run in evidence.runs))
+    monkeypatch.setattr(focalcal.reports.study_page_data, "MOST_EPOCH_VALUES", 21 * 9 * 100 // 30)
+    made = study_page(many)
+    kept = data_of(made)["runs"][0]["epochs"]
+    assert kept["epoch"] == [1, 31, 61, 91, 100]
+    assert kept["test nll"] == [1.0, 0.0322581, 0.0163934, 0.010989, 0.01]
+    assert "one epoch in 30" in without_scripts(made)
 
 
 def test_origins_say_once_what_runs_share(evidence):

@@ -229,13 +229,20 @@ def test_a_grid_has_a_surface(browser, tmp_path):
             if (gamma, lam) != (3.0, 0.5):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
-    path.write_text(study_page(gather(reading_order(store.runs()), title="A grid")), encoding="utf-8")
+    grid = gather(reading_order(store.runs()), title="A grid")
+    path.write_text(study_page(grid, operating_points={"digits/small_cnn": (3.0, 1.0)}), encoding="utf-8")
     browser.open(path)
     browser.until("document.querySelector('#surfaces-chart .heatmaplayer image, #surfaces-chart .heatmaplayer path')")
     lower, upper = browser.evaluate("document.getElementById('surfaces-chart').data[0].z")
     assert lower == pytest.approx([1.0, 1.05, 1.1])
     assert (upper[0], upper[1], upper[2]) == (pytest.approx(3.0), None, pytest.approx(3.1))
-    assert "Lowest at gamma 1, lam 0." in browser.text("#surfaces-said")
+    said = browser.text("#surfaces-said")
+    assert "Lowest (star) at gamma 1, lam 0." in said
+    assert "Operating point (red frame) at gamma 3, lam 1." in said
+    texts = browser.evaluate("document.getElementById('surfaces-chart').data[0].text")
+    assert [cell.startswith("\N{BLACK STAR}") for row in texts for cell in row] == [True] + [False] * 5
+    (frame,) = browser.evaluate("document.getElementById('surfaces-chart').layout.shapes")
+    assert (round(frame["x0"]), round(frame["x1"]), round(frame["y0"]), round(frame["y1"])) == (2, 2, 1, 1)
     browser.choose("#surfaces-metric", "2")
     assert browser.text("#surfaces-said").startswith("NLL of fcl")
     assert browser.complaints == []

@@ -22,7 +22,7 @@ _BINS = ("lower", "upper", "count", "confidence", "accuracy", "low", "high")
 def page_data(evidence: Evidence) -> dict[str, Any]:
     """{"settings", "objectives", "runs": [...]}; a run names its setting and objective by their place.
 
-    "every_epochs" is k where only every kth epoch and the last one are given, so that the page stays small.
+    "every_epochs" is k where one epoch in k is given, the first and the last among them, so that the page stays small.
     """
     settings, objectives = list(evidence.settings), list(evidence.objectives)
     every = _every(evidence)
@@ -88,7 +88,7 @@ def _every(evidence: Evidence) -> int:
 def _curves(run: RunEvidence, every: int) -> dict[str, list[Any]]:
     """Columns: the epoch, then `test nll` and the like, six digits of it, where an epoch at least has it."""
     numbered = list(enumerate(run.epochs, 1))
-    kept = [(at, one) for at, one in numbered if at % every == 0 or at == len(numbered)]
+    kept = [(at, one) for at, one in numbered if (at - 1) % every == 0 or at == len(numbered)]
     columns: dict[str, list[Any]] = {"epoch": [one.get("epoch", at) for at, one in kept]}
     for split in _SPLITS:
         for metric in _CURVES:
