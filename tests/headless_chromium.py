@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,11 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 PATIENCE = 60  # seconds that a page may take for one answer
 
-needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 _OPTIONS = (
     "--headless",
     "--no-sandbox",

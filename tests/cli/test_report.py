@@ -52,7 +52,8 @@ def test_a_study_names_the_cells_that_are_not_there(tmp_path):
     found = run(tmp_path / "runs", "--study", "digits")
     assert found.exit_code == 0, found.output
     assert found.stderr.count("not run") == 27
-    assert "Nine objectives on the digits" in (tmp_path / "runs" / "report" / "report.html").read_text("utf-8")
+    page = tmp_path / "runs" / "report" / "digits" / "report.html"
+    assert "Nine objectives on the digits" in page.read_text("utf-8")
 
 
 def test_what_is_no_store_or_no_study_is_refused(tmp_path, store):

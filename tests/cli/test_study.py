@@ -53,9 +53,22 @@ def test_a_study_runs_once_and_is_then_only_read(small, tmp_path):
     assert again.exit_code == 0
     assert "[1/" not in again.stderr  # nothing was trained
     assert again.stdout == first.stdout
+    page = tmp_path / "runs" / "report" / "small" / "report.html"
+    assert first.stdout.splitlines()[-1] == f"report: {page}"
+    assert "<title>Two objectives</title>" in page.read_text("utf-8")
     found = json.loads(invoke("study", small, "--store", tmp_path / "runs", "--json").stdout)
     assert {(run["objective"], run["seed"]) for run in found} == {("ce", 0), ("ce", 1), ("fcl", 0), ("fcl", 1)}
     assert all(0 < run["metrics"]["test"]["nll"] < 3 for run in found)
+
+
+def test_the_smallest_size_has_a_report_of_its_own(small, tmp_path):
+    small.write_text(SMALL.format(epochs=1) + "\n[smoke]\nseeds = [0]\n")
+    found = invoke("study", small, "--store", tmp_path / "runs", "-j", 1, "--smoke")
+    assert found.exit_code == 0, found.output
+    page = tmp_path / "runs" / "report" / "small-smoke" / "report.html"
+    assert found.stdout.splitlines()[-1] == f"report: {page}"
+    assert "<title>Two objectives (smallest size)</title>" in page.read_text("utf-8")
+    assert invoke("study", small, "--store", tmp_path / "runs", "--smoke", "--no-report").stdout.count("report") == 0
 
 
 def test_a_dry_run_makes_nothing(small, tmp_path):

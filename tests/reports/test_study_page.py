@@ -3,6 +3,8 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import quickjs
@@ -148,6 +150,18 @@ def test_a_study_of_the_size_of_the_digits_fits(tmp_path):
     assert len(made.encode()) < LIMIT
 
 
+def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatch):
+    assert (data_of(page)["every_epochs"], "one epoch in" in page) == (1, False)
+    long = [{"epoch": at, "test": {"nll": 1 / at}} for at in range(1, 101)]
+    many = replace(evidence, runs=tuple(replace(run, epochs=long) for run in evidence.runs))
+    monkeypatch.setattr(focalcal.reports.study_page_data, "MOST_EPOCH_VALUES", 21 * 9 * 100 // 30)
+    made = study_page(many)
+    kept = data_of(made)["runs"][0]["epochs"]
+    assert kept["epoch"] == [1, 31, 61, 91, 100]
+    assert kept["test nll"] == [1.0, 0.0322581, 0.0163934, 0.010989, 0.01]
+    assert "one epoch in 30" in without_scripts(made)
+
+
 def test_origins_say_once_what_runs_share(evidence):
     found = origins(evidence.runs)
     assert found.shared["spec.training.optimizer.lr"] == "0.1"
@@ -174,10 +188,26 @@ def test_a_surface_is_given_where_there_is_a_grid(tmp_path, evidence):
     assert one["values"][1][0] == "NaN"
 
 
+def overview_and_more(evidence):
+    names = ("overview", "error", "ece", "comparisons")
+    return {name: SimpleNamespace(title=name, table=runs_table(evidence), note="") for name in names}
+
+
+def test_in_one_setting_the_tables_of_single_metrics_are_folded_below_the_overview(evidence, tmp_path):
+    body = without_scripts(study_page(evidence, tables=overview_and_more(evidence)))
+    folded = re.search(r'<details class="folded">.*?</details>', body, re.DOTALL)
+    assert re.findall(r'id="table-(\w+)"', folded[0]) == ["error", "ece"]
+    assert re.findall(r'id="table-(\w+)"', body) == ["leaders", "overview", "error", "ece", "comparisons", "runs"]
+    add(study_store(tmp_path, seeds=(0,)), spec("ce", 0, data_set="letters"))
+    two = evidence_of(Store(tmp_path))
+    assert 'class="folded"' not in without_scripts(study_page(two, tables=overview_and_more(two)))
+
+
 def test_runs_are_listed_with_their_numbers(evidence):
     table = runs_table(evidence)
     assert len(table.columns["run"]) == 9
     assert table.columns["ECE %"][0] == pytest.approx(100 * evidence.runs[0].metrics["test"]["ece"])
+    assert table.columns["T"][0] == evidence.runs[0].scaled.temperature  # every digit in CSV
     assert page_data(evidence)["runs"][0]["key"].startswith(table.columns["run"][0])
 
 

@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
-from headless_chromium import chromium, needs_chromium
+from external_tools import needs
+from headless_chromium import chromium
 from synthetic_study import add, spec, study_store
 
 from focalcal.reports.evidence import gather, reading_order
@@ -14,7 +16,7 @@ from focalcal.reports.study_page import study_page
 from focalcal.reports.tables import Table
 from focalcal.results import Store
 
-pytestmark = needs_chromium
+pytestmark = needs("chromium")
 EVIL = "<script>alert(1)</script>"
 DRAWN = "document.querySelectorAll('.chart .main-svg').length > 0"
 
@@ -39,6 +41,7 @@ def path(evidence, tmp_path_factory):
         "name": ["b", "a", "c", "d"],
         "value": [9.04, 10.01, None, -1.5],
         "text": ["2 of 3", "10 of 3", "1 of 3", "-"],
+        "endless": [9.0, math.inf, 10.0, math.nan],
     }
     tables = {"small": SimpleNamespace(title="Small", table=Table(columns), note="A note.")}
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -88,6 +91,8 @@ def test_headings_sort_by_mouse_and_by_keyboard(page):
     assert page.evaluate(sorting) == "none"
     page.click("#table-small th:nth-child(3) button")
     assert column(page, 3) == ["1 of 3", "2 of 3", "10 of 3", "-"]
+    page.click("#table-small th:nth-child(4) button")
+    assert column(page, 1) == ["b", "c", "a", "d"]  # 9, 10, infinity, then NaN
     assert page.evaluate(sorting) == "none"
 
 
@@ -164,7 +169,7 @@ def test_what_is_downloaded_is_what_was_measured(page, evidence):
     table = page.evaluate(
         "Downloads.content(JSON.parse(document.getElementById('data').textContent), { table: 'small' })"
     )
-    assert table[0].splitlines()[:2] == ["name,value,text", "b,9.04,2 of 3"]
+    assert table[0].splitlines()[:2] == ["name,value,text,endless", "b,9.04,2 of 3,9.0"]
     page.evaluate(
         "(() => { window.saved = []; HTMLAnchorElement.prototype.click = function () {"
         "saved.push([this.download, this.href.slice(0, 5)]); }; })()"
@@ -224,13 +229,20 @@ def test_a_grid_has_a_surface(browser, tmp_path):
             if (gamma, lam) != (3.0, 0.5):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
-    path.write_text(study_page(gather(reading_order(store.runs()), title="A grid")), encoding="utf-8")
+    grid = gather(reading_order(store.runs()), title="A grid")
+    path.write_text(study_page(grid, operating_points={"digits/small_cnn": (3.0, 1.0)}), encoding="utf-8")
     browser.open(path)
     browser.until("document.querySelector('#surfaces-chart .heatmaplayer image, #surfaces-chart .heatmaplayer path')")
     lower, upper = browser.evaluate("document.getElementById('surfaces-chart').data[0].z")
     assert lower == pytest.approx([1.0, 1.05, 1.1])
     assert (upper[0], upper[1], upper[2]) == (pytest.approx(3.0), None, pytest.approx(3.1))
-    assert "Lowest at gamma 1, lam 0." in browser.text("#surfaces-said")
+    said = browser.text("#surfaces-said")
+    assert "Lowest (star) at gamma 1, lam 0." in said
+    assert "Operating point (red frame) at gamma 3, lam 1." in said
+    texts = browser.evaluate("document.getElementById('surfaces-chart').data[0].text")
+    assert [cell.startswith("\N{BLACK STAR}") for row in texts for cell in row] == [True] + [False] * 5
+    (frame,) = browser.evaluate("document.getElementById('surfaces-chart').layout.shapes")
+    assert (round(frame["x0"]), round(frame["x1"]), round(frame["y0"]), round(frame["y1"])) == (2, 2, 1, 1)
     browser.choose("#surfaces-metric", "2")
     assert browser.text("#surfaces-said").startswith("NLL of fcl")
     assert browser.complaints == []

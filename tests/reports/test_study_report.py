@@ -22,8 +22,25 @@ def test_the_folder_has_the_page_and_its_tables_and_figures(tmp_path):
     assert "<h1>A study</h1>" in body(made)
     assert len(store.runs()) == 4  # the report in the store's folder is no run
     assert store.problems() == []
-    before = made.page.read_bytes()
-    assert write_report(store, title="A study", with_figures=False).page.read_bytes() == before
+
+
+def test_what_an_earlier_report_wrote_is_removed_and_nothing_else(tmp_path):
+    store, out = study_store(tmp_path / "runs", objectives=("ce", "fcl"), seeds=(0, 1)), tmp_path / "out"
+    assert (out / "tables" / "comparisons.csv") in write_report(store, out=out, with_figures=False).files
+    mine = [out / "tables" / "mine.csv", out / "tables" / "ece.txt", tmp_path / "outside.csv"]
+    for path in mine:
+        path.write_text("kept")
+    page = out / PAGE
+    listed = re.search(r'name="focalcal-files" content="([^"]*)"', page.read_text("utf-8"))[1]
+    page.write_text(
+        page.read_text("utf-8").replace(listed, f"{listed} ../outside.csv tables/../tables/mine.csv"), "utf-8"
+    )
+    made = write_report(study_store(tmp_path / "other", objectives=("ce",)), out=out, with_figures=False)
+    assert set((out / "tables").iterdir()) == {path for path in made.files if path.parent.name == "tables"} | set(
+        mine[:2]
+    )
+    assert not (out / "tables" / "comparisons.csv").exists()
+    assert [path.read_text() for path in mine] == ["kept"] * 3
 
 
 def test_an_empty_store_gives_a_page_that_says_so(tmp_path):

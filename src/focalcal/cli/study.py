@@ -89,7 +89,7 @@ def study(
             outcome = _run(specs, runs, cluster)
         _print_results(chosen, specs, runs, as_json=as_json)
         if report and not as_json and not outcome.interrupted:
-            _write_report(chosen, specs, runs)
+            _write_report(chosen, specs, runs, smoke=smoke)
         _explain(outcome, specs, runs)
 
 
@@ -163,7 +163,8 @@ def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json:
         typer.echo(titled.text(), nl=False)
 
 
-def _write_report(study: Study, specs: list[Spec], store: RunStore) -> None:
+def _write_report(study: Study, specs: list[Spec], store: RunStore, *, smoke: bool) -> None:
+    """The smallest size has a folder of its own: it must not take the place of the study's."""
     from focalcal.experiments.operating_points import operating_points
     from focalcal.reports.study_report import FOLDER, write_report
 
@@ -171,9 +172,9 @@ def _write_report(study: Study, specs: list[Spec], store: RunStore) -> None:
     made = write_report(
         store,
         specs=specs,
-        title=study.title,
+        title=f"{study.title} (smallest size)" if smoke else study.title,
         temperature=study.temperature,
-        out=store.path / FOLDER / study.name,
+        out=store.path / FOLDER / (f"{study.name}-smoke" if smoke else study.name),
         operating_points=operating_points(),
     )
     typer.echo(f"\nreport: {made.page}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +13,12 @@ from focalcal import __version__
 from focalcal.reports.evidence import Evidence
 from focalcal.reports.extras import required
 from focalcal.reports.figures.surface import Point, Surface, surface
-from focalcal.reports.metric_names import shown, title, titled
+from focalcal.reports.metric_names import SINGLE_LABEL, shown, title, titled
 from focalcal.reports.study_leaders import HEADLINE, leaders_table
 from focalcal.reports.study_origins import origins
-from focalcal.reports.study_page_data import inert_json, page_data
+from focalcal.reports.study_page_data import LEGEND_AT_MOST, inert_json, number_or_name, page_data
 from focalcal.reports.study_summary import summary
-from focalcal.reports.tables import Table
+from focalcal.reports.tables import Rounded, Table
 from focalcal.reports.theory_page import template
 
 if TYPE_CHECKING:
@@ -38,11 +38,13 @@ def study_page(
     *,
     tables: Mapping[str, CaptionedTable] | None = None,
     operating_points: Mapping[str, Point] | None = None,
+    files: Sequence[str] = (),
 ) -> str:
     """The page as HTML; equal arguments give the same text.
 
     tables            by a name that can be a file's, each with `title`, `table` and `note`; all in them is escaped
     operating_points  (gamma, lam) by setting, to mark on its surfaces
+    files             what is written beside the page, by name, so that a later report knows what this one wrote
     """
     jinja = required("jinja2", purpose="The study's page")
     markup = required("markupsafe", purpose="The study's page").Markup
@@ -53,25 +55,30 @@ def study_page(
     environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
     leading, surfaces = leaders_table(found.leaders), _surfaces(evidence, operating_points or {})
+    numbers = page_data(evidence)
     csv = {name: one.table.csv() for name, one in given.items()}
     csv |= {name: table.csv() for name, table in (("leaders", leading), ("runs", every)) if table is not None}
     page: str = environment.get_template("study.html.j2").render(
         title=evidence.title,
         version=__version__,
+        files=files,
         sections=_sections(surfaces=bool(surfaces)),
         styles=[markup(template(name)) for name in STYLES],
         theme=markup(template("study.theme.js")),
         scripts=[markup(template(name)) for name in SCRIPTS],
         plotly=markup(_in_a_script(plotly.get_plotlyjs())),
-        data=markup(inert_json({**page_data(evidence), "surfaces": surfaces, "tables": csv})),
+        data=markup(inert_json({**numbers, "surfaces": surfaces, "tables": csv})),
         summary=found,
         leaders=leading,
         tables=given,
+        folded=_folded(evidence, given),
         has={
             "reliability": any(run.reliability is not None for run in evidence.runs),
             "epochs": any(run.epochs for run in evidence.runs),
         },
         surfaces=surfaces,
+        many_objectives=len(evidence.objectives) > LEGEND_AT_MOST,
+        every_epochs=numbers["every_epochs"],
         runs=evidence.runs,
         links=[f"run-{run.key}" for run in evidence.runs],
         runs_table=every,
@@ -95,7 +102,7 @@ def runs_table(evidence: Evidence) -> Table | None:
         if any(metric in test for test in tests):
             columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
     if any(run.scaled is not None for run in evidence.runs):
-        columns["T"] = [None if run.scaled is None else f"{run.scaled.temperature:.3f}" for run in evidence.runs]
+        columns["T"] = [None if run.scaled is None else Rounded(run.scaled.temperature, ".3f") for run in evidence.runs]
     columns["epochs"] = [run.record.get("epochs") for run in evidence.runs]
     columns["seconds"] = [float(run.record.get("seconds", math.nan)) for run in evidence.runs]
     return Table(columns)
@@ -116,6 +123,12 @@ def _sections(*, surfaces: bool) -> dict[str, str]:
     named = {"summary": "Summary", "tables": "Tables", "reliability": "Reliability", "surfaces": "Surfaces"}
     named |= {"curves": "Training", "runs": "Runs"}
     return {name: text for name, text in named.items() if surfaces or name != "surfaces"}
+
+
+def _folded(evidence: Evidence, tables: Mapping[str, CaptionedTable]) -> list[str]:
+    """The tables of one metric each, if the overview has all their numbers: in one setting they are one row long."""
+    one_setting = len(evidence.settings) == 1 and "overview" in tables
+    return [name for name in tables if name in SINGLE_LABEL] if one_setting else []
 
 
 def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[dict[str, Any]]:
@@ -142,9 +155,9 @@ def _plain_surface(one: Surface) -> dict[str, Any]:
 def _exact(table: Table, row: int, column: int) -> str:
     """An attribute with the number itself, which the shown digits are too few to sort by."""
     value = list(table.columns.values())[column][row]
-    if not table.numeric[column] or value is None:
+    if not table.numeric[column] or value is None or math.isnan(value):
         return ""
-    return f' data-value="{float(value)!r}"'
+    return f' data-value="{number_or_name(float(value))}"'
 
 
 def _in_a_script(text: str) -> str:

@@ -15,6 +15,7 @@ from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
 from focalcal.reports.extras import required
 from focalcal.reports.figures.catalogue import figures
 from focalcal.reports.figures.style import rendered
+from focalcal.reports.file_names import as_file_name, unused
 from focalcal.reports.labels import cell_names
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
@@ -22,12 +23,15 @@ from focalcal.results.several import runs_of
 
 if TYPE_CHECKING:
     from focalcal.reports.figures.surface import Point
+    from focalcal.reports.study_tables import CaptionedTable
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"
 FOLDER = "report"  # in the store, unless another is given
 _SHORT = 12  # digits of a key in a sentence
 _MARK = b'<meta name="generator" content="focalcal'
+_FILES = re.compile(rb'<meta name="focalcal-files" content="([^"]*)">')
+_OURS = re.compile(r"(tables|figures)/[\w.=-]+\.(csv|md|tex|pdf|png)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,13 @@ def write_report(
     out          a folder, made if it is not there; default: `report` in the first store
 
     Whatever is missing, failed or damaged is named, and the rest shown. Of a run that several stores have, the first
-    one's is shown. Everything is made before the first file is written, and each file is written whole.
+    one's is shown. Everything is made before the first file is written, and each file is written whole, the page last.
+    What an earlier report wrote into `out` and this one does not is removed; other files there are left alone.
     """
     given = list(stores) if isinstance(stores, Sequence) else [stores]
     target = Path(out) if out is not None else given[0].path / FOLDER
     check_target(target)
-    check_packages()
+    check_packages(with_figures=with_figures)
     runs, missing = collected(given, specs)
     evidence = gather(
         runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
@@ -73,6 +78,8 @@ def write_report(
     contents = rendered_report(
         evidence, runs, against_paper=against_paper, with_figures=with_figures, operating_points=operating_points
     )
+    for name in _listed(target / PAGE) - contents.keys():
+        (target / name).unlink(missing_ok=True)
     for name, content in contents.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,21 +97,23 @@ def rendered_report(
     operating_points: Mapping[str, Point] | None = None,
 ) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
-    tables = all_tables(evidence)
+    found = all_tables(evidence)
     if against_paper and (beside := beside_the_paper(evidence)) is not None:
-        tables = {"against_paper": beside, **tables}
+        found = {"against_paper": beside, **found}
+    tables: dict[str, CaptionedTable] = {}
     files: dict[str, bytes] = {}
-    for name, one in tables.items():
-        place = f"tables/{_file_name(name)}"
-        files |= {f"{place}.csv": one.table.csv().encode(), f"{place}.md": one.markdown().encode()}
-        files[f"{place}.tex"] = one.latex(label=f"tab:{_file_name(name)}").encode()
+    for given, one in found.items():
+        name = unused(as_file_name(given), tables)
+        tables[name] = one
+        forms = {"csv": one.table.csv(), "md": one.markdown(), "tex": one.latex(label=f"tab:{name}")}
+        files |= {f"tables/{name}.{form}": text.encode() for form, text in forms.items()}
     drawn = figures(evidence, runs=runs, operating_points=operating_points) if with_figures else {}
     for name, display in drawn.items():
         figure = display.plot()
         for form in ("pdf", "png"):
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    files[PAGE] = study_page(evidence, tables=tables, operating_points=operating_points).encode()
-    return files
+    page = study_page(evidence, tables=tables, operating_points=operating_points, files=tuple(files))
+    return files | {PAGE: page.encode()}
 
 
 def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[str]]:
@@ -128,11 +137,13 @@ def check_target(folder: Path) -> None:
         raise ValueError(f"out must not hold a {PAGE} of something else, got {page}; choose another folder, or move it")
 
 
-def check_packages() -> None:
+def check_packages(*, with_figures: bool = True) -> None:
     """Fail now if a package that the report needs is missing, and not after the evidence was gathered."""
-    for module in ("matplotlib", "jinja2", "plotly"):
+    for module in ("jinja2", "plotly", *(["matplotlib"] if with_figures else [])):
         required(module, purpose="Writing the report")
 
 
-def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.=-]+", "-", name).strip("-.") or "unnamed"
+def _listed(page: Path) -> set[str]:
+    """The files beside a page that an earlier report wrote, by name; none if there is no page."""
+    found = _FILES.search(page.read_bytes()) if page.is_file() else None
+    return {name for name in found[1].decode().split() if _OURS.fullmatch(name)} if found else set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -17,6 +16,7 @@ from focalcal.reports.figures.posterior import posterior_scatter
 from focalcal.reports.figures.reliability import reliability_diagrams
 from focalcal.reports.figures.saliency import saliency_maps
 from focalcal.reports.figures.surface import Point, surface
+from focalcal.reports.file_names import as_file_name, unused
 
 if TYPE_CHECKING:
     from focalcal.reports.evidence import Evidence
@@ -48,7 +48,7 @@ def figures(
 
     def keep(display: Display | None, *parts: str) -> None:
         if display is not None:
-            made[_unused("-".join(map(_as_file_name, parts)), made)] = display
+            made[unused(as_file_name(*parts), made)] = display
 
     for setting in evidence.settings:
         objectives, point = readable(evidence, setting), points.get(setting)
@@ -93,16 +93,3 @@ def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> l
     while sum(len(families[name]) for name in kept) > most and kept:
         kept.remove(max(kept, key=lambda name: (len(families[name]), name)))
     return [label for name in families if name in kept for label in families[name]]
-
-
-def _as_file_name(part: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.=]+", "-", part).strip("-.") or "unnamed"
-
-
-def _unused(name: str, taken: Mapping[str, Display]) -> str:
-    """The name, with a number if another has it: `a/b` and `a b` look alike in a file's name."""
-    wanted, number = name[:120], 2
-    found = wanted
-    while found.lower() in {one.lower() for one in taken}:
-        found, number = f"{wanted}-{number}", number + 1
-    return found

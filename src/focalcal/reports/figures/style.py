@@ -41,6 +41,8 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.1,
     "mathtext.fontset": "dejavusans",
     "pdf.fonttype": 42,  # text stays text
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,  # `drawing` says when
     "svg.hashsalt": "focalcal",  # else the names inside an SVG are random
 }
 _UNDATED: dict[str, dict[str, None]] = {
@@ -61,7 +63,7 @@ def drawing(height: float, *, width: float = TEXT_WIDTH) -> Iterator[Figure]:
         for axes in figure.axes:
             axes.tick_params(labelsize=SMALLEST)  # ticks are made when they are drawn, perhaps outside of the block
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # the places just found are kept, for every form alike
+        figure.set_layout_engine(None)  # the places just found are kept, for every form alike, and not sought again
 
 
 def whole_numbers(axes: Axes) -> None:

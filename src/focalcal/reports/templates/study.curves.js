@@ -41,7 +41,8 @@ const CurvesView = (() => {
     const log = get("curves-log").checked;
     const title = series.replaceAll("_", " ");
     Charts.draw("curves", 520, traces, {
-      xaxis: axis("epoch", { rangemode: "tozero", ...(Math.max(...runs.map((run) => run.epochs.epoch.length)) <= 12 ? { dtick: 1 } : {}) }), yaxis: axis(title, log ? { type: "log", dtick: "D2" } : {}),
+      showlegend: traces.length > 0 && data.objectives.length <= data.legend_at_most,
+      xaxis: axis("epoch", { rangemode: "tozero", ...(Math.max(...runs.map((run) => run.epochs.epoch.length)) <= 12 ? { dtick: 1 } : {}) }), yaxis: axis(title, log ? { type: "log", dtick: "D2", tickformat: "~g" } : {}),
     });
     const setting = data.settings[get("curves-setting").value];
     Charts.say("curves", `${title} on ${setting}: ${traces.length} ${traces.length === 1 ? "run" : "runs"}${seed === "" ? ", all seeds" : ` of seed ${seed}`}.${log ? hidden(traces) : ""}`);

@@ -9,7 +9,7 @@
   function beforePrint() {
     Theme.force("light");
     charts().forEach((chart) => Plotly.relayout(chart, { width: PAPER }));
-    opened = [...document.querySelectorAll("#summary details:not([open]), #shared:not([open])")];
+    opened = [...document.querySelectorAll("#summary details:not([open]), .folded:not([open]), #shared:not([open])")];
     opened.forEach((details) => { details.open = true; });
   }
 
