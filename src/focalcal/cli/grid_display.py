@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from focalcal.cli.progress import progress_text
+from focalcal.core.extras import required
 from focalcal.experiments.events import Event, Failed, Finished, Progress, Started
-from focalcal.reports.extras import required
 
 
 class GridDisplay:

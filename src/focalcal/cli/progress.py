@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from torch import Tensor, nn
 
+from focalcal.core.extras import required
 from focalcal.models.conversion import fill, swin_weights, vit_weights
 from focalcal.models.weight_files import is_in_format_of_transformers, weights_of
 
@@ -18,13 +18,7 @@ CHANGEABLE = ("drop_path_rate", "layer_norm_eps")
 
 def transformers() -> Any:
     """The package, or an error that names the extra it comes with."""
-    try:
-        return import_module("transformers")
-    except ModuleNotFoundError as error:
-        if error.name != "transformers":
-            raise  # the package is there, and something that it needs is not
-        message = "ViT, DeiT and Swin need the package transformers: pip install 'focalcal[transformers]'"
-        raise ModuleNotFoundError(message, name="transformers") from error
+    return required("transformers", purpose="A network such as ViT, DeiT or Swin", extra="transformers")
 
 
 class LogitsOnly(nn.Module):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from focalcal.core.extras import required
 from focalcal.models.published import PublishedWeightsError
 
 FILES = ("model.safetensors", "pytorch_model.bin")  # what a folder or a hub repository calls its weights
@@ -61,11 +61,7 @@ def _file(pretrained: str | os.PathLike[str], *names: str) -> Path:
 
 
 def _from_hub(name: str, *files: str) -> Path:
-    try:
-        hub = import_module("huggingface_hub")
-    except ModuleNotFoundError as error:
-        message = "weights from the hub need the package huggingface_hub: pip install 'focalcal[transformers]'"
-        raise ModuleNotFoundError(message, name=error.name) from error
+    hub = required("huggingface_hub", purpose="Fetching weights from the hub", extra="transformers")
     for file in files:
         try:
             return Path(hub.hf_hub_download(name, file))
@@ -107,8 +103,4 @@ def _refusal(path: Path, reason: str) -> PublishedWeightsError:
 
 
 def _safetensors() -> Any:
-    try:
-        return import_module("safetensors.torch")
-    except ModuleNotFoundError as error:
-        message = "a .safetensors file needs the package safetensors: pip install 'focalcal[transformers]'"
-        raise ModuleNotFoundError(message, name=error.name) from error
+    return required("safetensors.torch", purpose="A .safetensors file", extra="transformers")

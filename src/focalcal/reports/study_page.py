@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal import __version__
+from focalcal.core.extras import required
 from focalcal.reports.evidence import Evidence
-from focalcal.reports.extras import required
 from focalcal.reports.figures.surface import Point, Surface, surface
 from focalcal.reports.metric_names import SINGLE_LABEL, shown, title, titled
 from focalcal.reports.study_leaders import HEADLINE, leaders_table

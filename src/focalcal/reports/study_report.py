@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focalcal.core.atomic import write_atomically
+from focalcal.core.extras import required
 from focalcal.reports.against_paper import against_paper as beside_the_paper
 from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
-from focalcal.reports.extras import required
 from focalcal.reports.figures.catalogue import figures
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.file_names import as_file_name, unused

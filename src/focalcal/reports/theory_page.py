@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.theory_findings import findings

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focalcal.core.atomic import write_atomically
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.tables import Table

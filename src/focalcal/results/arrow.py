@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 
@@ -43,14 +42,3 @@ def _column(arrow: Any, name: str, values: list[Any]) -> Any:
     if not kinds and name in ("value", "seconds", "seed", "epoch"):
         return arrow.array(values, arrow.float64())
     return arrow.array([None if value is None else str(value) for value in values], arrow.string())
-
-
-def required(package: str) -> Any:
-    """The package, or an error that names the extra it comes with."""
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package.partition(".")[0]:
-            raise
-        message = f"queries and tables of runs need the package {package}: pip install 'focalcal[study]'"
-        raise ModuleNotFoundError(message, name=package) from error

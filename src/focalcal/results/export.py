@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.core.atomic import atomic_file, write_atomically
-from focalcal.results.arrow import arrow_table, column_names, required
+from focalcal.core.extras import required
+from focalcal.results.arrow import arrow_table, column_names
 from focalcal.results.layout import FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
 from focalcal.results.run import Run
 from focalcal.results.tables import split_rows
@@ -50,7 +51,7 @@ def _csv(runs: Sequence[Run], path: Path) -> None:
 
 
 def _parquet(runs: Sequence[Run], path: Path) -> None:
-    arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
+    arrow, parquet = (required(module, purpose="A table of runs") for module in ("pyarrow", "pyarrow.parquet"))
     table: Any = arrow_table(arrow, _FIRST, list(split_rows(runs)))
     with atomic_file(path) as handle:
         parquet.write_table(table, handle)

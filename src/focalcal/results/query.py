@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from focalcal.results.arrow import arrow_table, required
+from focalcal.core.extras import required
+from focalcal.results.arrow import arrow_table
 from focalcal.results.run import Run
 from focalcal.results.tables import EPOCH_COLUMNS, METRIC_COLUMNS, RUN_COLUMNS, epoch_rows, metric_rows, run_rows
 
@@ -25,7 +26,7 @@ _CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoins
 
 def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
-    engine, arrow = required("duckdb"), required("pyarrow")
+    engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
     connection = engine.connect(":memory:", config=_CLOSED)
     _fill(connection, arrow, "runs", RUN_COLUMNS, run_rows(runs))
     _fill(connection, arrow, "metrics", METRIC_COLUMNS, metric_rows(runs))

@@ -9,13 +9,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from focalcal.core.arrays import finite_at_least
+from focalcal.core.extras import required
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
 from focalcal.experiments.executors.attempt import Failure, Work, attempt, recorded, training
@@ -200,13 +200,7 @@ def _run_cell(spec: Spec, path: Path, work: Work | None, options: Mapping[str, A
 
 
 def _ray() -> Any:
-    try:
-        return import_module("ray")
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise  # it is there, and something that it needs is not
-        message = "The executor ray needs the package ray: pip install 'focalcal[ray]'"
-        raise ModuleNotFoundError(message, name="ray") from error
+    return required("ray", purpose="The executor ray", extra="ray")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, GUIDE, PANEL, drawing, headed, panels, plain, whole_numbers
 from focalcal.reports.tables import Table
 

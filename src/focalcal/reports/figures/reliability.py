@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.extras import required
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.extras import required
 from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, Page, drawing, headed, plain
 from focalcal.reports.tables import Table
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

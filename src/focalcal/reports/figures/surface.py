@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain
 from focalcal.reports.metric_names import PERCENT
 from focalcal.reports.tables import Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.extras import required
+from focalcal.core.extras import required
 from focalcal.reports.figures.style import COLOURS, GUIDE, STYLE, TEXT_WIDTH
 
 if TYPE_CHECKING:

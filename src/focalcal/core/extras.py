@@ -1,4 +1,4 @@
-"""Packages that only some reports need, imported when they do."""
+"""Packages that only some parts need, imported when they do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 
-def required(module: str, *, purpose: str) -> Any:
+def required(module: str, *, purpose: str, extra: str = "study") -> Any:
     """The module, or an error that names the extra it comes with.
 
     >>> required("json", purpose="This").dumps([1])
@@ -18,5 +18,5 @@ def required(module: str, *, purpose: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the package is there, and something that it needs is not
-        message = f"{purpose} needs the package {package}: pip install 'focalcal[study]'"
+        message = f"{purpose} needs the package {package}: pip install 'focalcal[{extra}]'"
         raise ModuleNotFoundError(message, name=package) from error
