@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import print_json
+from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
     from focalcal.reports.comparisons import Family
@@ -36,7 +36,7 @@ def compare(
     metrics: Annotated[str, typer.Option(help="Separated by commas; one family.")] = "ece,adaptive_ece,nll,brier",
     split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
     alpha: Annotated[float, typer.Option(help="Chance of a false verdict in a family.")] = 0.05,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Test whether an objective is better than others, setting by setting, over the seeds that both have.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from focalcal.cli.execution import DataDir
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, print_json
 
 app = typer.Typer(
     help="Which data sets there are, fetching them, and whether they are what they should be.",
@@ -17,14 +18,10 @@ app = typer.Typer(
 )
 
 _Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.", show_default=False)]
-_Folder = Annotated[
-    Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.", show_default=False)
-]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_data_sets(data_dir: _Folder = None, as_json: _Json = False) -> None:
+def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Every data set: whether it is here, what it is, and its licence."""
     with plain_failures():
         from focalcal.data.catalogue import CATALOGUE
@@ -35,7 +32,7 @@ def list_data_sets(data_dir: _Folder = None, as_json: _Json = False) -> None:
             for name, one in CATALOGUE.items()
         ]
         if as_json:
-            typer.echo(json.dumps(rows, indent=2))
+            print_json(rows)
             return
         width = max(len(row["name"]) for row in rows)
         for row in rows:
@@ -43,7 +40,7 @@ def list_data_sets(data_dir: _Folder = None, as_json: _Json = False) -> None:
 
 
 @app.command()
-def get(name: _Name, data_dir: _Folder = None) -> None:
+def get(name: _Name, data_dir: DataDir = None) -> None:
     """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
     with plain_failures():
         from focalcal.cli.progress import bar
@@ -66,9 +63,9 @@ def get(name: _Name, data_dir: _Folder = None) -> None:
 @app.command()
 def verify(
     name: _Name,
-    data_dir: _Folder = None,
+    data_dir: DataDir = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Read a data set, check its content, and print its counts and fingerprints."""
     with plain_failures():
@@ -82,7 +79,7 @@ def verify(
             return
         data = load_data(name, data_dir, allow_partial=allow_partial)
         if as_json:
-            typer.echo(json.dumps(data.provenance, indent=2))
+            print_json(data.provenance)
             return
         partial = ", a part of it" if data.provenance["partial"] else ""
         typer.echo(f"{name}: {len(data.classes)} classes{partial}; {data.provenance['split']}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.overhead import Overhead, Timing
@@ -21,7 +21,7 @@ def overhead(
     device: Annotated[str, typer.Option(help="Where to run: cpu, cuda, mps.")] = "cpu",
     threads: Annotated[int, typer.Option(help="Threads of a processor.")] = 1,
     seconds: Annotated[float, typer.Option(help="How long to measure, about; more is more precise.")] = 40.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Time every objective against cross-entropy: the loss alone, and within a training step.
 
@@ -42,7 +42,10 @@ def overhead(
                 seconds=seconds,
                 progress=progress,
             )
-        typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else overhead_text(found), nl=as_json)
+        if as_json:
+            print_json(found.as_dict())
+        else:
+            typer.echo(overhead_text(found), nl=False)
 
 
 def overhead_text(found: Overhead) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 
 def print_json(value: Any) -> None:
@@ -15,9 +17,11 @@ def print_json(value: Any) -> None:
 
 
 def without_odd_numbers(value: Any) -> Any:
-    """The same with None for NaN and infinity."""
+    """The same with None for NaN and infinity, and 0 for -0."""
     if isinstance(value, dict):
         return {key: without_odd_numbers(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [without_odd_numbers(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if not isinstance(value, float):
+        return value
+    return value + 0.0 if math.isfinite(value) else None  # -0 is 0

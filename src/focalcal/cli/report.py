@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import print_json
+from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
     from focalcal.reports.study_report import Report
@@ -45,7 +45,7 @@ def report(
         Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.", show_default=False)
     ] = None,
     figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
 

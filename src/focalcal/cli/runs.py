@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import print_json
+from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
     from focalcal.results import Problem, Run, Store
@@ -30,7 +30,6 @@ _Store = Annotated[
     Path | None,
     typer.Option(help="The store's folder; default: $FOCALCAL_STORE, else focalcal-runs.", show_default=False),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 _Key = Annotated[str, typer.Argument(help="The run's key, or how it begins.", show_default=False)]
 _Keys = Annotated[list[str], typer.Argument(help="The runs' keys, or how they begin.", show_default=False)]
 _DataSet = Annotated[str | None, typer.Option(help="Only runs on this data set.", show_default=False)]
@@ -46,7 +45,7 @@ def list_runs(
     model: _Model = None,
     objective: _Objective = None,
     seed: _Seed = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """What was run, and error, NLL, ECE and Brier score on the test split."""
     with plain_failures():
@@ -66,7 +65,7 @@ def list_runs(
 
 
 @app.command()
-def show(key: _Key, store: _Store = None, as_json: _Json = False) -> None:
+def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
     """One run: what was run, the metrics of every split, and where it comes from."""
     with plain_failures():
         run = _opened(store).run(key)
@@ -89,7 +88,7 @@ def show(key: _Key, store: _Store = None, as_json: _Json = False) -> None:
 def sql(
     query: Annotated[str, typer.Argument(help="For example: select * from runs", show_default=False)],
     store: _Store = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Ask in SQL: tables runs, metrics (key, split, metric, value) and epochs; nothing can be changed."""
     with plain_failures():

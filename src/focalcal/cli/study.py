@@ -11,7 +11,7 @@ import typer
 from focalcal.cli import INTERRUPTED
 from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
 from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import print_json
+from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.grid import Outcome
@@ -47,7 +47,7 @@ def study(
     data_dir: DataDir = None,
     tensorboard: TensorBoard = None,
     report: Annotated[bool, typer.Option(help="Write the report: page, tables and figures.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train the cells of a study that are not stored yet, and print its results.
 

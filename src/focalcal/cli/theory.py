@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from focalcal.cli.distributions import given_rows
 from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, print_json
 
 app = typer.Typer(
     help="What the theory of Focal Calibration Loss promises, in numbers.",
@@ -34,12 +34,11 @@ _File = Annotated[
 _Gamma = Annotated[float, typer.Option(help="The focusing of the focal term, >= 0.")]
 _Lam = Annotated[float, typer.Option(help="The weight of the Brier anchor, >= 0.")]
 _PositiveLam = Annotated[float, typer.Option(help="The weight of the Brier anchor, > 0.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinity.")]
 
 
 @app.command(context_settings=_NEGATIVE)
 def solve(
-    eta: _Posterior = None, gamma: _Gamma = 3.0, lam: _Lam = 1.0, file: _File = None, as_json: _Json = False
+    eta: _Posterior = None, gamma: _Gamma = 3.0, lam: _Lam = 1.0, file: _File = None, as_json: Json = False
 ) -> None:
     """What a perfect model learns, q*, when the class probabilities are eta."""
     with plain_failures():
@@ -48,7 +47,7 @@ def solve(
         given = given_rows("eta", eta, file)
         facts = posterior_facts(given.rows, gamma=gamma, lam=lam, place=given.place)
         if as_json:
-            _print_json([one.record() for one in facts])
+            print_json([one.record() for one in facts])
             return
         for i, one in enumerate(facts):
             of = f"posterior {i + 1} of {len(facts)}, " if len(facts) > 1 else ""
@@ -62,7 +61,7 @@ def bound(
     lam: _PositiveLam = 1.0,
     classes: Annotated[int | None, typer.Option(help="Bound all posteriors of so many classes instead.")] = None,
     file: _File = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Bounds on |q* - eta|_2, without solving for q*."""
     with plain_failures():
@@ -84,7 +83,7 @@ def bound(
             columns = {name: [row[name] for row in texts] for name in texts[0]}
         if as_json:
             asked = {"gamma": gamma, "lam": lam} | ({} if classes is None else {"classes": classes})
-            _print_json([asked | row for row in bounds])
+            print_json([asked | row for row in bounds])
         else:
             typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns, digits=4).text()}", nl=False)
 
@@ -95,7 +94,7 @@ def recover(
     gamma: _Gamma = 3.0,
     lam: _Lam = 1.0,
     file: _File = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """The class probabilities eta that a perfect model turns into these predictions q."""
     with plain_failures():
@@ -106,7 +105,7 @@ def recover(
         eta = recovered(rows, gamma=gamma, lam=lam)
         if as_json:
             pairs = zip(rows.tolist(), eta.tolist(), strict=True)
-            _print_json([{"gamma": gamma, "lam": lam, "q": a, "eta": b} for a, b in pairs])
+            print_json([{"gamma": gamma, "lam": lam, "q": a, "eta": b} for a, b in pairs])
         else:
             for i, (before, after) in enumerate(zip(rows, eta, strict=True)):
                 of = f"prediction {i + 1} of {len(rows)}, " if len(rows) > 1 else ""
@@ -125,7 +124,7 @@ def lam(
         int | None, typer.Option(help="A lam that suffices for every posterior of so many classes instead.")
     ] = None,
     file: _File = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """The smallest lam that keeps q* within a tolerance of these posteriors; or one that suffices for every posterior.
 
@@ -140,7 +139,7 @@ def lam(
         found = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
         if as_json:
             asked = {"classes": classes} if posteriors is None else {"posteriors": len(posteriors)}
-            _print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": found})
+            print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": found})
             return
         if posteriors is None:
             what = f"suffices for every posterior of {classes} classes"
@@ -174,18 +173,3 @@ def study(
 
 def _at(gamma: float, lam: float) -> str:
     return f"gamma = {gamma:g}, lam = {lam:g}"
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """The same with None for infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if not isinstance(value, float):
-        return value
-    return None if value in (float("inf"), float("-inf")) else value + 0.0  # -0 is 0

@@ -9,7 +9,7 @@ import typer
 from focalcal.cli import INTERRUPTED
 from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
 from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import print_json
+from focalcal.cli.plain_json import Json, print_json
 
 
 def train(
@@ -34,7 +34,7 @@ def train(
     threads: Threads = 1,
     data_dir: DataDir = None,
     tensorboard: TensorBoard = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train one network, or go on with a run that was stopped; a run that is stored is only shown."""
     with plain_failures():
