@@ -1,17 +1,26 @@
-# make study     nine objectives on the digits, three seeds, and their results; in a fresh .venv if there is none
-# make test      the whole suite, in a fresh .venv if there is none
-# make check     ruff, mypy, import-linter
-# make format    what ruff can mend by itself
-# make sanitize  the native kernel's fuzz tests under AddressSanitizer
-# make arm       the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
-# make bench     the numbers in the README
+# make study                  nine objectives on the digits, three seeds, and their results; in a fresh .venv if there is none
+# make test                   the suite but for what is marked slow, in a fresh .venv if there is none
+# make test-slow              the tests marked slow
+# make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
+# make test-without-kernel    the numerical tests again, on torch and NumPy alone
+# make check                  ruff, mypy, import-linter
+# make format                 what ruff can fix by itself
+# make sanitize               the native kernel's fuzz tests under AddressSanitizer
+# make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
+# make bench                  the numbers in the README
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
 
-.PHONY: install study test check format bench sanitize arm clean
+PYTEST := $(BIN)/python -m pytest -n 2
+BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a cluster or a browser, is started once
+# What another engine or processor could change; `once` marks what neither can.
+AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
+          tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
+
+.PHONY: install study test test-slow test-other-processors test-without-kernel check format bench sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -24,7 +33,24 @@ study: $(READY)
 	$(BIN)/focalcal study digits $(STUDY_ARGS)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(PYTEST) $(BY_FILE) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(READY)
+	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+# torch, MKL, oneDNN, OpenBLAS, NumPy and the kernel, each held to an instruction set by the name it has for it.
+test-other-processors: $(READY)
+	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 OPENBLAS_CORETYPE=Prescott \
+	    NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" FOCALCAL_INSTRUCTION_SET=baseline \
+	    $(AGAIN) tests/core tests/posthoc tests/theory
+	if grep -q avx512f /proc/cpuinfo; then \
+	    ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 OPENBLAS_CORETYPE=Haswell \
+	        NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" FOCALCAL_INSTRUCTION_SET=avx2 \
+	        $(AGAIN) tests/core tests/posthoc tests/theory; \
+	fi  # without AVX-512 that is what `make test` did
+
+test-without-kernel: $(READY)
+	FOCALCAL_NATIVE=0 $(AGAIN) tests/theory/test_minimiser.py
 
 check: $(READY)
 	$(BIN)/ruff check .

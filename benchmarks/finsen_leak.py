@@ -21,7 +21,6 @@ from scipy.sparse import csr_matrix
 
 from focalcal.data import DataSet, data_folder, load_data
 from focalcal.data.finsen import Item, finsen_items
-from focalcal.data.location import located
 from focalcal.data.sources import Sources
 
 
@@ -65,7 +64,7 @@ def _counted(tokens: np.ndarray, words: int) -> csr_matrix:
 def main() -> None:
     """Print both tables."""
     folder = data_folder()
-    items = finsen_items(Sources(folder), located("finsen", folder) / "FinSen_US_Categorized.csv")
+    items = finsen_items(Sources("finsen", folder))
     pairs = {(item.tag, item.category) for item in items}
     print(f"{len(items)} items, {len({tag for tag, _ in pairs})} tags, {len(pairs)} pairs of tag and category\n")
     shares = looked_up(items)

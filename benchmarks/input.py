@@ -30,7 +30,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from focalcal.core.counter import example_keys, uniforms
+from focalcal.core.counter_rng import example_keys, uniforms
 from focalcal.data.augment import PadCropFlip, RandAugment, RandomErasing, RandomResizedCrop
 
 BATCHES = (128, 512)

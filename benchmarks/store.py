@@ -40,8 +40,8 @@ def told(what: str, times: tuple[float, float]) -> None:
 
 
 def spec() -> Spec:
-    training = recipe("cifar10_resnet50").settings()
-    for name in ("data_set", "model", "fcl_gamma", "fcl_lam"):
+    training = recipe("cifar10_resnet50").as_dict()
+    for name in ("data_set", "model"):
         del training[name]
     options = {"gamma": 3, "lam": 1}
     return Spec(
@@ -96,6 +96,8 @@ def main() -> None:
         told("which of as many specs are missing", seconds(lambda: store.missing(specs)))
         query = "select metric, avg(value) from metrics join runs using (key) where split = 'test' group by metric"
         told("a query over their metrics", seconds(lambda: store.sql(query).fetchall()))
+        means = "select objective, avg(ece), avg(nll) from test_metrics group by all"
+        told("a query over their test metrics", seconds(lambda: store.sql(means).fetchall()))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,29 @@ def _apart():
         torch.compiler.reset()
 
 
+@pytest.fixture(scope="session")
+def published(tmp_path_factory):
+    """What recipes start from, as it is published and with random content: the hub's weights, and word vectors.
+
+    The folder with the vectors, for `data_dir`.
+    """
+    pytest.importorskip("safetensors")
+    pytest.importorskip("transformers")
+    from published_weights import local_hub
+
+    from focalcal.training import RECIPES
+
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "glove").mkdir()
+    for name in {one.word_vectors for one in RECIPES.values() if one.word_vectors}:
+        width = int(name.rpartition(".")[2].removesuffix("d"))
+        lines = [f"{word} {' '.join([str(at)] * width)}\n" for at, word in enumerate(("one", "two", "news"), 1)]
+        (folder / "glove" / f"{name}.txt").write_text("".join(lines))
+    models = {one.initial_weights: one.model for one in RECIPES.values() if one.initial_weights}
+    with local_hub(folder / "hub", models):
+        yield folder
+
+
 @pytest.fixture
 def data_folder() -> Path:
     """The folder of real data sets that FOCALCAL_DATA names."""

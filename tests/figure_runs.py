@@ -9,12 +9,12 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from small_runs import digits_spec
 
+from focalcal.analysis.evidence import gather
 from focalcal.experiments.cells import spec_of
 from focalcal.experiments.run import run_spec
 from focalcal.metrics import summary
 from focalcal.predictions import Predictions
-from focalcal.reports.evidence import gather
-from focalcal.results import Protocol, Run, Spec, Store
+from focalcal.results import Evaluations, Protocol, Run, Spec, Store
 from focalcal.training import recipe
 
 NINE = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")
@@ -81,7 +81,8 @@ def known_posterior_runs(store: Store) -> list[Run]:
 
 def saliency_run(store: Store) -> Run:
     base = replace(recipe("digits_small_cnn_lite"), epochs=1, batch_size=64)
-    return run_spec(spec_of(base, "ce", seed=0, protocol=Protocol(train_examples=128, saliency=5)), store)
+    spec = spec_of(base, "ce", seed=0, protocol=Protocol(train_examples=128))
+    return run_spec(spec, store, evaluations=Evaluations(saliency=5))
 
 
 def adafocal_run(store: Store) -> Run:

@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 # What changes the file system, or opens it to change.
 _EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "shutil.copyfile", "fcntl.flock")
@@ -52,3 +53,24 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
     code = ended(started(doomed))
     assert code in (0, -signal.SIGKILL)
     return code != 0
+
+
+def memory_growth(small: Callable[[], object], large: Callable[[], object]) -> float:
+    """Megabytes that a process holds at most while it does the large work, beyond what it held after the small one."""
+
+    def peak() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0])
+
+    def measured() -> None:
+        small()  # everything is loaded and warm
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before = peak()
+        large()
+        os.write(to, str(peak() - before).encode())
+
+    here, to = os.pipe()
+    assert ended(started(measured)) == 0
+    os.close(to)
+    with open(here) as said:
+        return int(said.read()) / 1024

@@ -1,5 +1,7 @@
 """A grid in a process of its own, to be interrupted and killed: `python grid_process.py STORE WORK SEEDS JOBS`.
 
+JOBS is how many cells run at a time, or `ray` for a cluster of its own.
+
 Prints the process of each cell that says so, one a line, and at the end what became of the grid, as JSON.
 """
 
@@ -15,6 +17,7 @@ import grid_work
 
 from focalcal.experiments.events import Progress
 from focalcal.experiments.executors.local import LocalExecutor
+from focalcal.experiments.executors.ray import RayExecutor
 from focalcal.experiments.grid import run_grid
 from focalcal.results.store import Store
 
@@ -29,16 +32,16 @@ def alive(pid: int) -> bool:
         return False
 
 
-def ended(pids: list[int]) -> bool:
+def ended(pids: list[int], seconds: float = PATIENCE) -> bool:
     """Whether all of them end, given time."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not any(map(alive, pids))
 
 
 @contextmanager
-def grid_process(store: Store, work, *, seeds: int, jobs: int):
+def grid_process(store: Store, work, *, seeds: int, jobs: int | str):
     """Such a process, leader of a group as a terminal's is; it does not outlive the block."""
     command = [sys.executable, __file__, str(store.path), work.__name__, str(seeds), str(jobs)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -54,7 +57,8 @@ def main(path: str, work: str, seeds: str, jobs: str) -> None:
         if isinstance(event, Progress):
             print(event.note, flush=True)
 
-    executor = LocalExecutor(int(jobs), work=getattr(grid_work, work))
+    function = getattr(grid_work, work)
+    executor = RayExecutor(work=function) if jobs == "ray" else LocalExecutor(int(jobs), work=function)
     cells = [grid_work.cell(seed) for seed in range(int(seeds))]
     print(json.dumps(asdict(run_grid(cells, Store(path), executor=executor, on_event=show))))
 

@@ -144,12 +144,6 @@ def until_told(spec, store, report) -> None:
     store_run(spec, store)
 
 
-def deaf_to_requests(spec, store, report) -> None:
-    """Like `until_told`, but SIGTERM is ignored."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    until_told(spec, store, report=report)
-
-
 def leaves_a_thread(spec, store, report) -> None:
     """Finish, and leave something behind that keeps the process from ending."""
     import threading

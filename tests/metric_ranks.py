@@ -1,7 +1,4 @@
-"""The torchmetrics adapters with the functions they stand for, and a process group that runs them all.
-
-A module of its own, since spawned processes import it by name.
-"""
+"""The torchmetrics adapters with the functions they stand for, and a process group that runs them all."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Specs and runs, for the tests of the store."""
 
 import json
+import os
 from pathlib import Path
 
 from prediction_samples import sample
 
-from focalcal.results import Run, Spec, Store
+from focalcal.results import Evaluation, Run, Spec, Store
 
 TRAINING = {"epochs": 2, "batch_size": 64, "optimizer": {"kind": "sgd", "lr": 0.1}, "mean": [0.5, 0.25]}
 
@@ -41,3 +42,26 @@ def epochs_file(folder: Path) -> Path:
 def stored(store: Store, one: Spec, *, epochs: Path | None = None, splits=("val", "test"), **metrics) -> Run:
     predictions = [sample(6, 3, split=split, seed=one.seed) for split in splits]
     return store.add(one, record=record(**metrics), epochs=epochs, predictions=predictions)
+
+
+def flip_a_bit(path: Path, at: int, bit: int = 0) -> None:
+    """As a failing disk does: neither the size nor the time of the file says so."""
+    stat, content = path.stat(), bytearray(path.read_bytes())
+    content[at] ^= 1 << bit
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def evaluation(name="svhn", *, split=None, files=(), **metrics) -> Evaluation:
+    split = split or name
+    told = {"metrics": {split: {"auroc": 0.75} | metrics}, "provenance": {"weights": "abc"}, "seconds": 0.5}
+    return Evaluation(name, told, [sample(5, 3, split=split, seed=7)], dict(files))
+
+
+def contents(folder: Path) -> dict:
+    """What every file holds, and when it was written."""
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

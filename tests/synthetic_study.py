@@ -7,13 +7,13 @@ import numpy as np
 
 from focalcal.experiments.metrics import shift_metrics, split_metrics
 from focalcal.predictions import Predictions
-from focalcal.results import Protocol, Spec, Store
+from focalcal.results import Evaluation, Spec, Store
 
 SHARPNESS = {"ce": 2.0, "focal": 0.6, "fcl": 1.1}  # what the logits are multiplied with: 1 is calibrated
 TRAINING = {"recipe": "synthetic", "epochs": 2, "optimizer": {"name": "sgd", "lr": 0.1}}
 
 
-def spec(objective="fcl", seed=0, *, data_set="digits", model="small_cnn", shifts=(), training=TRAINING, **options):
+def spec(objective="fcl", seed=0, *, data_set="digits", model="small_cnn", training=TRAINING, **options):
     options = options or ({"gamma": 3.0, "lam": 1.0} if objective == "fcl" else {})
     return Spec(
         data_set=data_set,
@@ -22,7 +22,6 @@ def spec(objective="fcl", seed=0, *, data_set="digits", model="small_cnn", shift
         objective_options=options,
         seed=seed,
         training=training,
-        protocol=Protocol(shifts=shifts),
     )
 
 
@@ -36,7 +35,7 @@ def logits_and_labels(rows, classes, *, seed, sharpness=1.0, signal=2.0):
     return (logits * sharpness).astype(np.float32), labels
 
 
-def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=2.0, changed=None):
+def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=2.0, changed=None, shifts=()):
     """Store a run of `one`; `changed` metrics of the test split replace those that were measured."""
     factor = sharpness if sharpness is not None else SHARPNESS.get(one.objective, 1.3)
     parts = [
@@ -48,13 +47,15 @@ def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=
     ]
     names = [str(k) for k in range(classes)]
     metrics = {part.split: split_metrics(part, names) for part in parts}
-    for shift in one.protocol.shifts:
+    evaluations = []
+    for shift in shifts:
         logits, labels = logits_and_labels(rows, classes, seed=7, sharpness=factor, signal=1.0)
-        parts.append(Predictions(logits=logits, labels=labels, split=shift))
-        metrics[shift] = shift_metrics(parts[-1], parts[1])
+        made = Predictions(logits=logits, labels=labels, split=shift)
+        told = {"metrics": {shift: shift_metrics(made, parts[1])}, "provenance": {}, "seconds": 0.5}
+        evaluations.append(Evaluation(shift, told, [made]))
     metrics["test"] |= changed or {}
     record = {"metrics": metrics, "provenance": {"focalcal": "0"}, "seconds": 1.5, "epochs": 2}
-    return store.add(one, record=record, epochs=_epochs(store.path), predictions=parts)
+    return store.add(one, record=record, epochs=_epochs(store.path), predictions=parts, evaluations=evaluations)
 
 
 def add_multilabel(store: Store, one: Spec, names, *, rows=300):
@@ -76,11 +77,11 @@ def add_multilabel(store: Store, one: Spec, names, *, rows=300):
     return store.add(one, record=record, epochs=None, predictions=[part])
 
 
-def study_store(folder: Path, *, objectives=("ce", "focal", "fcl"), seeds=(0, 1, 2), **cell) -> Store:
+def study_store(folder: Path, *, objectives=("ce", "focal", "fcl"), seeds=(0, 1, 2), shifts=(), **cell) -> Store:
     store = Store(folder)
     for objective in objectives:
         for seed in seeds:
-            add(store, spec(objective, seed, **cell))
+            add(store, spec(objective, seed, **cell), shifts=shifts)
     return store
 
 

@@ -1,7 +1,7 @@
 """Small data sets and recipes that train in a moment, for the tests of training."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from focalcal.training import Optimizer, Recipe
 
 SGD = Optimizer(name="sgd", lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4)
 ADAM = Optimizer(name="adam", lr=1e-3)
-SOURCES = {one.name: "judgement" for one in fields(Recipe) if one.name != "sources"}
 
 
 def small_recipe(**changed):
@@ -25,9 +24,6 @@ def small_recipe(**changed):
         "batch_size": 64,
         "mean": (0.3053,),
         "std": (0.3761,),
-        "fcl_gamma": 3,
-        "fcl_lam": 1,
-        "sources": SOURCES,
     }
     return Recipe(**{**usual, **changed})
 

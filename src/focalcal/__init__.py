@@ -4,10 +4,12 @@ Names are imported when first used, so that `import focalcal` costs next to noth
 `from focalcal import FocalCalibrationLoss` costs what `import torch` costs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from focalcal.core.checks import ProbabilityWarning as ProbabilityWarning
     from focalcal.losses import LOSSES as LOSSES
     from focalcal.losses import AdaFocalLoss as AdaFocalLoss
     from focalcal.losses import BrierLoss as BrierLoss
@@ -44,40 +46,42 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "LOSSES": "focalcal.losses",
-    "AdaFocalLoss": "focalcal.losses",
-    "BrierLoss": "focalcal.losses",
-    "CrossEntropyLoss": "focalcal.losses",
-    "DualFocalLoss": "focalcal.losses",
-    "FLSDLoss": "focalcal.losses",
-    "FocalCalibrationLoss": "focalcal.losses",
-    "FocalLoss": "focalcal.losses",
-    "LabelSmoothingLoss": "focalcal.losses",
-    "MMCELoss": "focalcal.losses",
-    "MultilabelBCELoss": "focalcal.losses",
-    "MultilabelBrierLoss": "focalcal.losses",
-    "MultilabelFocalCalibrationLoss": "focalcal.losses",
-    "MultilabelFocalLoss": "focalcal.losses",
-    "METRICS": "focalcal.metrics",
-    "CalibrationSketch": "focalcal.metrics",
-    "bootstrap": "focalcal.metrics",
-    "summary": "focalcal.metrics",
-    "CALIBRATORS": "focalcal.posthoc",
-    "BetaCalibration": "focalcal.posthoc",
-    "CalibrationWarning": "focalcal.posthoc",
-    "HistogramBinning": "focalcal.posthoc",
-    "IsotonicCalibration": "focalcal.posthoc",
-    "MatrixScaling": "focalcal.posthoc",
-    "PlattScaling": "focalcal.posthoc",
-    "PosteriorRecovery": "focalcal.posthoc",
-    "TemperatureScaling": "focalcal.posthoc",
-    "VectorScaling": "focalcal.posthoc",
-    "load_calibrator": "focalcal.posthoc",
-    "split_half": "focalcal.posthoc",
-    "Predictions": "focalcal.predictions",
-    "PredictionsFileError": "focalcal.predictions",
+    "LOSSES": "losses",
+    "AdaFocalLoss": "losses",
+    "BrierLoss": "losses",
+    "CrossEntropyLoss": "losses",
+    "DualFocalLoss": "losses",
+    "FLSDLoss": "losses",
+    "FocalCalibrationLoss": "losses",
+    "FocalLoss": "losses",
+    "LabelSmoothingLoss": "losses",
+    "MMCELoss": "losses",
+    "MultilabelBCELoss": "losses",
+    "MultilabelBrierLoss": "losses",
+    "MultilabelFocalCalibrationLoss": "losses",
+    "MultilabelFocalLoss": "losses",
+    "METRICS": "metrics",
+    "CalibrationSketch": "metrics",
+    "bootstrap": "metrics",
+    "summary": "metrics",
+    "CALIBRATORS": "posthoc",
+    "BetaCalibration": "posthoc",
+    "CalibrationWarning": "posthoc",
+    "HistogramBinning": "posthoc",
+    "IsotonicCalibration": "posthoc",
+    "MatrixScaling": "posthoc",
+    "PlattScaling": "posthoc",
+    "PosteriorRecovery": "posthoc",
+    "TemperatureScaling": "posthoc",
+    "VectorScaling": "posthoc",
+    "load_calibrator": "posthoc",
+    "split_half": "posthoc",
+    "ProbabilityWarning": "core.checks",
+    "Predictions": "predictions",
+    "PredictionsFileError": "predictions",
 }
 _PACKAGES = (
+    "analysis",
     "core",
     "data",
     "experiments",
@@ -94,18 +98,4 @@ _PACKAGES = (
 )
 
 __all__ = ["__version__", *_HOME]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-    elif name in _PACKAGES:
-        value = import_module(f"focalcal.{name}")
-    else:
-        raise AttributeError(f"focalcal has no attribute {name!r}; it has {', '.join(__all__)}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_PACKAGES])
+__getattr__, __dir__ = lazy_names(__name__, _HOME, submodules=_PACKAGES)

@@ -35,7 +35,7 @@ def test_json(store, tmp_path):
     assert said["page"] == str(tmp_path / "report.html")
     assert said["runs"] == 4
     assert said["significant"][0].startswith("No difference is significant")
-    assert said["missing"] == []
+    assert said["missing"] == said["flags"] == []
 
 
 def test_the_store_may_come_from_the_environment(tmp_path, monkeypatch):

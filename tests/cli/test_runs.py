@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from stored_runs import epochs_file, spec, stored
+from stored_runs import epochs_file, flip_a_bit, spec, stored
 from typer.testing import CliRunner
 
 from focalcal.cli.runs import app
@@ -122,7 +122,9 @@ def test_sql_mistakes_are_one_line(run, query, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("sql", query)
     assert result.exit_code == 2
-    assert result.stderr.startswith("focalcal: query must be SQL over runs, metrics and epochs, got an error: ")
+    assert result.stderr.startswith(
+        "focalcal: query must be SQL over runs, test_metrics, metrics and epochs, got an error: "
+    )
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "x.csv").exists()
 
@@ -162,6 +164,15 @@ def test_rm_takes_damaged_runs_by_their_whole_name(run, store):
     assert whole.exit_code == 0
     assert "spec.json must have" in whole.stderr
     assert not folder.exists()
+
+
+def test_rm_takes_runs_with_a_flipped_bit_by_their_whole_name(run, store):
+    flip_a_bit(store.path / "runs" / spec(0).key / "epochs.jsonl", 20)
+    assert "give the whole name" in run("rm", spec(0).key[:8], "--yes").stderr
+    removed = run("rm", spec(0).key, "--yes")
+    assert removed.exit_code == 0
+    assert "epochs.jsonl was changed" in removed.stderr
+    assert len(store.runs()) == 2
 
 
 def test_export_prints_where_the_file_is(run, tmp_path):

@@ -9,9 +9,14 @@ import sys
 import time
 
 import pytest
+import synthetic_study as synthetic
+from small_disks import make_read_only, mounted
+from stored_runs import flip_a_bit
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
+from focalcal.experiments.study import load_study
+from focalcal.results import Store
 
 SMALL = """
 title = "Two objectives"
@@ -61,6 +66,60 @@ def test_a_study_runs_once_and_is_then_only_read(small, tmp_path):
     assert all(0 < run["metrics"]["test"]["nll"] < 3 for run in found)
 
 
+def test_cells_with_a_flipped_bit_are_trained_again(small, tmp_path):
+    command = ("study", small, "--store", tmp_path / "runs", "--jobs", 2, "--no-report")
+    invoke(*command)
+    first, second, *_ = sorted((tmp_path / "runs" / "runs").iterdir())
+    flip_a_bit(first / "predictions" / "test.npz", 1000)
+    flip_a_bit(second / "epochs.jsonl", 30)
+    assert "4 cells, 2 to train" in invoke(*command, "--dry-run").stdout
+    again = invoke(*command)
+    assert again.exit_code == 0, again.output
+    assert "[2/2] digits/mlp" in again.stderr
+    assert "4 of 4 cells are stored" in again.stderr
+    assert len(list((tmp_path / "runs" / "set-aside").iterdir())) == 2
+    assert "[1/" not in invoke(*command).stderr
+
+
+def finished(path, folder):
+    """A store with every cell of a study, untrained."""
+    store = Store(folder)
+    for spec in load_study(path).specs():
+        synthetic.add(store, spec)
+    return store
+
+
+def test_a_finished_study_whose_report_cannot_be_written_is_shown_all_the_same(small, tmp_path):
+    store = finished(small, tmp_path / "runs")
+    (store.path / "report").write_text("in the way")
+    result = invoke("study", small, "--store", store.path)
+    assert result.exit_code == 0, result.output
+    assert "Two objectives: 4 of 4 cells" in result.stdout
+    cannot, whole = result.stderr.splitlines()
+    assert cannot.startswith(f"focalcal: the report cannot be written to {store.path / 'report' / 'small'}: ")
+    assert cannot.endswith(f"with: focalcal report {store.path} --study {small} --out FOLDER")
+    assert whole == f"focalcal: 4 of 4 cells are stored in {store.path}"
+
+
+def test_a_finished_study_in_a_store_that_may_only_be_read(small, tmp_path):
+    with mounted(tmp_path / "disk", "size=40m") as disk:
+        store = finished(small, disk / "runs")
+        make_read_only(disk)
+        result = invoke("study", small, "--store", store.path)
+        assert result.exit_code == 0, result.output
+        assert "Two objectives: 4 of 4 cells" in result.stdout
+        assert "the report cannot be written to" in result.stderr
+        assert "Read-only file system; write it elsewhere with: focalcal report" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["study", "--dry-run"], ["study"], ["train"], ["overhead"]], ids=" ".join)
+def test_more_threads_than_can_be_had_are_refused(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*command, "--threads", 100_000)
+    assert result.exit_code == 2
+    assert re.fullmatch(r"focalcal: threads must be at most \d+ on this machine, got 100000; .*\n", result.stderr)
+
+
 def test_the_smallest_size_has_a_report_of_its_own(small, tmp_path):
     small.write_text(SMALL.format(epochs=1) + "\n[smoke]\nseeds = [0]\n")
     found = invoke("study", small, "--store", tmp_path / "runs", "-j", 1, "--smoke")
@@ -74,11 +133,28 @@ def test_the_smallest_size_has_a_report_of_its_own(small, tmp_path):
 def test_a_dry_run_makes_nothing(small, tmp_path):
     plan = invoke("study", small, "--store", tmp_path / "runs", "--dry-run")
     assert plan.exit_code == 0, plan.output
-    assert "4 cells, 4 to train" in plan.stdout
+    said = "4 cells, 4 to train; how long they take is not known: no stored run is like them"
+    assert plan.stdout.splitlines()[-1] == said
     assert not (tmp_path / "runs").exists()
     cells = json.loads(invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "--json").stdout)
     assert len({cell["key"] for cell in cells}) == 4
-    assert all(cell["seconds"] > 0 and not cell["done"] for cell in cells)
+    assert {(cell["state"], cell["seconds"], cell["done"]) for cell in cells} == {("to train", None, False)}
+
+
+def test_a_dry_run_tells_what_stored_runs_took(small, tmp_path):
+    store = Store(tmp_path / "runs")
+    specs = load_study(small).specs()
+    told = {"metrics": {}, "provenance": {}, "seconds": 100.0, "epochs": 1}
+    store.add(specs[0], record=told, epochs=None, predictions=[])
+    plan = invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "-j", 2)
+    assert plan.stdout.splitlines()[-1] == "4 cells, 3 to train; about 5 min with 2 at a time on cpu"
+    small.write_text(SMALL.format(epochs=2) + "\n[[settings]]\nrecipe = 'digits_small_cnn_lite'\n")
+    plan = invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "-j", 3)
+    assert plan.stdout.splitlines()[-1] == (
+        "8 cells, 7 to train; about 3 min with 3 at a time on cpu; "
+        "how long 4 of them take is not known: no stored run is like them"
+    )
+    assert sum("not known" in line for line in plan.stdout.splitlines()[:-1]) == 4
 
 
 def test_a_failing_cell_is_named_and_the_others_go_on(small, tmp_path):
@@ -140,19 +216,22 @@ def test_a_store_that_is_a_file(small, tmp_path):
     assert str(tmp_path / "runs") in result.stderr.replace("\n", "")
 
 
-def test_ctrl_c_stops_soon_and_the_same_command_goes_on(small, tmp_path):
+def test_a_study_that_is_told_to_stop_stops_soon_and_the_same_command_goes_on(small, tmp_path):
+    """By SIGTERM to all of its processes, as schedulers send it; tests of the executors have the other ways."""
     small.write_text(SMALL.format(epochs=400))
     command = [sys.executable, "-m", "focalcal.cli", "study", str(small), "--store", str(tmp_path / "runs"), "-j", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, start_new_session=True, **pipes)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "runs").glob("work/*/epochs.jsonl")):
         assert time.monotonic() < deadline, "no cell has started"
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
-    os.kill(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGTERM)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted; " in stderr
     assert "to go on: focalcal study" in stderr
+    assert "SIGTERM" not in stderr  # no cell is said to have been killed
     small.write_text(SMALL.format(epochs=2))
     assert invoke("study", small, "--store", tmp_path / "runs", "--no-report").exit_code == 0

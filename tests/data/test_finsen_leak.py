@@ -33,6 +33,7 @@ def test_a_table_of_tags_is_always_right_until_they_are_stripped(tmp_path):
     assert shares["the commonest category, always"][0] == pytest.approx(100 / 12, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_real_finsen_gives_its_category_away_as_the_guide_says(data_folder):
     shares = printed(data_folder)
     table, constant, words = shares.values()
@@ -48,7 +49,7 @@ def test_the_real_finsen_gives_its_category_away_as_the_guide_says(data_folder):
 
 
 def test_the_real_tags_have_one_category_and_are_stripped_everywhere(data_folder):
-    items = finsen_items(Sources(data_folder), data_folder / "finsen" / "FinSen_US_Categorized.csv")
+    items = finsen_items(Sources("finsen", data_folder))
     category = {item.tag: item.category for item in items}
     assert all(category[item.tag] == item.category for item in items)
     assert not any(item.tag.lower() in item.stripped().lower() for item in items)

@@ -104,7 +104,7 @@ def test_image_files_are_read_again_only_when_they_look_different(tmp_path, monk
         os.utime(image, (1_000_000_000, 1_000_000_000))
     first = load_data("tiny_imagenet", tmp_path, allow_partial=True)
     with monkeypatch.context() as patched:
-        patched.setattr("focalcal.data.decoded._content_sha256", lambda paths: pytest.fail("read again"))
+        patched.setattr("focalcal.data.image_cache._content_sha256", lambda paths: pytest.fail("read again"))
         assert load_data("tiny_imagenet", tmp_path, allow_partial=True).provenance == first.provenance
     Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(images[0])
     again = load_data("tiny_imagenet", tmp_path, allow_partial=True)

@@ -8,8 +8,7 @@ from scipy.stats import chi2, multivariate_normal
 from focalcal.core.population import population
 from focalcal.core.rng import numpy_stream
 from focalcal.data import DataSet, Examples, fingerprint, load_data, relabelled
-from focalcal.data.drawn_labels import drawn_labels
-from focalcal.data.gaussian_mixture import gaussian_means
+from focalcal.data.known_posteriors import draw_labels, gaussian_means
 
 KNOWN = ["gaussian_mixture", "discrete", "teacher"]
 
@@ -68,7 +67,7 @@ def test_every_split_draws_from_the_stream_of_its_name():
     for split, examples in data.splits.items():
         draws = numpy_stream(7, "discrete", split)
         assert examples.inputs.argmax(1).tolist() == draws.integers(40, size=30).tolist()
-        assert examples.labels.tolist() == drawn_labels(examples.posterior, draws).tolist()
+        assert examples.labels.tolist() == draw_labels(examples.posterior, draws).tolist()
 
 
 def test_discrete_states_are_the_theorys():
@@ -116,6 +115,7 @@ def test_a_teacher_of_two_classes():
     np.testing.assert_allclose(made.test.posterior, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_teacher_of_real_photographs(data_folder):
     base = load_data("cifar10", data_folder, validation=0)
     few = DataSet("few", base.classes, *(one.take(np.arange(min(600, len(one)))) for one in base.splits.values()))
@@ -127,7 +127,7 @@ def test_a_teacher_of_real_photographs(data_folder):
 
 def test_drawn_labels_never_leave_the_classes():
     posterior = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.1, 0.2, 0.7 - 1e-12]])
-    labels = np.stack([drawn_labels(posterior, np.random.default_rng(seed)) for seed in range(200)])
+    labels = np.stack([draw_labels(posterior, np.random.default_rng(seed)) for seed in range(200)])
     assert set(labels[:, 0]) == {1}
     assert set(labels[:, 1]) == {0}
     assert set(labels[:, 2]) == {0, 1, 2}

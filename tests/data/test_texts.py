@@ -9,8 +9,8 @@ from references.data_fingerprints import assert_pinned
 
 from focalcal.data import DataSetError, load_data, word_vectors
 from focalcal.data.newsgroups import NEWSGROUPS
+from focalcal.data.text.documents import Tokeniser, words
 from focalcal.data.text.glove import glove_vectors
-from focalcal.data.text.tokeniser import Tokeniser, words
 
 
 def read(data, tokens):
@@ -35,9 +35,9 @@ def test_words(text, expected):
 
 
 def test_tokens_go_by_frequency_then_by_first_sight():
-    tokeniser = Tokeniser.fitted(["b a a", "c b a"], num_words=20)
+    tokeniser = Tokeniser.from_texts(["b a a", "c b a"], num_words=20)
     assert tokeniser.vocabulary == ("", "a", "b", "c")
-    assert Tokeniser.fitted(["z y x", "x y z"], num_words=3).vocabulary == ("", "z", "y")  # ids 1 .. num_words - 1
+    assert Tokeniser.from_texts(["z y x", "x y z"], num_words=3).vocabulary == ("", "z", "y")  # ids 1 .. num_words - 1
 
 
 def test_rows_are_padded_and_cut_in_front_and_unknown_words_left_out():
@@ -67,6 +67,7 @@ def test_the_header_is_cut_unless_kept(tmp_path):
     assert read(kept, kept.test.inputs[0]).startswith("from someone subject alt atheism a post")
 
 
+@pytest.mark.slow
 def test_the_real_newsgroups_by_date(data_folder):
     data = load_data("newsgroups", data_folder, length=50, num_words=2000)
     assert data.provenance["counts"] == {"train": 10_414, "val": 900, "test": 7_532}
@@ -78,6 +79,7 @@ def test_the_real_newsgroups_by_date(data_folder):
     assert_pinned("newsgroups", data)
 
 
+@pytest.mark.slow
 def test_the_real_newsgroups_of_the_literature(data_folder):
     data = load_data("newsgroups_19997", data_folder, length=50, num_words=2000)
     assert data.provenance["counts"] == {"train": 15_098, "val": 900, "test": 3_999}
@@ -148,7 +150,7 @@ def test_word_vectors(glove):
 def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     first = glove_vectors(glove, ("", "the"), cache=cache)
-    monkeypatch.setattr("focalcal.data.text.glove._streamed", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("focalcal.data.text.glove._stream", lambda *_: pytest.fail("read again"))
     np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=cache), first)
     monkeypatch.undo()
     glove_vectors(glove, ("", "caf\xe9"), cache=cache)

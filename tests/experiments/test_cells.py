@@ -6,19 +6,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from focalcal.experiments.cells import known_options, loss_of, recipe_of, spec_of
+from focalcal.experiments.cells import check_evaluations, known_options, loss_of, recipe_of, spec_of
 from focalcal.losses import LOSSES, FocalCalibrationLoss
-from focalcal.results import Protocol, Spec
+from focalcal.results import Evaluations, Protocol, Spec
 from focalcal.training import RECIPES, recipe
+from focalcal.training.operating_points import operating_point
 
 DIGITS = recipe("digits_small_cnn_lite")
 
 
-def test_the_recipe_gives_fcl_its_point_and_options_override_it():
+def test_the_setting_gives_fcl_its_point_and_options_override_it():
     resnet = recipe("cifar10_resnet50")
     assert dict(spec_of(resnet, "fcl", {}, seed=0).objective_options) == {"gamma": 4, "lam": 1.5}
     assert dict(spec_of(resnet, "fcl", {"lam": 0}, seed=0).objective_options) == {"gamma": 4, "lam": 0}
     assert dict(spec_of(resnet, "focal", {}, seed=0).objective_options) == {"gamma": 3}
+    unlisted = replace(DIGITS, data_set="svhn", data_options={})  # the loss's own defaults
+    assert dict(spec_of(unlisted, "fcl", {}, seed=0).objective_options) == {"gamma": 3, "lam": 1}
 
 
 def test_defaults_written_out_are_the_same_run_as_defaults_left_out():
@@ -33,22 +36,9 @@ def test_a_spec_gives_its_recipe_back(name):
     objective = "multilabel_fcl" if name.startswith("chestxray14") else "fcl"
     spec = spec_of(one, objective, {}, seed=3, protocol=Protocol(train_examples=100))
     stored = Spec.from_dict(json.loads(json.dumps(spec.as_dict())))
-    assert recipe_of(stored).settings() == one.settings()
+    assert recipe_of(stored) == one
     again = spec_of(recipe_of(stored), objective, stored.objective_options, seed=3, protocol=stored.protocol)
     assert again.key == spec.key
-
-
-def test_a_recipe_without_fcl_comes_back_with_all_but_the_point():
-    spec = spec_of(recipe("cifar10_resnet50"), "ce", {}, seed=0)
-    back = recipe_of(spec).settings()
-    assert {**back, "fcl_gamma": 4.0, "fcl_lam": 1.5} == recipe("cifar10_resnet50").settings()
-    assert spec_of(recipe_of(spec), "ce", {}, seed=0) == spec
-
-
-def test_fcl_point_of_the_recipe_does_not_divide_runs_of_other_objectives():
-    moved = replace(DIGITS, fcl_gamma=1, fcl_lam=7)
-    assert spec_of(moved, "ce", {}, seed=0) == spec_of(DIGITS, "ce", {}, seed=0)
-    assert spec_of(moved, "fcl", {}, seed=0) != spec_of(DIGITS, "fcl", {}, seed=0)
 
 
 @pytest.mark.parametrize("objective", LOSSES)
@@ -56,7 +46,7 @@ def test_the_loss_of_a_stored_spec_is_the_loss_that_was_asked_for(objective):
     one = recipe("chestxray14_chexnet") if objective.startswith("multilabel") else recipe("digits_small_cnn_lite")
     spec = Spec.from_dict(json.loads(json.dumps(spec_of(one, objective, {}, seed=0).as_dict())))
     if objective in ("fcl", "multilabel_fcl"):
-        wanted = LOSSES[objective](gamma=one.fcl_gamma, lam=one.fcl_lam)
+        wanted = LOSSES[objective](**operating_point(one.data_set, one.model)._asdict())
     else:
         wanted = LOSSES[objective]()
     logits = torch.randn(6, 4)
@@ -105,8 +95,9 @@ def test_options_that_a_network_or_a_loader_lacks_are_refused():
         spec_of(replace(DIGITS, data_options={"sead": 3}), "ce", {}, seed=0)
 
 
-def test_shifts_and_saliency_are_checked_against_the_recipe():
-    with pytest.raises(ValueError, match="'svnh' is not a shift; did you mean 'svhn'"):
-        spec_of(DIGITS, "ce", {}, seed=0, protocol=Protocol(shifts=["svnh"]))
-    with pytest.raises(ValueError, match="saliency must be 0 for mlp"):
-        spec_of(recipe("digits_mlp_lite"), "ce", {}, seed=0, protocol=Protocol(saliency=2))
+def test_evaluations_are_checked_against_the_recipe():
+    check_evaluations(DIGITS, Evaluations(saliency=2))
+    with pytest.raises(ValueError, match="shifts: 'svnh' is not a shift; did you mean 'svhn'"):
+        check_evaluations(DIGITS, Evaluations(shifts=["svnh"]))
+    with pytest.raises(ValueError, match="saliency must be 0 for mlp, which has no feature maps, got 2"):
+        check_evaluations(recipe("digits_mlp_lite"), Evaluations(saliency=2))

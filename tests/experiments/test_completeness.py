@@ -4,13 +4,14 @@ import json
 
 import pytest
 from prediction_samples import sample
+from stored_runs import flip_a_bit
 
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.cells import spec_of
 from focalcal.experiments.completeness import METRICS, MULTILABEL_METRICS, gaps
 from focalcal.experiments.overrides import shrunk
 from focalcal.metrics import summary
-from focalcal.results import Protocol, Store
+from focalcal.results import Evaluation, Evaluations, Store
 from focalcal.training import recipe
 
 TWO_EPOCHS = shrunk(recipe("digits_small_cnn_lite"), epochs=2, batch_size=64)
@@ -75,6 +76,13 @@ def test_a_damaged_run_is_a_gap(store):
     assert what.startswith("stored, but damaged: ")
 
 
+def test_a_flipped_bit_is_a_gap(store):
+    run = add(store)
+    flip_a_bit(run.path / "predictions" / "val.npz", 50)
+    (gap,) = gaps([SPEC], Store(store.path))
+    assert "stored, but damaged: predictions/val.npz was changed" in gap.what
+
+
 def test_losses_must_be_finite_and_every_epoch_recorded(store):
     add(store, losses=(1.0, float("nan")))
     assert whats(store) == ["the training loss of epoch 2 is nan"]
@@ -104,13 +112,18 @@ def test_recipes_that_hold_nothing_out_have_no_validation_split(store):
 
 def test_shifts_must_be_there(store):
     resnet = shrunk(recipe("cifar10_resnet110"), epochs=2, batch_size=8)
-    one = spec_of(resnet, "ce", {}, seed=0, protocol=Protocol(shifts=["svhn", "cifar10c"], severities=[5]))
-    splits = ["test", "svhn", *(f"cifar10c/{name}/5" for name in CORRUPTIONS)]
+    one, asked = spec_of(resnet, "ce", {}, seed=0), Evaluations(shifts=["svhn", "cifar10c"], severities=[5])
+    run = add(store, one, splits=("test",))
+    assert gaps([one], store) == []
+    (told,) = gaps([one], store, asked)
+    assert "was stored without its weights, which cifar10c-5, svhn would be computed from" in told.what
     detection = {"auroc": 0.5, "confidence": 0.5}
-    metrics = dict.fromkeys(splits, WHOLE | detection) | {"svhn": detection}
-    del metrics["cifar10c/fog/5"]
-    add(store, one, splits=splits, metrics=metrics)
-    assert [gap.what.partition(": ")[2] for gap in gaps([one], store)] == ["no metrics of cifar10c/fog/5"]
+    corrupted = [f"cifar10c/{name}/5" for name in CORRUPTIONS]
+    for name, splits, metrics in (("svhn", ["svhn"], detection), ("cifar10c-5", corrupted, WHOLE | detection)):
+        record = {"metrics": dict.fromkeys(splits, metrics), "provenance": {}, "seconds": 1.0}
+        record["metrics"].pop("cifar10c/fog/5", None)
+        store.add_evaluation(run.key, Evaluation(name, record, [sample(6, 3, split=split) for split in splits]))
+    assert [gap.what.partition(": ")[2] for gap in gaps([one], store, asked)] == ["no metrics of cifar10c/fog/5"]
 
 
 def test_x_rays_have_the_multilabel_metrics(store):

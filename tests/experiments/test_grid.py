@@ -1,6 +1,7 @@
 import grid_work
 import pytest
 from grid_work import cell
+from stored_runs import flip_a_bit
 
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
@@ -27,6 +28,17 @@ def test_only_missing_cells_are_run(store):
     assert outcome.done == (cell(2).key, cell(3).key)
     assert outcome.found == (cell(1).key, cell(0).key)
     assert sorted(key for key, _ in grid_work.calls(store)) == sorted(cell(seed).key for seed in range(4))
+
+
+def test_a_cell_with_a_flipped_bit_is_run_again(store):
+    cells = [cell(0), cell(1)]
+    executor = LocalExecutor(2, work=grid_work.at_once)
+    run_grid(cells, store, executor=executor)
+    flip_a_bit(store.path / "runs" / cells[1].key / "predictions" / "test.npz", 100)
+    again = Store(store.path)
+    outcome = run_grid(cells, again, executor=executor)
+    assert (outcome.found, outcome.done) == ((cells[0].key,), (cells[1].key,))
+    assert again.missing(cells) == []
 
 
 def test_a_finished_grid_starts_nothing(store):

@@ -122,9 +122,11 @@ def made(batch=128, classes=10):
 def test_the_papers_ratios_are_marked_as_the_papers_and_stand_beside_its_shape_only():
     text = overhead_text(made())
     rows = {line.split("  ")[0]: line.split() for line in text.splitlines() if line}
-    assert text.count("paper (A100") == 2
+    assert text.count("paper: time") == 2
     assert "nothing of it was measured here" in text
-    assert rows["fcl"][-1] == "1.016"  # the step's, which comes last
+    assert rows["fcl"][-2:] == ["1.016", "0.9990"]  # the step's, which comes last
+    assert rows[CONTROL][-2:] == ["-", "-"]  # of which it prints how well it agrees, and no ratio
+    assert max(map(len, text.splitlines())) <= 80
     other = overhead_text(made(classes=100))
     assert "paper" not in other
     assert "128 x 100 logits" in other

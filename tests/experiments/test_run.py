@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from focalcal.experiments.cells import recipe_of, spec_of
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.subsets import seen_by_run
 from focalcal.metrics import summary
-from focalcal.results import Protocol, Store
-from focalcal.training import NonFiniteLossError, build_network, predict, recipe
+from focalcal.models import PublishedWeightsError
+from focalcal.results import Evaluations, Protocol, Store
+from focalcal.training import NonFiniteLossError, predict, recipe, trained_network
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,8 @@ def test_everything_is_stored(reference):
     assert reference.record["epochs"] == 3
     assert reference.record["seconds"] == pytest.approx(sum(one["seconds"] for one in reference.epochs()))
     provenance = reference.record["provenance"]
-    assert set(provenance) == {"software", "machine", "data", "shifts", "started", "finished", "earlier_attempts"}
+    assert set(provenance) == {"software", "machine", "data", "started", "finished", "elapsed", "earlier_attempts"}
+    assert provenance["elapsed"] > reference.record["seconds"]
     assert provenance["data"]["counts"] == {"train": 150, "val": 60, "test": 60}
     spec = digits_spec()
     seen = seen_by_run(load_data("digits", **dict(recipe_of(spec).data_options)), spec.protocol)
@@ -178,6 +181,14 @@ def test_data_that_are_not_there_are_known_before_training(tmp_path):
     assert told == []
 
 
+def test_weights_that_do_not_fit_are_known_before_data_are_read(tmp_path):
+    weights = tmp_path / "densenet121.pth"
+    torch.save({"other": torch.zeros(1)}, weights)
+    spec = spec_of(replace(recipe("chestxray14_chexnet"), initial_weights=str(weights)), "multilabel_bce", {}, seed=0)
+    with pytest.raises(PublishedWeightsError, match="DenseNet121, except for its head"):
+        run_spec(spec, Store(tmp_path / "store"), data_dir=tmp_path)  # where there are no images either
+
+
 @pytest.mark.parametrize("short_of", ["predictions", "checkpoints"])
 def test_a_disk_that_is_too_full_is_known_before_training(tmp_path, monkeypatch, short_of):
     store, asked, told = Store(tmp_path), [], []
@@ -206,14 +217,12 @@ def test_threads_are_checked(tmp_path, threads):
 
 
 def test_weights_are_kept_if_asked_for_and_give_the_logits(tmp_path):
-    spec = digits_spec(protocol={"keep_weights": True})
-    run = run_spec(spec, Store(tmp_path))
+    spec = digits_spec()
+    run = run_spec(spec, Store(tmp_path), evaluations=Evaluations(keep_weights=True))
     used = recipe_of(spec)
     data = seen_by_run(load_data("digits", **dict(used.data_options)), spec.protocol)
-    network = build_network(used, data, seed=12345)
-    network.load_state_dict(torch.load(run.file("weights.pt"), weights_only=True))
-    again = predict(network, data.test, used, split="test")
-    assert torch.equal(again.logits, run.predictions("test").logits)
+    again = predict(trained_network(used, run.file("weights.pt")), data.test, used, split="test")
+    torch.testing.assert_close(again.logits, run.predictions("test").logits)
 
 
 def test_a_long_tail_is_trained_on_and_recorded(tmp_path):

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.cells import spec_of
 from focalcal.experiments.run import run_spec
-from focalcal.results import Protocol, Store
+from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import Step, recipe
 
 
@@ -21,11 +21,10 @@ def shifted(tmp_path_factory):
     FABRICATED["cifar10"](folder)
     FABRICATED["svhn"](folder)
     small = replace(recipe("cifar10_resnet8_lite"), epochs=1, batch_size=32)
-    protocol = Protocol(
-        train_examples=50, test_examples=10, shifts=("svhn", "cifar10c"), allow_partial=True, saliency=3
-    )
+    protocol = Protocol(train_examples=50, test_examples=10, allow_partial=True)
     spec = spec_of(small, "ce", {}, seed=0, protocol=protocol)
-    return run_spec(spec, Store(tmp_path_factory.mktemp("store")), data_dir=folder)
+    asked = Evaluations(shifts=("svhn", "cifar10c"), saliency=3)
+    return run_spec(spec, Store(tmp_path_factory.mktemp("store")), evaluations=asked, data_dir=folder)
 
 
 def test_every_shift_has_predictions_and_an_auroc(shifted):
@@ -51,8 +50,9 @@ def test_a_part_of_the_data_is_recorded_as_one(shifted):
     provenance = shifted.record["provenance"]
     assert provenance["data"]["partial"] is True
     assert provenance["data"]["counts"]["train"] == 50
-    assert provenance["shifts"]["svhn"]["partial"] is True
-    assert len(provenance["shifts"]) == 16
+    evaluations = shifted.record["evaluations"]
+    assert evaluations["svhn"]["provenance"]["sources"]["svhn"]["partial"] is True
+    assert len(evaluations["cifar10c-5"]["provenance"]["sources"]) == 15
 
 
 def test_saliency_maps_are_those_of_the_first_test_images(shifted):
@@ -76,9 +76,8 @@ def test_several_labels_and_ten_crops(tmp_path):
         image_size=32,
         epochs=1,
     )
-    protocol = Protocol(allow_partial=True, saliency=2)
-    spec = spec_of(small, "multilabel_fcl", {}, seed=0, protocol=protocol)
-    run = run_spec(spec, Store(tmp_path / "store"), data_dir=tmp_path)
+    spec = spec_of(small, "multilabel_fcl", {}, seed=0, protocol=Protocol(allow_partial=True))
+    run = run_spec(spec, Store(tmp_path / "store"), evaluations=Evaluations(saliency=2), data_dir=tmp_path)
     made = run.predictions("test")
     assert (made.kind, made.multilabel) == ("probs", True)
     assert made.groups is not None

@@ -28,6 +28,7 @@ def test_parallel_jobs_change_no_number(tmp_path):
         assert same_numbers(store.run(one.key), run_spec(one, alone))
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_cell(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     script = [str(TESTS / "distributed_cell.py"), str(tmp_path)]

@@ -1,12 +1,14 @@
 """Grad-CAM: the formula by hand, the place it points at, the layouts of every kind of network."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from focalcal.data import Examples
-from focalcal.experiments.saliency import Saliency, check_has_maps, grad_cam, save_saliency
+from focalcal.experiments.saliency import Saliency, grad_cam, saliency_file
 from focalcal.models import MODEL_INFO, build_model
 
 
@@ -56,7 +58,7 @@ def test_frozen_networks_have_maps_too():
     images = torch.randn(2, 1, 8, 8)
     free = grad_cam(network, images, layer="features", layout="maps")
     frozen = grad_cam(network.requires_grad_(False).eval(), images, layer="features", layout="maps")
-    assert np.array_equal(free.maps, frozen.maps)
+    np.testing.assert_allclose(free.maps, frozen.maps, rtol=1e-4, atol=1e-6)
 
 
 def test_it_points_at_what_decides():
@@ -113,17 +115,11 @@ def test_a_class_token_is_no_place():
     np.testing.assert_allclose(found.maps, [[[2.0, 0.0], [0.0, 0.25]]])  # alpha is 1/4, the mean of (1, 0, 0, 0)
 
 
-def test_networks_without_maps_are_refused():
-    check_has_maps("resnet8")
-    with pytest.raises(ValueError, match="saliency must be 0 for mlp, which has no feature maps"):
-        check_has_maps("mlp")
-
-
-def test_the_file_holds_what_is_drawn(tmp_path):
+def test_the_file_holds_what_is_drawn():
     found = Saliency(np.ones((2, 3, 3), np.float32), np.array([1, 0]))
     images = np.arange(2 * 16, dtype=np.uint8).reshape(2, 1, 4, 4)
-    save_saliency(tmp_path / "saliency.npz", found, Examples(images, np.array([1, 1]), np.array(["a", "b"])))
-    with np.load(tmp_path / "saliency.npz", allow_pickle=False) as file:
+    content = saliency_file(found, Examples(images, np.array([1, 1]), np.array(["a", "b"])))
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
         assert set(file) == {"maps", "predicted", "labels", "ids", "images"}
         assert np.array_equal(file["images"], images)
         assert file["predicted"].tolist() == [1, 0]

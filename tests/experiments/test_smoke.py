@@ -9,20 +9,23 @@ from focalcal.experiments.shipped import shipped_studies
 from focalcal.experiments.study import load_study
 from focalcal.results import Store
 
+SLOW = pytest.mark.slow
+LARGE = {one for one in shipped_studies() if "lite" not in one} - {"digits", "known-posterior"}  # the paper's networks
+
 
 @pytest.fixture(scope="module")
-def small_data(tmp_path_factory):
-    """All of them together are a few megabytes."""
-    folder = tmp_path_factory.mktemp("data")
+def small_data(published):
+    """All of them together are a few megabytes; the weights and vectors that recipes start from are there too."""
     for make in FABRICATED.values():
-        make(folder)
-    return folder
+        make(published)
+    return published
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+@pytest.mark.parametrize("name", [pytest.param(one, marks=SLOW if one in LARGE else ()) for one in shipped_studies()])
 def test_a_smoke_run_of_the_study_is_complete(name, small_data, tmp_path):
-    specs, store = load_study(name).specs(smoke=True), Store(tmp_path)
-    assert len(gaps(specs, store)) == len(specs)
+    study, store = load_study(name), Store(tmp_path)
+    specs, evaluations = study.specs(smoke=True), study.evaluations(smoke=True)
+    assert len(gaps(specs, store, evaluations)) == len(specs)
     for one in specs:
-        run_spec(one, store, data_dir=small_data)
-    assert gaps(specs, store) == []
+        run_spec(one, store, evaluations=evaluations, data_dir=small_data)
+    assert gaps(specs, store, evaluations) == []

@@ -1,13 +1,13 @@
 """What a study's file says becomes its cells; the shipped studies have the paper's."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
 from focalcal.experiments.cells import recipe_of, spec_of
 from focalcal.experiments.shipped import shipped_studies
 from focalcal.experiments.study import load_study, study_of
-from focalcal.results import Protocol
+from focalcal.results import Evaluations, Protocol
 from focalcal.training import RECIPES, recipe
 
 EIGHT = {"ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "fcl"}
@@ -89,6 +89,25 @@ def test_ten_seeds_and_surfaces_reuse_the_runs_of_the_vision_grid():
     assert len(vision & set(load_study("surface").specs())) == 2
 
 
+def test_shift_detection_trains_nothing_that_vision_has_trained():
+    vision, shift = load_study("vision"), load_study("shift")
+    assert set(shift.specs()) <= set(vision.specs())
+    assert len(shift.specs()) == 96
+
+
+def test_weights_are_kept_of_what_another_study_evaluates():
+    """Else the order in which studies are run would decide whether they can be."""
+    cells = {name: (set(study.specs()), study.evaluations()) for name in CELLS for study in [load_study(name)]}
+    needed = {
+        name
+        for name, (specs, asked) in cells.items()
+        for others, wanted in cells.values()
+        if specs & others and wanted.missing_from(asked.names)
+    }
+    assert needed == {"vision", "tenseed", "surface", "chestxray-lam-sweep"}
+    assert {name for name, (_, asked) in cells.items() if asked.keep_weights} == needed
+
+
 def test_adafocal_is_compared_on_one_split_with_temperatures_from_validation():
     study = load_study("adafocal")
     assert study.temperature == "validation"
@@ -106,7 +125,7 @@ def test_the_lam_sweeps_are_the_papers():
 
 def test_x_rays_are_evaluated_on_ten_crops_and_shifts_on_both_sets():
     assert {recipe_of(one).evaluation for one in load_study("chestxray").specs()} == {"ten_crop"}
-    assert {one.protocol.shifts for one in load_study("shift").specs()} == {("cifar10c", "svhn")}
+    assert load_study("shift").evaluations().names == ("cifar10c-5", "svhn")
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -114,6 +133,10 @@ def test_a_smoke_run_has_every_setting_and_objective_at_a_small_size(name):
     study = load_study(name)
     whole, small = study.specs(), study.specs(smoke=True)
     settings, objectives = {(one.data_set, one.model) for one in whole}, {one.objective for one in whole}
+    starts = defaultdict(set)
+    for one in whole:
+        made = recipe_of(one)
+        starts[one.data_set, one.model].add((made.initial_weights, made.word_vectors))
     if name != "shift":
         assert {(one.data_set, one.model) for one in small} == settings
     if not study.smoke.objectives:
@@ -126,9 +149,7 @@ def test_a_smoke_run_has_every_setting_and_objective_at_a_small_size(name):
         assert one.protocol.allow_partial
         assert one.protocol.train_examples * made.epochs <= 256
         assert made.batch_size <= one.protocol.train_examples
-        assert made.initial_weights is None, "needs no download"
-        assert made.word_vectors is None
-        assert (made.image_size or 0) <= 64
+        assert (made.initial_weights, made.word_vectors) in starts[one.data_set, one.model], "it is what is tried"
 
 
 def test_cells_come_setting_by_setting_and_seed_by_seed_each_once():
@@ -164,7 +185,7 @@ def test_overrides_change_what_they_name_and_nothing_else():
         schedule = { kind = "milestones", milestones = [2, 4], factor = 0.1 }
         """,
     )
-    base, changed = recipe("digits_mlp_lite").settings(), recipe_of(study_of(text).specs()[0]).settings()
+    base, changed = recipe("digits_mlp_lite").as_dict(), recipe_of(study_of(text).specs()[0]).as_dict()
     assert changed["epochs"] == 7
     assert changed["optimizer"] == {**base["optimizer"], "lr": 0.5}
     assert changed["model_options"] == {**base["model_options"], "dropout": 0}
@@ -185,10 +206,13 @@ def test_an_empty_string_stands_for_none():
 
 
 def test_the_protocol_reaches_every_cell_and_a_smoke_run_makes_it_smaller():
-    study = study_of(SMALL + "[protocol]\nkeep_weights = true\ntrain_examples = 500\n[smoke]\ntrain_examples = 20\n")
-    assert {one.protocol for one in study.specs()} == {Protocol(keep_weights=True, train_examples=500)}
+    rules = "[protocol]\nkeep_weights = true\ntrain_examples = 500\nshifts = ['svhn']\n"
+    study = study_of(f"{SMALL}{rules}[smoke]\ntrain_examples = 20\nprotocol = {{ severities = [1] }}\n")
+    assert {one.protocol for one in study.specs()} == {Protocol(train_examples=500)}
+    assert study.evaluations() == Evaluations(shifts=("svhn",), keep_weights=True)
     (small,) = {one.protocol for one in study.specs(smoke=True)}
-    assert (small.keep_weights, small.train_examples, small.test_examples, small.allow_partial) == (True, 20, 16, True)
+    assert (small.train_examples, small.test_examples, small.allow_partial) == (20, 16, True)
+    assert study.evaluations(smoke=True) == Evaluations(shifts=("svhn",), severities=(1,), keep_weights=True)
 
 
 def test_a_smoke_run_keeps_the_shape_of_a_schedule():

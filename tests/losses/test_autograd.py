@@ -122,6 +122,7 @@ def test_without_grad_mode_no_gradient_is_computed(monkeypatch):
     assert asked == [False] * 3 * len(COMPUTED)
 
 
+@pytest.mark.once
 def test_compiling_first_does_not_spoil_what_comes_after():
     """In a fresh process, where the kernel has not been looked for yet."""
     import subprocess
@@ -140,6 +141,7 @@ for name in ("ls", "fcl", "mmce"):
     assert done.stdout.split() == ["True"] * 3, done.stderr
 
 
+@pytest.mark.once
 def test_first_use_from_many_threads():
     import subprocess
     import sys
@@ -185,7 +187,7 @@ def test_another_default_device_does_not_matter():
     z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
     expected = FocalCalibrationLoss()(z, labels)
     with torch.device("meta"):
-        assert FocalCalibrationLoss()(z, labels) == expected
+        torch.testing.assert_close(FocalCalibrationLoss()(z, labels), expected)
 
 
 def test_negated_views():
@@ -207,6 +209,7 @@ def test_non_reentrant_checkpoint():
     torch.testing.assert_close(recomputed, layer.weight.grad)
 
 
+@pytest.mark.slow
 def test_inductor_compiles_it(tmp_path, monkeypatch):
     import shutil
 

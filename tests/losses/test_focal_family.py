@@ -126,7 +126,7 @@ def test_float64_gradients_are_right_to_twelve_digits(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0, 3.0])
 @pytest.mark.parametrize("lam", [0.0, 2.0])
 def test_gradcheck(engine, gamma, lam):
     z = (3 * torch.randn(5, 4, dtype=torch.float64)).requires_grad_()
@@ -196,12 +196,12 @@ def test_nan_and_infinity_reach_what_cross_entropy_would_spoil(engine, terms, cl
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_any_integer_labels(dtype):
     z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
-    assert FocalCalibrationLoss()(z, labels.to(dtype)) == FocalCalibrationLoss()(z, labels)
+    torch.testing.assert_close(FocalCalibrationLoss()(z, labels.to(dtype)), FocalCalibrationLoss()(z, labels))
 
 
 def test_single_example_without_a_batch():
     z, label = torch.randn(5), torch.tensor(2)
-    assert FocalCalibrationLoss()(z, label) == FocalCalibrationLoss()(z[None], label[None])
+    torch.testing.assert_close(FocalCalibrationLoss()(z, label), FocalCalibrationLoss()(z[None], label[None]))
     assert functional.brier(z, label).shape == ()
     soft = torch.randn(5).softmax(0)
     torch.testing.assert_close(FocalCalibrationLoss()(z, soft), FocalCalibrationLoss()(z[None], soft[None]))
@@ -268,7 +268,7 @@ def test_hyper_parameters_can_be_scheduled_and_are_checked():
     loss = FocalCalibrationLoss(3, 1)
     z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
     loss.gamma, loss.lam = 0, 0
-    assert loss(z, labels) == CrossEntropyLoss()(z, labels)
+    torch.testing.assert_close(loss(z, labels), CrossEntropyLoss()(z, labels))
     with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
         loss.gamma = -1
 

@@ -62,5 +62,5 @@ def test_a_level_is_between_zero_and_one(level):
 
 
 def test_a_class_that_is_not_there():
-    with pytest.raises(ValueError, match="class_index must be from 0 to 1, got 2"):
+    with pytest.raises(ValueError, match="class_index must be a whole number >= 0 and <= 1, got 2"):
         metrics.reliability(np.array([[0.5, 0.5]]), [0], class_index=2)

@@ -46,7 +46,7 @@ def test_the_whole_is_the_sum_over_any_partition(cuts, seed, dtype):
         assert getattr(merged, name)() == pytest.approx(getattr(whole, name)(), abs=1e-9), name
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     rows=st.sampled_from([50, 300, 3000, 20000]),
     temperature=st.sampled_from([1.0, 1.02, 1.2, 2.0]),
@@ -117,7 +117,7 @@ def test_a_batch_ignored_wholly_adds_nothing():
     probs, labels = network(20, 3)
     nothing = CalibrationSketch.of(probs, torch.full((20,), 255), ignore_index=255)
     assert nothing.rows == 0
-    assert (nothing + CalibrationSketch.of(probs, labels)).ece() == metrics.ece(probs, labels)
+    assert (nothing + CalibrationSketch.of(probs, labels)).ece() == pytest.approx(metrics.ece(probs, labels))
     from_logits = CalibrationSketch.of(logits=probs, labels=torch.full((20,), 255), ignore_index=255)
     assert from_logits.rows == 0
 

@@ -50,19 +50,19 @@ def test_published_weights_reproduce_the_stored_logits(name, weights, stored, te
     network = load_published_resnet(weights, name)
     assert not network.training
     np.testing.assert_allclose(logits(network, images[:200]), stored[name][:200], rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "count"), [("resnet20", 10_000), ("resnet32", 1000), ("resnet44", 1000), ("resnet56", 1000)]
-)
-def test_published_errors(name, count, weights, stored, test_set):
-    """In full for the smallest; the deeper ones took 28, 44 and 51 s of one core, and gave the same decisions."""
-    images, labels = test_set
-    decisions = logits(load_published_resnet(weights, name), images[:count]).argmax(1)
-    np.testing.assert_array_equal(decisions, stored[name][:count].argmax(1))
     assert round(100 * (stored[name].argmax(1) != labels).mean(), 2) == ERRORS[name]
-    if count == len(labels):
-        assert round(100 * (decisions != labels).mean(), 2) == ERRORS[name]
+
+
+@pytest.mark.slow
+def test_the_published_error_of_the_smallest(weights, stored, test_set):
+    """The deeper ones took 28, 44 and 51 s of one core, and gave the decisions of the stored logits."""
+    images, labels = test_set
+    decisions = logits(load_published_resnet(weights, "resnet20"), images).argmax(1)
+    second, first = np.sort(stored["resnet20"], axis=1)[:, -2:].T
+    clear = first - second > 1e-3  # rounding may decide the others
+    assert clear.mean() > 0.999
+    np.testing.assert_array_equal(decisions[clear], stored["resnet20"].argmax(1)[clear])
+    assert 100 * (decisions != labels).mean() == pytest.approx(ERRORS["resnet20"], abs=0.02)
 
 
 def archive(name="resnet20"):
@@ -78,7 +78,7 @@ def test_an_archive_restores_the_network(name, tmp_path):
     np.savez(tmp_path / "weights.npz", **arrays, **{"another/linear.bias": np.zeros(3)})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        assert torch.equal(load_published_resnet(tmp_path / "weights.npz", name)(images), network(images))
+        torch.testing.assert_close(load_published_resnet(tmp_path / "weights.npz", name)(images), network(images))
 
 
 def without(arrays):
@@ -108,11 +108,11 @@ def of_objects(arrays):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without, "lacks the arrays of resnet20 .*: layer2.0.bn1.running_var"),
-        (beyond, "has more than the arrays of resnet20 .*: layer2.0.shortcut.0.weight"),
-        (reshaped, r"linear.weight must be floating point of shape \(10, 64\), got float32 \(100, 64\)"),
-        (counted, r"linear.bias must be floating point of shape \(10,\), got int64"),
-        (poisoned, "linear.bias must be finite"),
+        (without, r"weights.npz lacks features.layer2.0.bn1.running_var"),
+        (beyond, r"weights.npz has features.layer2.0.shortcut.0.weight as well"),
+        (reshaped, r"has linear.weight of shape \(100, 64\), not \(10, 64\)"),
+        (counted, "has torch.int64 in linear.bias"),
+        (poisoned, "has NaN or infinity in linear.bias"),
         (of_objects, "holds Python objects .*allow_pickle=False"),
     ],
 )

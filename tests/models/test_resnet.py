@@ -75,9 +75,9 @@ def test_grey_images_and_odd_sizes():
 def test_bad_arguments():
     with pytest.raises(ValueError, match=r"depth must be 6 n \+ 2 .*, got 18"):
         basic_resnet(18, 10)
-    with pytest.raises(ValueError, match="depth must be at least 8, got 2"):
+    with pytest.raises(ValueError, match="depth must be >= 8, got 2"):
         basic_resnet(2, 10)
     with pytest.raises(ValueError, match="shortcut must be one of 'conv', 'pad', got 'A'"):
         basic_resnet(20, 10, shortcut="A")
-    with pytest.raises(ValueError, match="channels must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="channels must be >= 1, got 0"):
         basic_resnet(20, 10, channels=0)

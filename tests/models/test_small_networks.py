@@ -51,7 +51,7 @@ def test_bad_arguments_of_the_text_network():
         GlobalPoolingCNN(4, embedding=[[1.0]])
     with pytest.raises(ValueError, match=r"embedding must be a matrix \(V, D\), .*, got shape \(3,\)"):
         GlobalPoolingCNN(4, embedding=torch.zeros(3))
-    with pytest.raises(ValueError, match="dropout must be at least 0 and below 1, got 1"):
+    with pytest.raises(ValueError, match="dropout must be from 0 to below 1, got 1"):
         GlobalPoolingCNN(4, dropout=1.0)
 
 
@@ -66,10 +66,10 @@ def test_an_mlp_flattens_images_and_counts_them():
     assert network(torch.randn(5, 3, 2, 2)).shape == (5, 3)
     assert network(torch.randn(5, 12)).shape == (5, 3)
     with pytest.raises(
-        ValueError, match=r"features = 12 numbers an example, got 8 .*; build the network with features=8"
+        ValueError, match=r"features = 12 numbers per example, got 8 .*; build the network with features=8"
     ):
         network(torch.randn(5, 8))
-    with pytest.raises(ValueError, match="hidden must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="hidden must be >= 1, got 0"):
         MLP(3, features=12, hidden=(0,))
 
 

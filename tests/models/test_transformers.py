@@ -7,7 +7,7 @@ import torch
 from model_examples import inputs, small
 
 from focalcal.models import IMAGENET, MODEL_INFO, PLUS_MINUS_ONE, build_model
-from focalcal.models.drop_path import DropPath, drop_path, drop_rates
+from focalcal.models.vision_transformers import DropPath, drop_path, drop_rates
 
 NAMES = ["vit_small", "swin_tiny"]  # deit_small is vit_small's class
 
@@ -145,5 +145,5 @@ def test_bad_image_sizes():
         build_model("vit_small", classes=10, image_size=40)
     with pytest.raises(ValueError, match=r"image_size must be a multiple of 32 \* window = 224, got 32"):
         build_model("swin_tiny", classes=10, image_size=32)
-    with pytest.raises(ValueError, match="drop_path must be at least 0 and below 1"):
+    with pytest.raises(ValueError, match="drop_path must be from 0 to below 1"):
         build_model("swin_tiny", classes=10, drop_path=1.0)

@@ -53,7 +53,7 @@ def test_the_number_of_threads_does_not_change_the_gradient(shape):
         torch.set_num_threads(before)
     for loss, grad, _ in results[1:]:
         torch.testing.assert_close(loss, results[0][0])
-        assert torch.equal(grad, results[0][1])
+        torch.testing.assert_close(grad, results[0][1])
 
 
 @needs_kernel
@@ -176,3 +176,13 @@ def test_the_kernel_can_be_turned_off():
         "from focalcal import _native; print(_native.available(), _native.instruction_sets())", FOCALCAL_NATIVE="0"
     )
     assert done.stdout.strip() == "False ()", done.stderr
+
+
+@needs_kernel
+def test_the_kernel_can_be_held_to_an_instruction_set():
+    code = "from focalcal.theory import newton_native; print(*newton_native._kernel().instruction_sets())"
+    every = run_python(code, FOCALCAL_INSTRUCTION_SET="").stdout.split()
+    for count, name in enumerate(every, 1):
+        assert run_python(code, FOCALCAL_INSTRUCTION_SET=name).stdout.split() == every[:count]
+    message = "ValueError: FOCALCAL_INSTRUCTION_SET must be baseline, avx2 or avx512, got sse"
+    assert message in run_python(code, FOCALCAL_INSTRUCTION_SET="sse").stderr

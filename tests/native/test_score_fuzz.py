@@ -55,9 +55,9 @@ def test_pass(instruction_set, probs, n_bins, ignore, data):
         probs[at[0], :, *at[1:]] = row
         labels.view(-1)[position] = probs.shape[1] - 1
     elif broken == "label":
-        labels.view(-1)[position] = data.draw(st.sampled_from([-1, probs.shape[1], 2**40, -(2**62)]))
+        labels.view(-1)[position] = data.draw(st.sampled_from([-1, probs.shape[1], 2**40, -(2**63)]))
     found = scores.score_pass(
-        probs, labels, equal_width_edges(n_bins), 1e-5, ignore_index=ignore, classes=data.draw(st.booleans()),
+        probs, labels, equal_width_edges(n_bins), 1e-5, 0.0, ignore_index=ignore, classes=data.draw(st.booleans()),
         brier=data.draw(st.booleans()), nll=data.draw(st.booleans()), rows=data.draw(st.booleans()),
         instruction_set=instruction_set,
     )  # fmt: skip
@@ -71,6 +71,7 @@ def test_pass(instruction_set, probs, n_bins, ignore, data):
     assert found.bins[0].sum() == int(kept.sum())
     rows = probs.movedim(1, -1).reshape(-1, probs.shape[1])[kept].double()
     if len(rows):
+        assert float(found.totals[4]) == pytest.approx(float((rows.sum(1) - 1).abs().max()), abs=1e-13)
         assert float(found.bins[1].sum()) == pytest.approx(float(rows.amax(1).sum()), rel=1e-12)
         right = rows.argmax(1) == labels.flatten()[kept]
         assert float(found.bins[2].sum()) == int(right.sum())
@@ -97,16 +98,16 @@ def test_moments(values, bins, even, wide):
 
 def test_wrong_descriptions_are_refused():
     kernel = _native.kernel()
-    with pytest.raises(TypeError, match="score_pass takes 23 arguments"):
+    with pytest.raises(TypeError, match="score_pass takes 25 arguments"):
         kernel.score_pass(1, 2)
     with pytest.raises(ValueError, match="inconsistent description"):
-        kernel.score_pass(*[0] * 10, 1e-5, *[0] * 12)
+        kernel.score_pass(*[0] * 11, 1e-5, 0.0, *[0] * 12)
     with pytest.raises(TypeError, match="bin_moments takes 8 arguments"):
         kernel.bin_moments(1)
     with pytest.raises(ValueError, match="inconsistent description"):
         kernel.bin_moments(*[0] * 8)
     with pytest.raises(TypeError, match="labels must be 2 int64"):
-        scores.score_pass(torch.full((2, 2), 0.5), torch.zeros(3, dtype=torch.int64), equal_width_edges(3), 1e-5)
+        scores.score_pass(torch.full((2, 2), 0.5), torch.zeros(3, dtype=torch.int64), equal_width_edges(3), 1e-5, 0.0)
 
 
 def test_the_scan_is_built_on_it():

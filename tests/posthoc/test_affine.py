@@ -10,7 +10,7 @@ from references.golden import single_label
 from scipy.optimize import check_grad, minimize
 
 from focalcal.posthoc import CalibrationWarning, MatrixScaling, TemperatureScaling, VectorScaling
-from focalcal.posthoc.affine import affine_nll, centred
+from focalcal.posthoc.affine import affine_nll, affine_probs, centred
 
 INF = float("inf")
 
@@ -142,7 +142,37 @@ def test_logits_of_any_size(kind, scale):
     plain = kind().fit(logits, labels).predict_proba(logits)
     fitted = kind().fit(scale * logits, labels)
     torch.testing.assert_close(fitted.predict_proba(scale * logits), plain, atol=1e-5, rtol=0)
-    assert torch.isfinite(fitted.predict_proba(logits * 1e307)).all()
+
+
+@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
+@pytest.mark.parametrize("scale", [1e-200, 1.0])
+def test_where_the_product_would_overflow_the_largest_score_takes_all(kind, scale):
+    """Weights of 1e200 and logits of 1e307: inf - inf in W x, and yet x has a direction."""
+    logits, labels = (v[:500] for v in single_label())
+    fitted = kind().fit(scale * logits, labels)
+    weight = torch.from_numpy(fitted.weight_ * scale)
+    direction = centred(logits) * weight if weight.dim() == 1 else centred(logits) @ weight.T
+    expected = F.one_hot(direction.argmax(1), 10).double()
+    for size in (1e200, 1e299):  # beyond 1e300 centred() no longer tells distances apart
+        torch.testing.assert_close(fitted.predict_proba(logits * size), expected, atol=0, rtol=0)
+    largest = fitted.predict_proba(logits * 1e307)
+    torch.testing.assert_close(largest.sum(1), torch.ones(500, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 40.0])
+def test_the_map_is_softmax_of_an_affine_function(size):
+    logits = size * single_label()[0][:50]
+    generator = np.random.default_rng(0)
+    weight, bias = generator.normal(size=(10, 10)), generator.normal(size=10)
+    wide = np.longdouble(1)
+    inputs = logits.numpy() * wide - (logits.numpy() * wide).mean(1, keepdims=True)
+    for matrix, given in ((weight, weight), (np.diag(weight.diagonal()), weight.diagonal().copy())):
+        scores = inputs @ (matrix.T * wide) + bias
+        expected = np.exp(scores - scores.max(1, keepdims=True))
+        expected /= expected.sum(1, keepdims=True)
+        # a score's error, some 20 roundings of numbers below 10 * 4 * 5 * size, is the relative error of p
+        atol = 20 * 2.0**-53 * 200 * max(size, 1)
+        np.testing.assert_allclose(affine_probs(given, bias, logits).numpy(), expected.astype(float), atol=atol, rtol=0)
 
 
 def test_the_default_holds_many_classes_back():

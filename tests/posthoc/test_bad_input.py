@@ -25,7 +25,6 @@ def with_entry(value, row=5):
     return logits
 
 
-@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize(
     ("logits", "labels", "error", "message"),
     [
@@ -54,10 +53,25 @@ def with_entry(value, row=5):
         (None, Y, TypeError, "logits must be an array of numbers"),
     ],
 )
-def test_fit_refuses(name, logits, labels, error, message):
-    calibrator = CALIBRATORS[name]()
+def test_fit_refuses(logits, labels, error, message):
+    calibrator = TemperatureScaling()
     with pytest.raises(error, match=message):
         calibrator.fit(logits, labels)
+    assert not hasattr(calibrator, "n_features_in_")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_calibrator_checks_what_it_is_fitted_on(name):
+    """Values, labels, shapes and types, one rule of each."""
+    calibrator = CALIBRATORS[name]()
+    with pytest.raises(ValueError, match="logits must be finite, got nan in row 5"):
+        calibrator.fit(with_entry(np.nan), Y)
+    with pytest.raises(ValueError, match="labels must be from 0 to 2, got -1 at flat position 0"):
+        calibrator.fit(Z, Y - 1)
+    with pytest.raises(ValueError, match=r"labels must have shape \(12,\)"):
+        calibrator.fit(Z, Y[:-1])
+    with pytest.raises(TypeError, match=r"logits must be floating point, got torch\.int64"):
+        calibrator.fit(Z.astype(int), Y)
     assert not hasattr(calibrator, "n_features_in_")
 
 

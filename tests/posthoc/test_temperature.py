@@ -1,19 +1,19 @@
 """The exact temperature: golden value, scaling, optimality, bounds, memory."""
 
 import math
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from forked import memory_growth
 from hypothesis import given
 from hypothesis import strategies as st
 from references.golden import single_label
 from scipy.optimize import brentq, minimize_scalar
 
-from focalcal.posthoc import CalibrationWarning, TemperatureScaling, optimal_inverse_temperature
+from focalcal.posthoc import CalibrationWarning, PosteriorRecovery, TemperatureScaling, optimal_inverse_temperature
 from focalcal.posthoc.newton_temperature import Status, _moment_sums
 
 GOLDEN_TEMPERATURE = 1.0234160866  # of a minimiser of the value, which cannot know more than half the digits
@@ -141,17 +141,22 @@ def test_derivatives_of_the_log_partition():
 
 def test_perfectly_predicted_labels():
     logits, _ = random_problem(0)
-    with pytest.warns(CalibrationWarning, match=r"temperature set to 0.001: every label has its row's largest logit"):
+    with pytest.warns(
+        CalibrationWarning, match="set to 0.001: no finite optimum, since every label has its row's largest logit"
+    ):
         fitted = TemperatureScaling().fit(logits, logits.argmax(1))
     assert fitted.temperature_ == pytest.approx(1e-3)
     assert "rises without end" in fitted.status_
+    assert fitted.at_bound_
     assert torch.isfinite(fitted.predict_proba(logits)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e30, 1e305])
 def test_worse_than_chance(scale):
     logits, _ = random_problem(0)
-    with pytest.warns(CalibrationWarning, match="temperature set to 1000: the logits say less than nothing"):
+    with pytest.warns(
+        CalibrationWarning, match="temperature set to 1000: no finite optimum, since the logits say less than"
+    ):
         fitted = TemperatureScaling().fit(scale * logits, logits.argmin(1))
     assert fitted.temperature_ == pytest.approx(1e3)
 
@@ -177,6 +182,21 @@ def test_logits_that_say_nothing():
     np.testing.assert_allclose(fitted.predict_proba(np.full((1, 3), 5.0)), 1 / 3)
 
 
+def test_a_bound_is_marked_and_an_optimum_is_not(tmp_path):
+    logits, labels = random_problem(0)
+    for calibrator in (TemperatureScaling(), PosteriorRecovery(fit_temperature=True)):
+        assert not calibrator.fit(logits, labels).at_bound_
+        for truth in (logits.argmax(1), logits.argmin(1)):
+            with pytest.warns(CalibrationWarning, match="no finite optimum"):
+                calibrator.fit(logits, truth)
+            assert calibrator.at_bound_
+        calibrator.save(tmp_path / "a.json")
+        assert type(calibrator).load(tmp_path / "a.json").at_bound_
+    with pytest.warns(CalibrationWarning, match="temperature set to 1: all logits of every row are equal"):
+        assert not TemperatureScaling().fit(np.full((6, 3), 5.0), np.arange(6) % 3).at_bound_
+    assert not hasattr(TemperatureScaling(), "at_bound_")
+
+
 def test_one_wrong_row_among_confident_ones_decides():
     logits = torch.zeros(1000, 2, dtype=torch.float64)
     labels = torch.arange(1000) % 2
@@ -195,23 +215,17 @@ def test_the_predicted_class_stays_and_the_likelihood_does_not_fall():
         assert after <= F.cross_entropy(logits, labels) + 1e-15
 
 
+@pytest.mark.once
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_stays_small():
-    """The peak of a fresh process grows by less than a quarter of the logits' own 80 MB."""
-    code = """
-import resource, torch
-from focalcal.posthoc import TemperatureScaling
-def problem(rows):
-    logits = torch.empty(rows, 1000).normal_(0, 3)
-    return logits, logits[:, :50].argmax(1)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-TemperatureScaling().fit(*problem(200))
-logits, labels = problem(20_000)
-before = peak()
-TemperatureScaling().fit(logits, labels)
-print(peak() - before)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 20 * 1024
+    """The peak grows by less than a quarter of the logits' own 80 MB."""
+    logits = torch.empty(20_000, 1000).normal_(0, 3)
+    labels = logits[:, :50].argmax(1)
+
+    def fit(rows):
+        return lambda: TemperatureScaling().fit(logits[:rows], labels[:rows])
+
+    assert memory_growth(fit(200), fit(20_000)) < 20
 
 
 def test_classes_too_close_for_float32_probabilities_are_told_apart():

@@ -85,9 +85,6 @@ def wrong(**changed):
 DEEP: list = []
 for _ in range(5000):
     DEEP = [DEEP]
-WIDE: list = []
-for _ in range(50):
-    WIDE = [WIDE, WIDE]  # 2^50 lists
 NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 
 
@@ -122,10 +119,10 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(ids=[True, False, True]), "got True of type bool in row 0"),
         (wrong(ids=[1, 2, 2**63]), "64 bits"),
         (wrong(ids=np.array([1, 2, 2**63], np.uint64)), "64 bits"),
-        (wrong(groups=["a", "b\0", "c"]), "groups must be text without NUL .*row 1"),
-        (wrong(groups=["a", "b\0c", "c"]), "groups must be text without NUL .*row 1"),
+        (wrong(groups=["a", "b\0", "c"]), "groups must be text .*without NUL .*row 1"),
+        (wrong(groups=np.array(["a", "b\0c", "c"])), "groups must be text .*without NUL .*row 1"),
         (wrong(groups=["a", "b", "\ud800"]), "lone surrogates.*row 2"),
-        (wrong(ids=["a", "b", "c" * 2000]), "at most 1024 characters"),
+        (wrong(ids=["a", "b", "c" * 2000]), "at most 1024 characters .*of 2000 characters in row 2; shorten"),
         (wrong(posterior=np.full((3, 3), 1 / 3)), "posterior must have the shape"),
         (wrong(posterior=np.full((3, 2), 1 / 3)), "posterior must be probabilities"),
         (wrong(posterior=np.ones((3, 2), int)), "posterior must be floating point"),
@@ -134,13 +131,7 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(provenance={"a": [{2: 3}]}), "key 2 is not a string"),
         (wrong(provenance={"a": "x" * (1 << 22)}), "at most 4194304 characters"),
         (wrong(provenance={"a": DEEP}), "provenance must be what JSON can say.*more than 64 mappings and lists"),
-        (wrong(provenance={"a": WIDE}), "at most 4194304 characters of JSON, got more than 4194304"),
-        (wrong(provenance={"a": ["x" * 10_000] * 10_000}), "at most 4194304 characters of JSON, got more"),
         (wrong(split="s" * 1025), "split must have at most 1024 characters, got 1025; shorten it"),
-        (
-            wrong(logits=None, probs=np.array([[0.1, 0.9]] * 3, np.float32).astype(float) * (1 + 1e-7)),
-            "if they were computed in float32 pass them as float32, or divide each row by its sum",
-        ),
         (wrong(logits=torch.zeros(3, 2).to_sparse()), "logits must be dense"),
         (wrong(provenance={"a": float("nan")}), "provenance must be what JSON can say"),
         (wrong(provenance={"a": np.float32(1)}), r"float32 is not JSON serializable.*\.tolist\(\)"),
@@ -149,13 +140,6 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
 def test_what_is_wrong_is_said(fields, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Predictions(**fields)
-
-
-def test_one_long_name_asks_for_no_memory():
-    ids = np.full(100_000, "a", object)
-    ids[7] = "a" * 200_000  # 74.5 GiB in NumPy
-    with pytest.raises(ValueError, match="ids must have at most 1024 characters each, got 200000 in row 7"):
-        Predictions(logits=np.zeros((100_000, 2)), labels=np.zeros(100_000, int), split="test", ids=ids)
 
 
 def test_names_of_rows_from_anywhere():
@@ -229,9 +213,9 @@ def test_batches_are_a_partition(rows, multilabel):
     assert Predictions.concatenate(parts).equals(whole)
 
 
-@pytest.mark.parametrize("rows", [0, -1, 2.0, True, None, "3"])
+@pytest.mark.parametrize("rows", [0, -1, 2.5, True, None, "3"])
 def test_batches_of_no_size(rows):
-    with pytest.raises(ValueError, match="rows must be an integer >= 1"):
+    with pytest.raises((TypeError, ValueError), match=r"rows must be (>= 1|a whole number), got"):
         sample().batches(rows)
 
 
@@ -242,9 +226,9 @@ def test_batches_of_no_size(rows):
         (sample(classes=5), "n_classes, got 5"),
         (sample(split="val"), "split, got val in part 1 after test; pass split="),
         (sample(provenance={"a": 1}), "provenance.*pass provenance="),
-        (sample(dtype="float64"), "dtype and device"),
+        (sample(dtype="float64"), "scores, got torch.float64 on cpu in part 1 after torch.float32 on cpu"),
         (sample(multilabel=True), "multilabel"),
-        (sample(ids=range(40)), "ids, got integers in part 1 after none; make them alike"),
+        (sample(ids=range(40)), "ids, got integers in part 1 after None; make them alike"),
     ],
 )
 def test_parts_that_do_not_fit(other, message):

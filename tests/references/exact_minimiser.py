@@ -21,8 +21,11 @@ def exact_minimiser(eta, gamma: float, lam: float, digits: int = 50) -> tuple[li
             """q_k - eta_k where log(q_k / (1 - q_k)) = x."""
             return rest - 1 / (1 + mpmath.exp(x)) if k == top else 1 / (1 + mpmath.exp(-x)) - eta[k]
 
-        def odds(k, s):
+        solved = [[] for _ in eta]
+
+        def odds(k, log_s):
             """The root x of eta_k w(q_k) - 2 lam (q_k - eta_k) = s, both sides positive and in logarithms."""
+            s = mpmath.exp(log_s)
 
             def imbalance(x):
                 q, c = 1 / (1 + mpmath.exp(-x)), 1 / (1 + mpmath.exp(x))
@@ -30,16 +33,20 @@ def exact_minimiser(eta, gamma: float, lam: float, digits: int = 50) -> tuple[li
                 pull = 2 * lam * excess(k, x)
                 return mpmath.log(eta[k] * w + max(-pull, 0)) - mpmath.log(s + max(pull, 0))
 
-            return _root(imbalance, -20000, 20000)
+            # x falls as s rises: the roots for other s are bounds, moved by more than their own error
+            low = max((x for at, x in solved[k] if at > log_s), default=-20000) - mpmath.mpf(10) ** -30
+            high = min((x for at, x in solved[k] if at < log_s), default=20000) + mpmath.mpf(10) ** -30
+            solved[k].append((log_s, _root(imbalance, low, high)))
+            return solved[k][-1][1]
 
         def surplus(log_s):
             """log of the sum of the other q_k over 1 - q_top."""
-            x = [odds(k, mpmath.exp(log_s)) for k in range(len(eta))]
+            x = [odds(k, log_s) for k in range(len(eta))]
             others = mpmath.fsum(1 / (1 + mpmath.exp(-x[k])) for k in range(len(eta)) if k != top)
             return mpmath.log(others) + mpmath.log1p(mpmath.exp(x[top]))
 
-        s = mpmath.exp(_root(surplus, -1500, 10))
-        return [excess(k, odds(k, s)) for k in range(len(eta))], -s
+        log_s = _root(surplus, -1500, 10)
+        return [excess(k, odds(k, log_s)) for k in range(len(eta))], -mpmath.exp(log_s)
 
 
 def _root(decreasing, low: float, high: float):
@@ -49,6 +56,8 @@ def _root(decreasing, low: float, high: float):
         middle = (low + high) / 2
         low, high = (middle, high) if decreasing(middle) > 0 else (low, middle)
     f_low, f_high = decreasing(low), decreasing(high)
+    if f_high == 0:
+        return high
     for _ in range(400):  # halves at least, and doubles the digits where the function is smooth
         middle = (low + high) / 2
         f_middle = decreasing(middle)

@@ -1,4 +1,5 @@
 import pytest
+from headless_chromium import chromium
 
 from focalcal.theory.study import Study, run_study
 
@@ -7,3 +8,10 @@ from focalcal.theory.study import Study, run_study
 def study() -> Study:
     """The theory study without its cross-check, which takes minutes."""
     return run_study(cross_check=False)
+
+
+@pytest.fixture(scope="session")
+def tab(tmp_path_factory):
+    """Chromium, started once."""
+    with chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started

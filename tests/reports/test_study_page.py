@@ -12,8 +12,9 @@ from synthetic_study import add, add_multilabel, spec, study_store
 
 import focalcal.reports.study_page
 import focalcal.reports.study_page_data
-from focalcal.reports.evidence import gather, reading_order
-from focalcal.reports.study_origins import origins
+from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.gaps import EvidenceGap
+from focalcal.analysis.origins import origins
 from focalcal.reports.study_page import SCRIPTS, runs_table, study_page
 from focalcal.reports.study_page_data import page_data
 from focalcal.reports.theory_page import template
@@ -119,10 +120,10 @@ def test_names_are_text_wherever_they_stand(tmp_path):
 
 
 def test_a_page_of_nothing_says_so():
-    made = study_page(gather([], title="Nothing", missing=["the store holds no runs yet"]))
+    made = study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")]))
     body = without_scripts(made)
     assert "No run is stored yet." in body
-    assert "the store holds no runs yet" in body
+    assert "The store holds no whole run." in body
     assert 'id="reliability-chart"' not in body
     assert data_of(made)["runs"] == []
 
@@ -207,6 +208,8 @@ def test_runs_are_listed_with_their_numbers(evidence):
     table = runs_table(evidence)
     assert len(table.columns["run"]) == 9
     assert table.columns["ECE %"][0] == pytest.approx(100 * evidence.runs[0].metrics["test"]["ece"])
+    gap = evidence.runs[0].metrics["test"]["confidence_gap"]
+    assert table.columns["Confidence gap %"][0] == pytest.approx(100 * gap)
     assert table.columns["T"][0] == evidence.runs[0].scaled.temperature  # every digit in CSV
     assert page_data(evidence)["runs"][0]["key"].startswith(table.columns["run"][0])
 

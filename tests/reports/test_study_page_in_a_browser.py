@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from external_tools import needs
-from headless_chromium import chromium
 from synthetic_study import add, spec, study_store
 
-from focalcal.reports.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.gaps import EvidenceGap
 from focalcal.reports.study_page import study_page
 from focalcal.reports.tables import Table
 from focalcal.results import Store
@@ -21,10 +21,9 @@ EVIL = "<script>alert(1)</script>"
 DRAWN = "document.querySelectorAll('.chart .main-svg').length > 0"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with chromium(tmp_path_factory.mktemp("profile")) as started:
-        yield started
+@pytest.fixture
+def browser(tab):
+    return tab
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +177,17 @@ def test_what_is_downloaded_is_what_was_measured(page, evidence):
     assert page.evaluate("saved") == [["small.csv", "blob:"]]
 
 
+def test_what_is_downloaded_has_no_formulas_and_keeps_negative_numbers(page):
+    made = page.evaluate(
+        "(() => { const data = JSON.parse(document.getElementById('data').textContent);"
+        "data.settings[0] = '=1+1'; data.runs[0].metrics = { test: { '@a': -0.5, '-b': '-Infinity' } };"
+        "return Downloads.content({ ...data, runs: data.runs.slice(0, 1) }, { csv: 'metrics' }); })()"
+    )
+    first, second, *_ = csv.DictReader(io.StringIO(made[0]))
+    assert (first["setting"], first["metric"], first["value"]) == ("'=1+1", "'@a", "-0.5")
+    assert (second["metric"], second["value"]) == ("'-b", "-Infinity")
+
+
 def test_the_keyboard_reaches_everything_in_order(page):
     page.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -271,9 +281,7 @@ def test_a_name_that_is_a_script_does_nothing(browser, tmp_path):
 
 def test_a_page_without_runs_works(browser, tmp_path):
     path = tmp_path / "empty.html"
-    path.write_text(
-        study_page(gather([], title="Nothing", missing=["The store holds no whole run."])), encoding="utf-8"
-    )
+    path.write_text(study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")])), encoding="utf-8")
     browser.open(path)
     assert "The store holds no whole run." in browser.text("#summary")
     assert browser.complaints == []

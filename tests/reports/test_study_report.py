@@ -3,7 +3,9 @@ import re
 import pytest
 from synthetic_study import add, spec, study_store
 
-from focalcal.reports.study_report import FOLDER, PAGE, collected, write_report
+from focalcal.analysis.collected import collected
+from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.study_report import FOLDER, PAGE, write_report
 from focalcal.results import Store
 
 
@@ -61,12 +63,12 @@ def test_a_half_finished_study_names_what_is_missing_and_shows_the_rest(tmp_path
     (broken.path / "result.json").unlink()
     made = write_report(store, specs=cells, title="Half", with_figures=False)
     assert [run.name for run in made.evidence.runs] == [f"digits/small_cnn ce seed {seed}" for seed in (0, 1, 2)]
-    said = "\n".join(made.evidence.missing)
+    said = "\n".join(gap_sentences(made.evidence.missing))
     assert re.search(rf"fcl seed 0.*{cells[3].key[:12]}.*the loss is NaN in epoch 2", said)
     assert re.search(r"fcl seed 1.*damaged", said)
     assert re.search(r"fcl seed 2.*not run", said)
     assert "focal seed" not in said
-    assert all(line in body(made).replace("&#39;", "'") for line in made.evidence.missing)
+    assert all(line in body(made).replace("&#39;", "'") for line in gap_sentences(made.evidence.missing))
 
 
 def test_of_two_stores_that_disagree_the_first_is_shown_and_it_is_said(tmp_path):
@@ -77,7 +79,7 @@ def test_of_two_stores_that_disagree_the_first_is_shown_and_it_is_said(tmp_path)
     made = write_report([one, other], out=tmp_path / "out", with_figures=False)
     assert made.evidence.runs[0].metrics["test"]["ece"] == 0.25
     assert len(made.evidence.runs) == 2
-    assert any("different results" in line for line in made.evidence.missing)
+    assert any("different results" in line for line in gap_sentences(made.evidence.missing))
     runs, told = collected([one, one])
     assert (len(runs), told) == (1, [])
 
@@ -86,8 +88,8 @@ def test_metrics_that_are_not_finite_do_not_stop_it(tmp_path):
     store = study_store(tmp_path / "runs", objectives=("fcl",), seeds=(0, 1))
     add(store, spec("ce", 0), changed={"nll": float("nan"), "brier": float("inf"), "ece": float("nan")})
     made = write_report(store, with_figures=False)
-    assert any("nll is nan" in line for line in made.evidence.missing)
-    assert any("no seed 1" in line or "one seed only" in line for line in made.evidence.missing)
+    assert any("nll is nan" in line for line in gap_sentences(made.evidence.missing))
+    assert any("no seed 1" in line or "one seed only" in line for line in gap_sentences(made.evidence.missing))
 
 
 def test_the_papers_numbers_stand_beside_ours_when_asked_for(tmp_path):

@@ -3,9 +3,11 @@ import math
 import pytest
 from synthetic_study import add, spec, study_store
 
-from focalcal.reports.evidence import gather, reading_order
-from focalcal.reports.study_leaders import leaders, leaders_table
+from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.gaps import EvidenceGap
+from focalcal.analysis.leaders import leaders
 from focalcal.reports.study_summary import summary
+from focalcal.reports.study_tables.leaders import leaders_table
 from focalcal.results import Store
 
 
@@ -83,9 +85,9 @@ def test_several_settings_are_counted(tmp_path):
 
 
 def test_nothing_stored_is_said():
-    found = summary(gather([], title="A study", missing=["the store holds no runs yet"]))
+    found = summary(gather([], title="A study", missing=[EvidenceGap("no runs")]))
     assert found.ran == "No run is stored yet."
-    assert (found.best, found.significant, found.unknown) == ((), (), ("the store holds no runs yet",))
+    assert (found.best, found.significant, found.unknown) == ((), (), ("The store holds no whole run.",))
     assert leaders_table(found.leaders) is None
 
 

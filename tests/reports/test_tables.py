@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from focalcal.reports.tables import Mean, Printed, Table, number
+from focalcal.analysis.numbers import Mean, Printed
+from focalcal.reports.tables import Table, number
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=20))
@@ -23,7 +24,18 @@ def test_csv_gives_every_float_back(values):
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=5))
 def test_csv_gives_text_back(texts):
     _, *rows = csv.reader(io.StringIO(Table({"text": texts, "other": [1] * len(texts)}).csv()))
-    assert [text for text, _ in rows] == texts
+    assert all(read in (text, f"'{text}") for text, (read, _) in zip(texts, rows, strict=True))
+    assert all(read == text for text, (read, _) in zip(texts, rows, strict=True) if text[0] not in "=+-@")
+
+
+def test_csv_has_no_formulas_and_keeps_negative_numbers():
+    cells = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "-0.5", "-", "a=b", -0.5, -3, None]
+    names, *rows = csv.reader(io.StringIO(Table({"=name": cells, "-1": cells}).csv()))
+    assert names == ["'=name", "-1"]  # a number is no formula
+    assert [first for first, _ in rows] == [
+        *("'=1+1", "'+cmd", "'-cmd|' /C calc'!A0", "'@SUM(A1)", "'\t=1"),
+        *("-0.5", "-", "a=b", "-0.5", "-3", ""),
+    ]
 
 
 def test_csv_keeps_nan_and_leaves_none_empty():

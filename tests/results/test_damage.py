@@ -3,9 +3,10 @@ import shutil
 
 import pytest
 from prediction_samples import sample
-from stored_runs import epochs_file, spec, stored
+from stored_runs import epochs_file, flip_a_bit, spec, stored
 
 from focalcal.results import RunProblem, Store
+from focalcal.results.entry import sha256
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_replaced_predictions_are_noticed_when_they_are_read(store):
     sample(6, 3, split="test", seed=99).save(path)
     assert path.stat().st_size == size  # whole and right, but not what the metrics are of
     with pytest.raises(RunProblem, match=r"predictions/test.npz was changed after it was stored"):
-        store.run(run.key).predictions("test")
+        run.predictions("test")
     assert len(store.runs()) == 3
     (problem,) = store.problems(contents=True)
     assert problem.path == run.path
@@ -102,10 +103,46 @@ def test_replaced_predictions_are_noticed_when_they_are_read(store):
     assert not (store.path.parent / "all.zip").exists()
 
 
+def test_a_flipped_bit_in_any_file_makes_the_run_a_missing_one(store):
+    run = store.run(spec(1).key)
+    for path in [run.path / name for name in (*run.files, "files.json")]:
+        for at in range(0, path.stat().st_size, 29):
+            flip_a_bit(path, at, at % 7)
+            assert not Store(store.path).has(spec(1)), (path.name, at)
+            flip_a_bit(path, at, at % 7)
+    assert Store(store.path).has(spec(1))
+
+
+@pytest.mark.parametrize("name", ["predictions/test.npz", "epochs.jsonl"])
+def test_a_run_with_a_flipped_bit_is_run_again_and_set_aside(store, name):
+    flip_a_bit(store.path / "runs" / spec(1).key / name, -100)
+    again = Store(store.path)
+    assert again.missing([spec(0), spec(1), spec(2)]) == [spec(1)]
+    with pytest.raises(RunProblem, match=f"{name} was changed"):
+        again.run(spec(1).key)
+    assert stored(again, spec(1), nll=9.0).metrics("test")["nll"] == 9.0
+    assert again.missing([spec(1)]) == []
+    assert [problem.kind for problem in again.problems(contents=True)] == ["set aside"]
+
+
+def test_contents_are_compared_once_and_again_when_a_file_was_touched(store, monkeypatch):
+    compared = []
+    monkeypatch.setattr("focalcal.results.run.sha256", lambda path: compared.append(path.name) or sha256(path))
+    again = Store(store.path)
+    for _ in range(3):
+        assert again.missing([spec(1)]) == []
+    assert sorted(compared) == ["epochs.jsonl", "result.json", "spec.json", "test.npz", "val.npz"]
+    path = store.path / "runs" / spec(1).key / "predictions" / "test.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert again.missing([spec(1)]) == [spec(1)]
+
+
 def test_changed_epochs_are_noticed_and_do_not_hide_those_of_others(store):
-    edited(store.path / "runs" / spec(1).key / "epochs.jsonl", '"lr": 0.1', '"lr": 0.2')
+    run = store.run(spec(1).key)
+    edited(run.path / "epochs.jsonl", '"lr": 0.1', '"lr": 0.2')
     with pytest.raises(RunProblem, match=r"epochs.jsonl was changed"):
-        store.run(spec(1).key).epochs()
+        run.epochs()
     with pytest.warns(UserWarning, match=f"without the epochs of run {spec(1).key}"):
         found = store.sql("select count(distinct key) from epochs").fetchall()
     assert found == [(2,)]
@@ -120,7 +157,7 @@ def test_a_renamed_run_is_not_another(store):
 
 
 @pytest.mark.parametrize(
-    ("name", "schema", "kind"), [("files.json", 2, "newer"), ("spec.json", 2, "newer"), ("spec.json", 0, "older")]
+    ("name", "schema", "kind"), [("files.json", 2, "newer"), ("spec.json", 3, "newer"), ("spec.json", 0, "older")]
 )
 def test_a_run_of_another_schema_is_flagged(store, name, schema, kind):
     folder = store.path / "runs" / spec(1).key
@@ -128,7 +165,8 @@ def test_a_run_of_another_schema_is_flagged(store, name, schema, kind):
     (folder / name).write_text(json.dumps({**told, "schema": schema}, indent=1) + "\n")
     (problem,) = store.problems()
     assert problem.kind == kind
-    assert f"{name} has schema {schema}, this version reads 1; " in problem.message
+    reads = "1" if name == "files.json" else "1 to 2"
+    assert f"{name} has schema {schema}, this version reads {reads}; " in problem.message
     assert len(store.runs()) == 2
 
 
@@ -138,7 +176,7 @@ def test_what_is_not_a_run_is_named(store):
     (runs / "copy of a run").mkdir()
     (runs / ("0" * 32)).symlink_to("nowhere")
     found = {problem.path.name: problem.kind for problem in store.problems()}
-    assert found == {"notes.txt": "foreign", "copy of a run": "foreign", "0" * 32: "damaged"}
+    assert found == {"notes.txt": "foreign", "copy of a run": "foreign", "0" * 32: "foreign"}
     assert len(store.runs()) == 3
     store.remove(["notes.txt", "copy of a run", "0" * 32])
     assert store.problems() == []

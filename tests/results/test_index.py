@@ -2,7 +2,7 @@ import os
 
 import pytest
 from forked import ended, started
-from stored_runs import spec, stored
+from stored_runs import flip_a_bit, spec, stored
 
 from focalcal.results import Store, index
 from focalcal.results.index import listing
@@ -73,28 +73,24 @@ def test_a_removed_run_is_not_listed_from_the_cache(store):
     assert nlls(store) == [0.0, 2.0, 3.0, 5.0]
 
 
-def test_many_specs_are_looked_up_in_the_cache(store, examined, monkeypatch):
-    monkeypatch.setattr("focalcal.results.store._FEW", 2)
-    wanted = [spec(seed) for seed in (9, 2, 0, 8, 2)]
-    for _ in range(2):
-        assert store.missing(wanted) == [spec(9), spec(8)]
-    assert sorted(examined) == sorted([spec(0).key, spec(2).key])  # each once, and no others
-    assert nlls(store) == [0.0, 1.0, 2.0, 3.0]
-    assert len(examined) == 4
-    (store.path / "runs" / spec(2).key / "result.json").write_text("{")
-    assert store.missing(wanted) == [spec(9), spec(2), spec(8)]
+def test_a_check_of_the_contents_does_not_trust_the_cache(store):
+    store.runs()
+    path = store.path / "runs" / spec(1).key / "files.json"
+    flip_a_bit(path, path.read_bytes().index(b'"test"') + 1)  # no checksum is of this file
+    assert len(store.runs()) == 4  # sizes and times are as they were
+    (problem,) = store.problems(contents=True)
+    assert "must give the file of every split, got another for 'uest'" in problem.message
 
 
-def test_looking_up_some_does_not_forget_the_others(store, examined, monkeypatch):
-    monkeypatch.setattr("focalcal.results.store._FEW", 0)
-    for seed in range(10, 30):
+def test_caches_of_other_versions_are_not_read_and_go_in_the_end(store, examined):
+    store.runs()
+    (cache,) = store.path.glob("cache/*")
+    cache.rename(cache.with_suffix(".v1"))
+    for seed in range(10, 20):
         stored(store, spec(seed))
-        assert store.missing([spec(seed)]) == []  # more files of the cache than are left alone otherwise
-    store.runs()
-    assert len(examined) == 24
-    store.missing([spec(10)])
-    store.runs()
-    assert len(examined) == 24
+        store.runs()
+    assert len(examined) == 4 + 4 + 10
+    assert not list(store.path.glob("cache/*.v1"))
 
 
 def test_cache_files_are_merged(store, examined):

@@ -43,6 +43,36 @@ def test_options_are_columns_and_metrics_are_rows(store):
     assert described["training"] == described["provenance"] == "JSON"
 
 
+def test_test_metrics_has_one_row_per_run_with_its_test_metrics(store):
+    relation = store.sql("select * from test_metrics")
+    found = {row["key"]: row for row in (dict(zip(relation.columns, one, strict=True)) for one in relation.fetchall())}
+    runs = store.runs()
+    assert len(found) == len(runs) == rows(store, "select count(*) from test_metrics")[0][0]
+    for run in runs:
+        row = found[run.key]
+        test = {name: None if math.isnan(value) else value for name, value in run.metrics("test").items()}
+        assert {name: row[name] for name in test} == test
+        assert (row["objective"], row["seed"], row["lam"]) == (
+            *(run.spec.objective, run.spec.seed),
+            dict(run.spec.objective_options).get("lam"),
+        )
+    assert {run.metrics("val")["nll"] for run in runs} == {0.75}  # which enters no mean
+    means = rows(store, "select objective, lam, avg(nll) from test_metrics group by all order by all")
+    assert means == [("ce", None, math.inf), ("fcl", 0.5, 1.0), ("fcl", 2.0, 2.5)]
+
+
+def test_test_metrics_of_runs_that_lack_some_or_have_odd_names(tmp_path):
+    store = Store(tmp_path)
+    stored(store, replace(spec(0), objective_options={"ece": 7}), Seconds=3.0, **{"ece/It's": 0.5, 'a"b': 1.0})
+    record = {"metrics": {"val": {"nll": 1.0}}, "provenance": {}, "seconds": 1.0, "epochs": 1}
+    store.add(spec(1, "ce"), record=record, epochs=None, predictions=[])  # never tested
+    query = """select seed, ece, metric_ece, metric_seconds, seconds, "ece/It's", "a""b", nll from test_metrics"""
+    assert rows(store, f"{query} order by seed") == [
+        (0, 7.0, 0.125, 3.0, 1.5, 0.5, 1.0, 0.5),
+        (1, None, None, None, 1.0, None, None, None),
+    ]
+
+
 def test_json_columns_can_be_looked_into(store):
     assert rows(store, "select distinct (training->>'$.optimizer.lr')::double, provenance->>'threads' from runs") == [
         (0.1, "1")
@@ -70,7 +100,7 @@ def test_an_option_may_have_the_name_of_a_column(tmp_path):
 
 def test_an_empty_store_has_empty_tables(tmp_path):
     store = Store(tmp_path)
-    for table in ("runs", "metrics", "epochs"):
+    for table in ("runs", "test_metrics", "metrics", "epochs"):
         assert rows(store, f"select * from {table}") == []
     assert rows(store, "select avg(value) from metrics join runs using (key) where metric = 'nll'") == [(None,)]
 
@@ -104,7 +134,7 @@ def test_queries_reach_no_files_and_no_variables(store, tmp_path, query):
     before = sorted(tmp_path.rglob("*"))
     store.runs()
     target = tmp_path / "written"
-    with pytest.raises(ValueError, match="query must be SQL over runs, metrics and epochs"):
+    with pytest.raises(ValueError, match="query must be SQL over runs, test_metrics, metrics and epochs"):
         store.sql(query.format(file=target, store=store.path)).fetchall()
     assert not target.exists()
     assert [path for path in sorted(tmp_path.rglob("*")) if "cache" not in path.parts] == [

@@ -1,28 +1,13 @@
 import errno
 import os
-import subprocess
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from small_disks import make_read_only, mounted
 from stored_runs import spec, stored
 
+from focalcal.core.atomic import write_atomically
 from focalcal.results import Store
-
-
-@contextmanager
-def mounted(folder, options):
-    """A small file system of its own; the test is skipped where we may not mount one."""
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"needs the right to mount: {made.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_store_with_room_leaves_no_trace(tmp_path):
@@ -52,7 +37,7 @@ def test_a_read_only_store_can_be_read_and_says_that_it_cannot_be_written(tmp_pa
     with mounted(tmp_path / "disk", "size=40m") as disk:
         store = Store(disk / "store")
         stored(store, spec())
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        make_read_only(disk)
         store = Store(disk / "store")
         assert [run.key for run in store.runs()] == [spec().key]
         assert store.run(spec().key).predictions("test").n == 6
@@ -82,6 +67,9 @@ def test_a_full_disk_is_found_out_before_and_a_run_that_does_not_fit_leaves_noth
         with pytest.raises(OSError, match="No space"):
             stored(store, spec())
         assert store.runs() == store.problems() == []
+        with pytest.raises(OSError, match="cannot be written: No space left on device"):
+            write_atomically(disk / "one more", bytes(1 << 20))
+        assert sorted(path.name for path in disk.iterdir()) == ["filler", "store"]
         filler.unlink()
         store.check_writable()
         stored(store, spec())

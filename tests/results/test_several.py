@@ -1,7 +1,7 @@
 import synthetic_study as synthetic
 
 from focalcal.results import Store
-from focalcal.results.several import runs_of
+from focalcal.results.several import Disagreement, Failure, runs_of
 
 
 def test_stores_are_joined_and_what_agrees_is_not_mentioned(tmp_path):
@@ -17,7 +17,10 @@ def test_a_clash_is_named_and_the_first_store_wins(tmp_path):
     for store, ece in zip(stores, (0.25, 0.5), strict=True):
         synthetic.add(store, synthetic.spec("fcl", 0), changed={"ece": ece})
     for order, expected in ((stores, 0.25), (stores[::-1], 0.5)):
-        (run,), (sentence,) = runs_of(order)
+        (run,), (disagreement,) = runs_of(order)
+        sentence = str(disagreement)
+        assert isinstance(disagreement, Disagreement)
+        assert disagreement.key == run.key
         assert run.metrics("test")["ece"] == expected
         assert run.key[:12] in sentence
         assert f"test ece {expected}" in sentence
@@ -32,9 +35,11 @@ def test_damage_and_failures_are_told_unless_another_store_has_the_run(tmp_path)
     one.record_failure(failed, kind="DivergedError", message="the loss\nis nan")
     broken = one.runs()[0]
     (broken.path / "result.json").write_text("{}")
-    runs, told = runs_of([one])
+    runs, findings = runs_of([one])
     assert runs == []
+    assert {finding.key for finding in findings} == {broken.key, failed.key}
+    told = [str(finding) for finding in findings]
     assert any("damaged" in line and broken.key in line for line in told)
     assert any(line.startswith(failed.key[:12]) and "the loss is nan" in line for line in told)
     other = synthetic.study_store(tmp_path / "other", objectives=("fcl",), seeds=(0,))
-    assert not any("DivergedError" in line for line in runs_of([one, other])[1])
+    assert not any(isinstance(finding, Failure) for finding in runs_of([one, other])[1])

@@ -3,6 +3,7 @@ import math
 import os
 import shutil
 import zipfile
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ def test_a_run_comes_back_as_it_was_stored(store, tmp_path):
     run = Store(store.path, create=False).run(one.key[:8])
     assert run.spec == one
     assert run.key == one.key
-    assert dict(run.record) == record()
+    assert dict(run.record) == {**record(), "evaluations": {}}
     assert run.epochs() == [json.loads(line) for line in epochs.read_text().splitlines()]
     assert run.splits == ("test", "svhn/test", "cifar10c/fog/5")
     assert all(run.predictions(each.split).equals(each) for each in made)
@@ -199,6 +200,17 @@ def test_exported_tables_have_a_row_a_run_and_split(store, tmp_path):
         store.export(tmp_path / "runs.xlsx")
     with pytest.raises(FileNotFoundError, match="create"):
         store.export(tmp_path / "no" / "runs.csv")
+
+
+def test_an_exported_csv_has_no_formulas_and_keeps_negative_numbers(store, tmp_path):
+    import csv
+
+    hostile = {"-x": -1.5, "note": "=HYPERLINK(A1)"}
+    stored(store, replace(spec(0, "fcl"), data_set="@evil", objective_options=hostile), confidence_gap=-0.25)
+    with open(store.export(tmp_path / "runs.csv"), newline="") as handle:
+        row = next(row for row in csv.DictReader(handle) if row["split"] == "test")
+    assert (row["data_set"], row["note"]) == ("'@evil", "'=HYPERLINK(A1)")
+    assert (float(row["'-x"]), float(row["confidence_gap"])) == (-1.5, -0.25)
 
 
 def test_the_folder_must_be_a_store_or_empty(tmp_path):

@@ -49,7 +49,7 @@ def test_holm_by_hand():
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
 
 
-@settings(max_examples=15)  # statsmodels collects garbage in every call, a fifth of a second
+@settings(max_examples=5)  # statsmodels collects garbage in every call, a fifth of a second
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_agrees_with_statsmodels(p):
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)

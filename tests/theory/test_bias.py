@@ -173,7 +173,7 @@ def test_batches():
     eta = [[0.5, 0.3, 0.2], [0.9, 0.1, 0.0]]
     together = pre_asymptotic_bias(eta, gamma=[[1.0], [2.0]], lam=0.5)
     assert together.shape == (2, 2, 3)
-    np.testing.assert_array_equal(together[1, 0], pre_asymptotic_bias(eta[0], gamma=2.0, lam=0.5))
+    np.testing.assert_allclose(together[1, 0], pre_asymptotic_bias(eta[0], gamma=2.0, lam=0.5), rtol=1e-12)
     assert first_order_constant(eta, gamma=2.0).shape == (2,)
     assert isinstance(first_order_constant(eta[0], gamma=2.0), float)
 

@@ -39,9 +39,8 @@ def test_bounds_by_hand(gamma, a):
 
 def test_a_state_that_never_occurs_sets_no_bound():
     rare = np.vstack([np.eye(3)[:1], ETA])
-    assert calibration_bounds(rare, [0, *WEIGHTS], gamma=1, lam=500) == calibration_bounds(
-        ETA, WEIGHTS, gamma=1, lam=500
-    )
+    found = calibration_bounds(rare, [0, *WEIGHTS], gamma=1, lam=500)
+    assert vars(found) == pytest.approx(vars(calibration_bounds(ETA, WEIGHTS, gamma=1, lam=500)), rel=1e-12)
 
 
 def test_bounds_at_the_boundary_of_the_simplex():

@@ -132,6 +132,17 @@ def test_small_gaps_keep_their_digits(half, gamma, lam):
     assert found == pytest.approx(in_fifty_digits(eta, gamma, lam), rel=1e-12 + 1e-14 / half, abs=0)
 
 
+def test_the_figures_of_the_document():
+    """docs/math/decision_gap.md."""
+    for half in (1e-6, 1e-7, 1e-8):
+        found = decision_gap([0.4 + half, 0.4 - half, 0.2], gamma=2.0, lam=1.0) / half**2
+        assert found == pytest.approx(2.7285468, abs=2e-7)
+    eta = [0.4 + 1e-14, 0.4 - 1e-14, 0.2]
+    exact = in_fifty_digits(eta, 2.0, 1.0)
+    assert round(exact / 1e-28, 3) == 2.724
+    assert decision_gap(eta, gamma=2.0, lam=1.0) == pytest.approx(exact, rel=0.08, abs=0)
+
+
 @pytest.mark.parametrize("eta", [[0.9, 0.06, 0.04], [1 - 2e-9, 1e-9, 1e-9], [0.998, 0.001999, 1e-6]])
 @pytest.mark.parametrize(("gamma", "lam"), [(0.5, 0.0), (2.0, 1.0), (5.0, 100.0)])
 def test_large_gaps(eta, gamma, lam):
@@ -158,7 +169,7 @@ def test_one_class_has_no_wrong_decision_and_parameters_broadcast():
     eta = np.random.default_rng(0).dirichlet(np.ones(4), 3)
     gaps = decision_gap(eta, gamma=[[0.0], [2.0]], lam=1.0)
     assert gaps.shape == keeps_decision(eta, gamma=[[0.0], [2.0]], lam=1.0).shape == (2, 3)
-    assert gaps[1, 2] == decision_gap(eta[2], gamma=2.0, lam=1.0)
+    assert gaps[1, 2] == pytest.approx(decision_gap(eta[2], gamma=2.0, lam=1.0), rel=1e-10)
 
 
 @pytest.mark.parametrize("smallest", [1e-150, 1e-200, 1e-310])

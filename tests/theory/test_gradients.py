@@ -1,7 +1,5 @@
 """The true-logit gradients in closed form, against autograd of the losses that train, and their scaling."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -12,66 +10,60 @@ from hypothesis import strategies as st
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalLoss
 from focalcal.theory.gradients import anchor_share, l2_gradient_range, scaling_exponents, true_logit_gradients
 
-EPS = [0.999999, 0.9, 0.5, *(10.0**-n for n in range(1, 13))]
+EPS = np.array([0.999999, 0.9, 0.5, *(10.0**-n for n in range(1, 13))])
 GAMMAS = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0]
 FIELDS = ("focal", "l2", "l1", "ce")
+NEAR = {"rtol": 1e-12, "atol": 0}
 
 
-def logits_of(eps, shares):
-    """float64 logits whose softmax is 1 - eps for class 0 and eps times each share for the others, one row."""
-    shares = np.asarray(shares, dtype=float)
-    with np.errstate(divide="ignore"):
-        others = np.log(shares)
-    lead = math.log1p(-eps) - math.log(eps)
-    return torch.tensor(np.concatenate([[lead], others])[None])
+def logits_of(shares):
+    """float64 logits, a row for each of EPS: softmax is 1 - eps for class 0 and eps times each share for the others."""
+    lead = np.log1p(-EPS) - np.log(EPS)
+    return torch.from_numpy(np.column_stack([lead, np.tile(np.log(shares), (len(EPS), 1))]))
 
 
 def at_true_logit(loss, logits, engine="auto"):
+    """The gradient of each row's own loss in its true logit."""
     loss.engine = engine
     leaf = logits.clone().requires_grad_()
-    return float(torch.autograd.grad(loss(leaf, torch.zeros(1, dtype=torch.int64)), leaf)[0][0, 0])
+    value = loss(leaf, torch.zeros(len(leaf), dtype=torch.int64))
+    return torch.autograd.grad(value, leaf)[0][:, 0].numpy()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("classes", [2, 10, 1000])
-@pytest.mark.parametrize("eps", EPS)
-def test_the_training_losses_have_these_gradients(eps, classes, engine):
-    logits = logits_of(eps, np.full(classes - 1, 1 / (classes - 1)))
+def test_the_training_losses_have_these_gradients(classes, engine):
+    logits = logits_of(np.full(classes - 1, 1 / (classes - 1)))
     for gamma in GAMMAS:
-        found = true_logit_gradients(eps, gamma=gamma, classes=classes)
-        assert at_true_logit(FocalLoss(gamma), logits, engine) == pytest.approx(found.focal, rel=1e-12, abs=0)
-    assert at_true_logit(BrierLoss(), logits, engine) == pytest.approx(found.l2, rel=1e-12, abs=0)
-    assert at_true_logit(CrossEntropyLoss(), logits, engine) == pytest.approx(found.ce, rel=1e-12, abs=0)
+        found = true_logit_gradients(EPS, gamma=gamma, classes=classes)
+        focal = FocalLoss(gamma, reduction="sum")
+        np.testing.assert_allclose(at_true_logit(focal, logits, engine), found.focal, **NEAR)
+    np.testing.assert_allclose(at_true_logit(BrierLoss(reduction="sum"), logits, engine), found.l2, **NEAR)
+    np.testing.assert_allclose(at_true_logit(CrossEntropyLoss(reduction="sum"), logits, engine), found.ce, **NEAR)
 
 
-@pytest.mark.parametrize("eps", EPS)
-def test_the_l1_anchor(eps):
-    leaf = logits_of(eps, np.full(9, 1 / 9)).requires_grad_()
-    (gradient,) = torch.autograd.grad(2 * leaf.softmax(1)[0, 1:].sum(), leaf)
-    assert float(gradient[0, 0]) == pytest.approx(true_logit_gradients(eps, gamma=1).l1, rel=1e-12, abs=0)
+def test_the_l1_anchor():
+    leaf = logits_of(np.full(9, 1 / 9)).requires_grad_()
+    (gradient,) = torch.autograd.grad(2 * leaf.softmax(1)[:, 1:].sum(), leaf)
+    np.testing.assert_allclose(gradient[:, 0], true_logit_gradients(EPS, gamma=1).l1, **NEAR)
 
 
-@pytest.mark.parametrize("eps", EPS)
 @pytest.mark.parametrize("concentration", [0.05, 1.0, 20.0])
-def test_the_l2_range_holds_every_way_to_share(eps, concentration):
-    weakest, strongest = l2_gradient_range(eps, classes=6)
-    shares = np.random.default_rng(0).dirichlet(np.full(5, concentration), size=20)
-    for row in shares:
-        gradient = at_true_logit(BrierLoss(), logits_of(eps, np.maximum(row, 1e-300)))
-        assert strongest * (1 + 1e-12) <= gradient <= weakest * (1 - 1e-12)
-        assert gradient == pytest.approx(-2 * (1 - eps) * eps**2 * (1 + (row**2).sum()), rel=1e-12, abs=0)
+def test_the_l2_range_holds_every_way_to_share(concentration):
+    weakest, strongest = l2_gradient_range(EPS, classes=6)
+    for row in np.random.default_rng(0).dirichlet(np.full(5, concentration), size=20):
+        gradient = at_true_logit(BrierLoss(reduction="sum"), logits_of(np.maximum(row, 1e-300)))
+        assert ((strongest * (1 + 1e-12) <= gradient) & (gradient <= weakest * (1 - 1e-12))).all()
+        np.testing.assert_allclose(gradient, -2 * (1 - EPS) * EPS**2 * (1 + (row**2).sum()), **NEAR)
 
 
-@pytest.mark.parametrize("eps", EPS)
-def test_the_l2_range_is_reached(eps):
-    weakest, strongest = l2_gradient_range(eps, classes=6)
-    assert weakest == true_logit_gradients(eps, gamma=0, classes=6).l2
-    assert at_true_logit(BrierLoss(), logits_of(eps, [1, 1e-300, 1e-300, 1e-300, 1e-300])) == pytest.approx(
-        strongest, rel=1e-12, abs=0
-    )
-    assert strongest == pytest.approx(weakest * 2 * 5 / 6, rel=1e-12, abs=0)
-    two = l2_gradient_range(eps, classes=2)
-    assert two[0] == two[1]  # one class to go to
+def test_the_l2_range_is_reached():
+    weakest, strongest = l2_gradient_range(EPS, classes=6)
+    np.testing.assert_allclose(weakest, true_logit_gradients(EPS, gamma=0, classes=6).l2, **NEAR)
+    one_class = logits_of([1, 1e-300, 1e-300, 1e-300, 1e-300])
+    np.testing.assert_allclose(at_true_logit(BrierLoss(reduction="sum"), one_class), strongest, **NEAR)
+    np.testing.assert_allclose(strongest, weakest * 2 * 5 / 6, **NEAR)
+    np.testing.assert_allclose(*l2_gradient_range(EPS, classes=2), **NEAR)  # one class to go to
 
 
 @given(eps=st.floats(1e-40, 1 - 1e-12), gamma=st.floats(0, 6), classes=st.integers(2, 1000))
@@ -85,7 +77,7 @@ def test_descent_raises_the_true_logit(eps, gamma, classes):
 @given(eps=st.floats(1e-12, 0.999), gamma=st.floats(0, 6))
 def test_focal_at_gamma_zero_is_cross_entropy(eps, gamma):
     found = true_logit_gradients(eps, gamma=0)
-    assert found.focal == found.ce
+    assert found.focal == pytest.approx(found.ce, rel=1e-12, abs=0)
     # Between 1 and 1 + gamma times eps^(gamma + 1): the constants behind the Theta.
     ratio = -true_logit_gradients(eps, gamma=gamma).focal / eps ** (gamma + 1)
     assert 1 - 1e-12 <= ratio <= (1 + gamma) * (1 + 1e-12)
@@ -107,7 +99,7 @@ def test_exponents_are_limits():
 
 
 def test_share_is_the_ratio_of_the_gradients():
-    eps = np.array(EPS)[:, None]
+    eps = EPS[:, None]
     gamma, lam = np.array([0.0, 0.5, 1, 2, 5]), 0.7
     found = true_logit_gradients(eps, gamma=gamma, classes=7)
     expected = lam * found.l2 / (found.focal + lam * found.l2)

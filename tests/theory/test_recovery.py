@@ -116,7 +116,7 @@ def test_parameters_broadcast():
     assert found.shape == (3, 2, 3)
     for i in range(3):
         for j in range(2):
-            np.testing.assert_array_equal(found[i, j], recover(q, gamma=gamma[i][0], lam=lam[j]))
+            np.testing.assert_allclose(found[i, j], recover(q, gamma=gamma[i][0], lam=lam[j]), rtol=1e-12)
 
 
 def test_the_calibrator_is_the_same_map():
@@ -137,7 +137,7 @@ def test_the_inverse_of_logits_checks_its_parameters(name, wrong):
 def test_a_softmax_in_float32_is_taken_and_anything_else_refused():
     probs = (5 * torch.randn(50, 7)).softmax(1)
     np.testing.assert_allclose(recover(probs, gamma=2.0, lam=1.0).sum(1), 1, atol=1e-14)
-    with pytest.raises(ValueError, match=r"q must be a distribution .* within 1e-05, got a sum of 1.1"):
+    with pytest.raises(ValueError, match=r"q must be a distribution .* within 0.001, got a sum of 1.1"):
         recover([0.6, 0.5], gamma=2.0, lam=1.0)
     with pytest.raises(ValueError, match=r"got -0.5; pass probabilities"):
         recover([1.5, -0.5], gamma=2.0, lam=1.0)

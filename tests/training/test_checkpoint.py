@@ -1,5 +1,6 @@
 """Going on from a checkpoint, and refusing what is none."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from training_runs import ADAM, SGD, read_lines, same_weights, small_digits, sma
 
 from focalcal.losses import AdaFocalLoss, FocalLoss
 from focalcal.training import CheckpointError, Optimizer, fit
-from focalcal.training.checkpoint import check_room, checkpoint_bytes
+from focalcal.training.checkpoint import check_disk_space, checkpoint_bytes
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,19 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, other):
     assert (tmp_path / "checkpoint.pt").read_bytes() == before
 
 
+def test_a_checkpoint_from_before_recipes_lost_their_gamma_and_lam_is_continued(data, tmp_path):
+    """Its recipe named FCL's operating point, which never was part of training."""
+    fit(small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path)
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    settings = json.loads(state["identity"]["recipe"]) | {"fcl_gamma": 3.0, "fcl_lam": 1.0}
+    state["identity"]["recipe"] = json.dumps(settings, sort_keys=True)
+    torch.save(state, tmp_path / "checkpoint.pt")
+    again = fit(
+        small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path, on_step=lambda *_: pytest.fail("trained")
+    )
+    assert len(again.epochs) == 1
+
+
 @pytest.mark.parametrize("content", ["cut", "empty", "text", "other"])
 def test_a_damaged_checkpoint_is_named_and_left_alone(data, tmp_path, content):
     fit(small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path)
@@ -135,9 +149,9 @@ def test_the_size_of_a_checkpoint_is_known_before_there_is_one(data, tmp_path, o
 
 
 def test_a_disk_without_room_for_two_checkpoints_is_refused(tmp_path):
-    check_room(tmp_path, 1000)
+    check_disk_space(tmp_path, 1000)
     with pytest.raises(OSError, match=r"must have room for two checkpoints, .* bytes, got .* free; free some space"):
-        check_room(tmp_path, 1 << 60)
+        check_disk_space(tmp_path, 1 << 60)
 
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(data, tmp_path):

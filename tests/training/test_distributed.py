@@ -1,7 +1,7 @@
 """Two processes under torchrun, and one: the same numbers up to the rounding of sums.
 
 Each process computes its share of a batch with other matrix products than one process does, and gradients are added in
-another order: differences of 1e-7 a step, which training amplifies. Stated tolerance after three epochs: 1e-4 of the
+another order: differences of 1e-7 per step, which training amplifies. Stated tolerance after three epochs: 1e-4 of the
 logits' scale and of each metric; measured when this was written: 2e-7.
 """
 
@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed_runs import CASES, run
+from distributed_runs import CASES, SHARES, run, updated
 from training_runs import read_lines
+
+from focalcal.training.distributed import shard
 
 TESTS = Path(__file__).parents[1]
 TOLERANCE = 1e-4
@@ -49,3 +51,21 @@ def test_two_processes_agree_with_one(two, case, tmp_path):
             )
         if case == "adafocal":
             assert other["gammas"] == pytest.approx(ours["gammas"], abs=TOLERANCE)
+            assert other["edges"] == pytest.approx(ours["edges"], abs=TOLERANCE)  # no row counts twice
+
+
+@pytest.mark.parametrize("case", SHARES)
+def test_adafocal_is_updated_from_the_rows_of_all_processes(two, case):
+    first, second = (json.loads((two / f"adafocal-{rank}.json").read_text())[case] for rank in range(2))
+    assert first == second
+    whole = updated(slice(0, 101))
+    assert len(set(whole["gammas"])) == 7  # moved, and apart
+    for name, values in whole.items():
+        np.testing.assert_allclose(first[name], values, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("count", "processes"), [(64, 2), (53, 2), (53, 4), (3, 4)])
+def test_shares_make_up_the_batch(count, processes):
+    shares = [list(range(count))[shard(count, rank, processes)] for rank in range(processes)]
+    assert [row for share in shares for row in share] == list(range(count))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1

@@ -7,11 +7,11 @@ import pytest
 import torch
 from training_runs import small_recipe
 
-from focalcal.core.counter import example_keys
+from focalcal.core.counter_rng import example_keys
 from focalcal.data import Examples
 from focalcal.data.augment import Compose, PadCropFlip, RandomErasing
 from focalcal.training import Step
-from focalcal.training.inputs import Inputs, resized, ten_crops
+from focalcal.training.inputs import Inputs, epoch_batches, resized, steps_per_epoch, ten_crops
 
 CPU = torch.device("cpu")
 
@@ -49,7 +49,7 @@ def test_augmentation_depends_on_seed_epoch_and_example_alone():
     inputs = Inputs(examples, recipe, CPU)
     rows = torch.tensor([7, 3, 11])
     got = inputs.training_batch(rows, inputs.keys(5, 2))
-    assert torch.equal(inputs.training_batch(rows[[2]], inputs.keys(5, 2)), got[[2]])
+    torch.testing.assert_close(inputs.training_batch(rows[[2]], inputs.keys(5, 2)), got[[2]])
     assert not torch.equal(inputs.training_batch(rows, inputs.keys(5, 3)), got)
     assert not torch.equal(inputs.training_batch(rows, inputs.keys(6, 2)), got)
 
@@ -107,3 +107,33 @@ def test_evaluation_does_not_augment():
     plain = replace(recipe, augmentation=())
     got, expected = (Inputs(images(), one, CPU).evaluation_batch(slice(0, 6)) for one in (recipe, plain))
     assert torch.equal(got, expected)
+
+
+def test_an_epoch_is_a_permutation():
+    recipe = small_recipe(batch_size=16)
+    batches = list(epoch_batches(recipe, 70, seed=3, epoch=1))
+    assert [len(batch) for batch in batches] == [16, 16, 16, 16, 6]
+    assert torch.cat(batches).sort().values.tolist() == list(range(70))
+    assert steps_per_epoch(recipe, 70) == 5
+
+
+def test_the_incomplete_batch_can_be_dropped():
+    recipe = small_recipe(batch_size=16, drop_last=True)
+    assert [len(batch) for batch in epoch_batches(recipe, 70, seed=3, epoch=1)] == [16] * 4
+    assert steps_per_epoch(recipe, 70) == 4
+    with pytest.raises(
+        ValueError, match=r"at least one batch, got 15 training examples for batch_size = 16.*drop_last"
+    ):
+        steps_per_epoch(recipe, 15)
+    with pytest.raises(ValueError, match="data must have training examples, got none"):
+        steps_per_epoch(recipe, 0)
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed, epoch):
+        return torch.cat(list(epoch_batches(small_recipe(), 230, seed=seed, epoch=epoch))).tolist()
+
+    first = order(0, 1)
+    torch.rand(5)  # whatever else is drawn
+    assert order(0, 1) == first
+    assert len({tuple(order(*which)) for which in ((0, 1), (0, 2), (1, 1))}) == 3

@@ -1,16 +1,14 @@
 """The network of a recipe, and what it starts from."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
+from published_weights import torchvision_2017
 from training_runs import same_weights, small_digits, small_recipe
 
 from focalcal.data import DataSet, Examples
-from focalcal.models import chexnet
-from focalcal.training import build_network
-from focalcal.training.network import TORCHVISION_DENSENET, TORCHVISION_FILE
+from focalcal.models import MODEL_INFO, MODELS, PublishedWeightsError, chexnet
+from focalcal.training import RECIPES, build_network, check_start, trained_network
 
 
 def texts(words=("", "one", "two", "rare")):
@@ -49,30 +47,77 @@ def test_texts_and_networks_must_fit():
         build_network(text_recipe(model_options={"vocabulary": 3}), texts(), seed=0)
     with pytest.raises(ValueError, match="gp_cnn must be given texts, and digits has no vocabulary"):
         build_network(text_recipe(classes=10), small_digits(), seed=0)
-    with pytest.raises(ValueError, match="initial_weights must be None for mlp, got 'somewhere'"):
-        build_network(small_recipe(initial_weights="somewhere"), small_digits(), seed=0)
 
 
-def test_torchvisions_densenet_but_for_its_head(tmp_path):
-    """From a file with the names that torchvision's has: norm.1 for what the module calls norm1, and no counters."""
+def data_for(recipe):
+    """A data set that has the classes and the words of the recipe's, and little else."""
+    words = ("", "one", "two", "rare") if MODEL_INFO[recipe.model].inputs == "tokens" else None
+    examples = Examples(np.zeros((1, 30), np.int64), np.zeros(1, np.int64), np.arange(1))
+    none = examples.none()
+    return DataSet(recipe.data_set, tuple(map(str, range(recipe.classes))), examples, none, none, vocabulary=words)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_has_its_network_with_what_it_says_to_start_from(name, published):
+    recipe = RECIPES[name]
+    check_start(recipe, published)
+    one = build_network(recipe, data_for(recipe), seed=0, data_dir=published)
+    assert one.training
+    if recipe.initial_weights is None and recipe.word_vectors is None:
+        return
+    other = build_network(recipe, data_for(recipe), seed=1, data_dir=published)
+    differ = {key for key, value in one.state_dict().items() if not torch.equal(value, other.state_dict()[key])}
+    if recipe.initial_weights is not None:
+        assert {key.removeprefix("network.").partition(".")[0] for key in differ} == {"classifier"}
+    else:
+        assert "embedding.weight" not in differ
+        assert one.embedding.weight[:, 0].tolist() == [0, 1, 2, 0]
+
+
+def test_what_a_builder_takes_a_recipe_may_name():
+    for name in MODELS:
+        takes = name in ("chexnet", "vit_small", "deit_small", "swin_tiny")
+        changed = {"model": name, "model_options": (), "initial_weights": "somewhere"}
+        if takes:
+            assert small_recipe(**changed).initial_weights == "somewhere"
+        else:
+            with pytest.raises(ValueError, match=f"initial_weights must be None for {name}, which takes none, got 'so"):
+                small_recipe(**changed)
+    with pytest.raises(ValueError, match=r"word_vectors must be None for mlp, which takes none, got 'glove'.*gp_cnn"):
+        small_recipe(word_vectors="glove")
+
+
+def test_a_file_as_torchvision_publishes_it(tmp_path):
+    """With the names of 2017, norm.1 for what the module calls norm1, no counters, and ImageNet's head."""
     torch.manual_seed(5)
     source = chexnet(20)
-    renamed = {
-        re.sub(r"(denselayer\d+\.(?:norm|conv))([12])\.", r"\1.\2.", key): one
-        for key, one in source.state_dict().items()
-        if not key.endswith("num_batches_tracked")
-    }
+    state = {key: value for key, value in source.state_dict().items() if not key.endswith("num_batches_tracked")}
+    renamed = {torchvision_2017(key): value for key, value in state.items()}
     assert "features.denseblock1.denselayer1.norm.1.weight" in renamed
-    one = small_recipe(model="chexnet", model_options=(), initial_weights=TORCHVISION_DENSENET)
-    with pytest.raises(FileNotFoundError, match=rf"initial_weights must lie in .*weights/{TORCHVISION_FILE}"):
-        build_network(one, small_digits(), seed=0, data_dir=tmp_path)
-    (tmp_path / "weights").mkdir()
-    torch.save(renamed, tmp_path / "weights" / TORCHVISION_FILE)
-    network = build_network(one, small_digits(), seed=0, data_dir=tmp_path)
-    for key, value in source.state_dict().items():
+    path = tmp_path / "densenet121-a639ec97.pth"
+    one = small_recipe(model="chexnet", model_options=(), initial_weights=str(path))
+    with pytest.raises(FileNotFoundError, match=r"a file or folder of weights or a hub id, and .*does not exist"):
+        check_start(one)
+    torch.save({"other": torch.zeros(1)}, path)
+    with pytest.raises(PublishedWeightsError, match="DenseNet121, except for its head"):
+        check_start(one)
+    torch.save(renamed, path)
+    check_start(one)
+    network = build_network(one, small_digits(), seed=0)
+    for key, value in state.items():
         if not key.startswith("classifier."):
             assert torch.equal(network.state_dict()[key], value), key
     assert network.classifier.out_features == 10
-    torch.save({"other": torch.zeros(1)}, tmp_path / "weights" / TORCHVISION_FILE)
-    with pytest.raises(ValueError, match="must hold torchvision's DenseNet-121, got other parts"):
-        build_network(one, small_digits(), seed=0, data_dir=tmp_path)
+
+
+def test_a_trained_network_needs_nothing_that_it_started_from(tmp_path):
+    (tmp_path / "glove").mkdir()
+    (tmp_path / "glove/small.txt").write_text("two 3.0 4.0\n")
+    recipe = text_recipe(word_vectors="small")
+    before = build_network(recipe, texts(), seed=0, data_dir=tmp_path)
+    torch.save(before.state_dict(), tmp_path / "weights.pt")
+    drawn = torch.get_rng_state()
+    after = trained_network(recipe, tmp_path / "weights.pt")
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert not after.training
+    assert same_weights(after, before)

@@ -10,12 +10,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from focalcal.core.counter import example_keys
+from focalcal.core.counter_rng import example_keys
 from focalcal.data import CATALOGUE, DATA_SETS, load_data
 from focalcal.data.chestxray14 import FINDINGS
 from focalcal.data.cifar import CIFAR10_CLASSES
 from focalcal.models import MODEL_INFO, MODELS, build_model
-from focalcal.training import RECIPES, Optimizer, Recipe, Schedule, Step, recipe, recipe_table
+from focalcal.training import (
+    RECIPES,
+    Optimizer,
+    Recipe,
+    Schedule,
+    Step,
+    recipe,
+    recipe_table,
+    source_of,
+    sources_table,
+)
+from focalcal.training.operating_points import operating_point
+from focalcal.training.recipes import SETTINGS, operating_points
+from focalcal.training.recipes.sources import SOURCES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "recipes.md"
 CLASSES = {
@@ -50,7 +63,6 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
         small,
         classes=10.0,
         epochs=100.0,
-        fcl_gamma=3,
         optimizer={**small.optimizer.as_dict(), "weight_decay": 0, "momentum": 0.0, "nesterov": False},
         schedule=Schedule(kind="milestones", milestones=[2.0, 5], factor=0.5),
         model_options={"hidden": [256.0, 256], "features": 64.0},
@@ -58,7 +70,6 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
     )
     whole = replace(
         small,
-        fcl_gamma=3.0,
         optimizer=Optimizer(name="sgd", lr=0.1),
         schedule={"kind": "milestones", "milestones": (2, 5), "factor": 0.5},
         model_options={"features": 64, "hidden": (256, 256)},
@@ -96,14 +107,8 @@ def test_the_common_split_differs_in_nothing_else(name):
     whole, part = recipe(name), recipe(f"{name}_45k")
     assert dict(whole.data_options) == {"validation": 0}
     assert dict(part.data_options) == {"validation": 5000}
-    assert {**part.settings(), "data_options": {"validation": 0}} == whole.settings()
-    assert part.source("data_options") == "paper"
-
-
-def test_settings_do_not_depend_on_the_sources(small):
-    other = replace(small, sources={**dict(small.sources), "epochs": "code"})
-    assert other != small
-    assert other.settings() == small.settings()
+    assert replace(part, data_options={"validation": 0}) == whole
+    assert source_of(f"{name}_45k", "data_options") == "paper"
 
 
 @every
@@ -176,22 +181,52 @@ def test_statistics_of_the_digits_are_those_of_the_training_images(small):
 def test_every_setting_has_a_source(name):
     one = RECIPES[name]
     for field in fields(one):
-        if field.name != "sources" and getattr(one, field.name) not in (None, (), False, "whole"):
-            assert one.source(field.name) in ("paper", "code", "judgement")
-    assert set(one.known) | set(one.judged) == set(dict(one.sources))
-    assert bool(one.known) != name.endswith("_lite")
+        if getattr(one, field.name) not in (None, (), False, "whole"):
+            assert source_of(name, field.name) in ("paper", "code", "judgement"), field.name
+    assert operating_point(one.data_set, one.model) is not None
+    assert {source_of(name, "gamma"), source_of(name, "lam")} <= {"paper", "judgement"}
+    assert (name in SOURCES) != name.endswith("_lite")
+
+
+def test_sources_are_of_settings_that_exist():
+    assert set(SOURCES) <= set(RECIPES)
+    for name, stated in SOURCES.items():
+        assert set(stated) <= set(SETTINGS), name
+        assert set(stated.values()) <= {"paper", "code", "judgement"}, name
 
 
 def test_a_part_overrides_its_field():
-    one = recipe("cifar10_resnet50")
-    assert one.source("optimizer.lr") == "code"
-    assert one.source("optimizer.momentum") == "paper"
-    assert one.source("optimizer.nesterov") == "judgement"
-    assert one.source("word_vectors") is None
+    assert source_of("cifar10_resnet50", "optimizer.lr") == "code"
+    assert source_of("cifar10_resnet50", "optimizer.momentum") == "paper"
+    assert source_of("cifar10_resnet50", "optimizer.nesterov") == "judgement"
+    assert source_of("cifar10_resnet50", "word_vectors") is None
+    assert source_of("digits_mlp_lite", "optimizer.lr") == "judgement"
+
+
+def test_sources_of_an_unknown_setting_or_recipe_are_refused():
+    with pytest.raises(ValueError, match=r"setting must be one of .*'optimizer.lr'.*got 'lr'"):
+        source_of("cifar10_resnet50", "lr")
+    with pytest.raises(ValueError, match=r"'cifar10_resnet50'.*got 'resnet'"):
+        source_of("resnet", "epochs")
+
+
+def test_the_sources_of_a_recipe_are_one_line_per_setting():
+    lines = [line.split("  ") for line in sources_table("cifar10_resnet50").splitlines()]
+    table = {words[0]: [word.strip() for word in words[1:] if word] for words in lines}
+    assert table["optimizer.lr"] == ["0.1", "code"]
+    assert table["schedule.milestones"] == ["150, 250", "code"]
+    assert table["augmentation"] == ["PadCropFlip", "code"]
+    assert table["gradient_clip"] == ["none", "judgement"]
+    assert table["lam"] == ["1.5", "paper"]
+    assert "word_vectors" not in table
 
 
 def test_operating_points_that_the_paper_states():
-    stated = {name: (one.fcl_gamma, one.fcl_lam) for name, one in RECIPES.items() if one.source("fcl_gamma") == "paper"}
+    stated = {
+        name: operating_point(one.data_set, one.model)
+        for name, one in RECIPES.items()
+        if source_of(name, "gamma") == "paper"
+    }
     transformers = ("cifar100_deit_small", "cifar100_vit_small", "cifar100_swin_tiny")
     assert stated == {
         "cifar10_resnet50": (4, 1.5),
@@ -200,8 +235,11 @@ def test_operating_points_that_the_paper_states():
         "cifar100_resnet110_45k": (4, 1.5),
         **dict.fromkeys(transformers, (3, 1)),
     }
-    assert recipe("chestxray14_chexnet").fcl_lam == 2
-    assert recipe("chestxray14_chexnet").source("fcl_lam") == "paper"
+    assert operating_point("chestxray14", "chexnet").lam == 2
+    assert source_of("chestxray14_chexnet", "lam") == "paper"
+    assert operating_points()["cifar100/swin_tiny"] == (3, 1)
+    assert operating_point("cifar10", "a network of yours") == (4, 1.5)
+    assert operating_point("svhn", "resnet50") is None
 
 
 def test_transformers_from_scratch_as_the_paper_states():
@@ -227,8 +265,6 @@ def test_lookup_lists_the_names():
         ({"epochs": 2.5}, "epochs must be a whole number"),
         ({"epochs": True}, "epochs must be a whole number"),
         ({"batch_size": 0}, "batch_size must be >= 1"),
-        ({"fcl_lam": -1}, "fcl_lam must be finite and >= 0"),
-        ({"fcl_gamma": float("nan")}, "fcl_gamma must be finite"),
         ({"std": None}, "together"),
         ({"std": (0.0,)}, "std must be > 0"),
         ({"mean": (0.1, 0.2, 0.3)}, "1 or 3 numbers each"),
@@ -238,9 +274,6 @@ def test_lookup_lists_the_names():
         ({"model_options": {"features": object()}}, "model_options must be a mapping"),
         ({"model_options": 3}, "model_options must be a mapping"),
         ({"augmentation": ("PadCropFlip",)}, "augmentation must be a Step"),
-        ({"sources": {}}, "sources must say 'paper', 'code' or 'judgement' of data_set"),
-        ({"sources": {"lr": "paper"}}, "a field of sources must be one of"),
-        ({"sources": {"model": "rumour"}}, r"sources\['model'\] must be one of"),
     ],
 )
 def test_refuses(small, change, message):
@@ -265,7 +298,7 @@ def test_refuses(small, change, message):
         (lambda: Schedule(kind="cosine", factor=0.1), "has no factor"),
         (lambda: Schedule(kind="plateau", factor=1, patience=3), "factor must be from 0 to below 1"),
         (lambda: Step(name="MixUp"), "augmentation must be one of"),
-        (lambda: Step(name="PadCropFlip", options={"pad": -1}), "pad must be a whole number"),
+        (lambda: Step(name="PadCropFlip", options={"pad": -1}), "pad must be >= 0"),
         (lambda: Schedule.from_dict({"sort": "cosine"}), "Schedule has no field 'sort'"),
         (lambda: Optimizer.from_dict({"name": "sgd"}), "Optimizer needs 'lr'"),
     ],

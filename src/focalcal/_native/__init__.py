@@ -1,6 +1,7 @@
 """The fused kernel, as a function of tensors. Optional: `available()` is False where it was not built.
 
-`FOCALCAL_NATIVE=0` in the environment turns it off.
+`FOCALCAL_NATIVE=0` in the environment turns it off; `FOCALCAL_INSTRUCTION_SET` holds it to `baseline`, `avx2` or
+`avx512`, where it would use the best set that the processor has. Both are read when the kernel is first asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from torch import Tensor
 
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
-_NO_INDEX = -(2**63)
 
 _built: Any = None  # the compiled module, once looked for and found
 _looked = False
@@ -156,7 +156,7 @@ def fused_loss(
             grad_at = grad.data_ptr()
     bad = _built.fused_loss(
         logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
-        weight_at, _NO_INDEX if ignore_index is None else ignore_index, loss.data_ptr(), _REDUCTIONS[reduction],
+        weight_at, ignore_index is not None, ignore_index or 0, loss.data_ptr(), _REDUCTIONS[reduction],
         steps, edges_at, gammas_at, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), instruction_set,
     )  # fmt: skip
     return loss, grad, bad

@@ -25,7 +25,8 @@ typedef struct {
     const float *gammas;    /* steps of them; steps = 0: gamma alone */
     int64_t logit_strides[3], gradient_strides[3];
     int64_t outer, classes, inner, steps;
-    int64_t ignore_index; /* INT64_MIN: none */
+    int64_t ignore_index;
+    int ignores; /* whether there is an ignore_index: every number may be one, or a wrong label */
     int dtype, reduction, kind;
     double focal, gamma, lam, smoothing, gradient_scale;
 } Problem;
@@ -70,12 +71,17 @@ INLINE uint16_t float_to_bfloat16(float value)
     return (uint16_t)(value != value ? 0x7FC0 : rounded);
 }
 
+INLINE int is_ignored(const Problem *p, int64_t y)
+{
+    return p->ignores && y == p->ignore_index;
+}
+
 /* The label of example r, or -1 if it is to be ignored. An invalid one was refused before; the second
  * look keeps memory safe if another thread writes to the labels meanwhile. */
 INLINE int64_t label_of(const Problem *p, int64_t r)
 {
     const int64_t y = p->labels[r];
-    return y == p->ignore_index || y < 0 || y >= p->classes ? -1 : y;
+    return is_ignored(p, y) || y < 0 || y >= p->classes ? -1 : y;
 }
 
 INLINE double weight_of(const Problem *p, int64_t y)
@@ -235,10 +241,11 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
     double total = 0;
     for (int64_t r = 0; r < count; r++) {
         const int64_t y = p->labels[r];
-        if (y >= 0 && y < p->classes && y != p->ignore_index)
-            total += weight_of(p, y);
-        else if (y != p->ignore_index || y == INT64_MIN)
+        if (is_ignored(p, y))
+            continue;
+        if (y < 0 || y >= p->classes)
             return r;
+        total += weight_of(p, y);
     }
     *total_weight = total;
     return -1;
@@ -246,7 +253,7 @@ static int64_t first_bad_label(const Problem *p, double *total_weight)
 
 /* ---- the Python side ---- */
 
-enum { LOSS_ARGUMENTS = 27, FIRST_REAL = 20, REALS = 4 };
+enum { LOSS_ARGUMENTS = 28, FIRST_REAL = 21, REALS = 4 };
 
 PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -272,17 +279,18 @@ PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count)
         .gradient_strides = {i[9], i[10], i[11]},
         .labels = (const int64_t *)(intptr_t)i[12],
         .weight = (const void *)(intptr_t)i[13],
-        .ignore_index = i[14],
-        .loss = (void *)(intptr_t)i[15],
-        .reduction = (int)i[16],
-        .steps = i[17],
-        .edges = (const float *)(intptr_t)i[18],
-        .gammas = (const float *)(intptr_t)i[19],
+        .ignores = i[14] != 0,
+        .ignore_index = i[15],
+        .loss = (void *)(intptr_t)i[16],
+        .reduction = (int)i[17],
+        .steps = i[18],
+        .edges = (const float *)(intptr_t)i[19],
+        .gammas = (const float *)(intptr_t)i[20],
         .focal = f[0], .gamma = f[1], .lam = f[2], .smoothing = f[3],
-        .kind = i[24] ? DUAL : f[3] != 0 ? SMOOTH : f[0] == 0 ? BRIER : PLAIN,
+        .kind = i[25] ? DUAL : f[3] != 0 ? SMOOTH : f[0] == 0 ? BRIER : PLAIN,
         .gradient_scale = 1,
     };
-    const int64_t threads = i[25], isa = i[26];
+    const int64_t threads = i[26], isa = i[27];
     if (p.dtype < FLOAT32 || p.dtype > BFLOAT16 || p.reduction < NONE || p.reduction > MEAN || p.outer < 0 ||
         p.inner < 0 || p.classes < 1 || p.classes > INT32_MAX || p.steps < 0 ||
         (p.outer > 0 && p.inner > 0 && (!p.logits || !p.labels || !p.loss)) || (p.steps && (!p.edges || !p.gammas)) ||

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #endif
 
-int forked = 0;
+int forked = 0, most_sets = 3;
 #ifndef _WIN32
 static void note_fork(void) { forked = 1; }
 #endif
@@ -18,6 +18,22 @@ static PyObject *list_instruction_sets(PyObject *self, PyObject *ignored)
     for (int n = 0; tuple && n < count; n++)
         PyTuple_SetItem(tuple, n, PyUnicode_FromString(names[n]));
     return tuple;
+}
+
+/* False, with an error set, if FOCALCAL_INSTRUCTION_SET names none. */
+static int read_most_sets(void)
+{
+    static const char *const names[] = {"baseline", "avx2", "avx512"};
+    const char *asked = getenv("FOCALCAL_INSTRUCTION_SET");
+    if (!asked || !*asked)
+        return 1;
+    for (int n = 0; n < 3; n++)
+        if (!strcmp(asked, names[n])) {
+            most_sets = n + 1;
+            return 1;
+        }
+    PyErr_Format(PyExc_ValueError, "FOCALCAL_INSTRUCTION_SET must be baseline, avx2 or avx512, got %s", asked);
+    return 0;
 }
 
 static PyMethodDef methods[] = {
@@ -41,5 +57,5 @@ PyMODINIT_FUNC PyInit__kernel(void)
 #ifndef _WIN32
     pthread_atfork(NULL, NULL, note_fork);
 #endif
-    return PyModule_Create(&module);
+    return read_most_sets() ? PyModule_Create(&module) : NULL;
 }

@@ -67,6 +67,9 @@ INLINE void restore_denormals(uint64_t saved)
 #endif
 }
 
+/* How many of the sets below may be used: FOCALCAL_INSTRUCTION_SET in the environment names the last. */
+extern int most_sets;
+
 /* The names of this processor's instruction sets, best last; how many. */
 INLINE int instruction_sets(const char **names)
 {
@@ -74,9 +77,9 @@ INLINE int instruction_sets(const char **names)
     names[count++] = "baseline";
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (most_sets > 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         names[count++] = "avx2";
-    if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    if (most_sets > 2 && count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         names[count++] = "avx512";
 #endif

@@ -1,5 +1,5 @@
-/* What calibration metrics are made of, in one pass over an array of probabilities: it is checked (finite, >= 0,
- * summing to one), and gives each row's confidence and correctness, their sums over confidence bins, the same for
+/* What calibration metrics are made of, in one pass over an array of probabilities: it is checked (finite, no entry
+ * below least, summing to one within tolerance), and gives how far the rows' sums miss one at most, each row's confidence and correctness, their sums over confidence bins, the same for
  * every class against all others, the Brier score and the negative log-likelihood.
  *
  * Bins are (lo, hi] with the first closed. Everything is computed in double. Of equal largest probabilities the
@@ -10,7 +10,7 @@
 /* AHEAD: how many bytes ahead to prefetch; processors do not look past a page by themselves. */
 enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
 enum { WANT_BRIER = 1, WANT_NLL = 2, WANT_CLASSES = 4 };
-enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, TOTALS };
+enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, SUMMED, MISS = SUMMED, TOTALS }; /* MISS is a largest value, not a sum */
 enum { MOMENTS = 5 };
 
 /* Strides count elements, ordered (outer, class, inner); row r is outer index r / inner, inner index r % inner. */
@@ -20,9 +20,10 @@ typedef struct {
     const double *edges;   /* bins + 1, evenly spaced */
     int64_t strides[3];
     int64_t outer, classes, inner, bins;
-    int64_t ignore_index; /* INT64_MIN: none */
+    int64_t ignore_index;
+    int ignores; /* whether there is an ignore_index: every number may be one, or a wrong label */
     int dtype, want;
-    double tolerance;
+    double tolerance, least;
     /* For each row, or NULL: in the dtype of the scores, bytes, doubles. */
     void *confidence;
     uint8_t *correct;
@@ -56,10 +57,10 @@ typedef struct {
 
 INLINE void read_labels(const Pass *p, int64_t start, int64_t count, int64_t *label)
 {
-    const int64_t *labels = p->labels + start, ignore = p->ignore_index, classes = p->classes;
+    const int64_t *labels = p->labels + start, ignore = p->ignore_index, ignores = p->ignores, classes = p->classes;
     for (int64_t i = 0; i < count; i++) {
         const int64_t y = labels[i], checked = (y < 0) | (y >= classes) ? -2 : y;
-        label[i] = y == ignore ? -1 : checked;
+        label[i] = ignores & (y == ignore) ? -1 : checked;
     }
     for (int64_t i = count; i < BLOCK; i++)
         label[i] = -1;
@@ -275,8 +276,9 @@ static int scan_part(const Pass *p, Scan scan, int64_t begin, int64_t end, Sums 
 static void deliver(const Pass *p, const Sums *s, double *totals, double *bins, double *classes)
 {
     const int64_t cells = p->classes * p->bins;
-    for (int t = 0; t < TOTALS; t++)
+    for (int t = 0; t < SUMMED; t++)
         totals[t] += s->totals[t];
+    totals[MISS] = fmax(totals[MISS], s->totals[MISS]);
     for (int64_t b = 0; b < p->bins; b++) {
         bins[b] += s->count[b];
         bins[p->bins + b] += s->confidence[2 * b] + s->confidence[2 * b + 1];
@@ -336,7 +338,7 @@ static int64_t scan_all(const Pass *p, Scan scan, int threads, double *totals, d
     return status < 0 ? -2 : bad;
 }
 
-enum { PASS_ARGUMENTS = 23, TOLERANCE_AT = 10, PASS_WIDEST_FROM = 32768 };
+enum { PASS_ARGUMENTS = 25, TOLERANCE_AT = 11, LEAST_AT = 12, PASS_WIDEST_FROM = 32768 };
 
 PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -345,26 +347,28 @@ PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return PyErr_Format(PyExc_TypeError, "score_pass takes %d arguments, got %zd", PASS_ARGUMENTS, count);
     int64_t i[PASS_ARGUMENTS];
     for (int n = 0; n < PASS_ARGUMENTS; n++)
-        i[n] = n == TOLERANCE_AT ? 0 : PyLong_AsLongLong(args[n]);
+        i[n] = n == TOLERANCE_AT || n == LEAST_AT ? 0 : PyLong_AsLongLong(args[n]);
     Pass p = {
         .scores = (const void *)(intptr_t)i[0],
         .dtype = (int)i[1],
         .outer = i[2], .classes = i[3], .inner = i[4],
         .strides = {i[5], i[6], i[7]},
         .labels = (const int64_t *)(intptr_t)i[8],
-        .ignore_index = i[9],
+        .ignores = i[9] != 0,
+        .ignore_index = i[10],
         .tolerance = PyFloat_AsDouble(args[TOLERANCE_AT]),
-        .want = (int)i[11],
-        .bins = i[12],
-        .edges = (const double *)(intptr_t)i[13],
-        .confidence = (void *)(intptr_t)i[17],
-        .correct = (uint8_t *)(intptr_t)i[18],
-        .nll = (double *)(intptr_t)i[19],
-        .brier = (double *)(intptr_t)i[20],
+        .least = PyFloat_AsDouble(args[LEAST_AT]),
+        .want = (int)i[13],
+        .bins = i[14],
+        .edges = (const double *)(intptr_t)i[15],
+        .confidence = (void *)(intptr_t)i[19],
+        .correct = (uint8_t *)(intptr_t)i[20],
+        .nll = (double *)(intptr_t)i[21],
+        .brier = (double *)(intptr_t)i[22],
     };
     if (PyErr_Occurred())
         return NULL;
-    double *totals = (double *)(intptr_t)i[14], *bins = (double *)(intptr_t)i[15], *classes = (double *)(intptr_t)i[16];
+    double *totals = (double *)(intptr_t)i[16], *bins = (double *)(intptr_t)i[17], *classes = (double *)(intptr_t)i[18];
     if ((p.dtype != FLOAT32 && p.dtype != FLOAT64) || p.outer < 1 || p.inner < 1 || p.classes < 1 || p.bins < 1 ||
         p.classes > INT32_MAX || p.bins > INT32_MAX / 2 ||
         ((p.want & WANT_CLASSES) && p.classes > INT32_MAX / p.bins) || !p.scores || !p.labels || !p.edges || !totals || !bins ||
@@ -380,7 +384,7 @@ PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
     const int64_t elements = p.outer * p.inner * p.classes;
     int64_t bad;
     Py_BEGIN_ALLOW_THREADS
-    bad = scan_all(&p, scan[chosen_set(i[22], elements, PASS_WIDEST_FROM)], threads_for(elements, i[21]), totals, bins, classes);
+    bad = scan_all(&p, scan[chosen_set(i[24], elements, PASS_WIDEST_FROM)], threads_for(elements, i[23]), totals, bins, classes);
     Py_END_ALLOW_THREADS
     if (bad == -2)
         return PyErr_NoMemory();

@@ -52,17 +52,22 @@ INLINE int64_t ISA(compress)(vd v, vl mask, double *to)
 /* Blocks to sums: checks, bins, loss. Returns 0 after the first bad row. */
 static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Sums *s)
 {
-    const double tolerance = p->tolerance;
+    const double tolerance = p->tolerance, least = p->least;
+    double farthest = s->totals[MISS];
     int bad = 0;
-    for (int64_t i = 0; i < count; i++) /* a NaN is neither >= 0 nor near one */
-        bad |= b->label[i] != -1 && !(b->lowest[i] >= 0 && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0);
+    for (int64_t i = 0; i < count; i++) { /* a NaN is neither >= least nor near one */
+        const double miss = b->label[i] == -1 ? 0 : fabs(b->total[i] - 1);
+        bad |= b->label[i] != -1 && !(b->lowest[i] >= least && miss <= tolerance && b->label[i] >= 0);
+        farthest = miss > farthest ? miss : farthest;
+    }
     if (bad) {
         int64_t i = 0;
-        while (b->label[i] == -1 || (b->lowest[i] >= 0 && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0))
+        while (b->label[i] == -1 || (b->lowest[i] >= least && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0))
             i++;
         s->bad = begin + i;
         return 0;
     }
+    s->totals[MISS] = farthest;
     if (p->want & WANT_NLL) {
         for (int64_t i = 0; i < count; i += WIDTH) {
             const vd own = *(vd *)(b->own + i);
@@ -70,7 +75,7 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
         }
         for (int64_t i = 0; i < count; i++)
             if (b->own[i] < 2.2250738585072014e-308) /* the vector's log wants normal numbers */
-                b->loss[i] = -log(b->own[i]);
+                b->loss[i] = b->own[i] > 0 ? -log(b->own[i]) : INFINITY;
     }
     double brier = 0, nll = 0;
     for (int64_t i = 0; i < BLOCK; i++) /* an ignored row may hold anything */

@@ -12,14 +12,13 @@ from focalcal import _native
 
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _BRIER, _NLL, _CLASSES = 1, 2, 4
-_NO_INDEX = -(2**63)
 
 
 class ScorePass(NamedTuple):
     """What one pass gives; what was not asked for is None."""
 
     bad: int  # the flat position of the first row that holds no probabilities or a wrong label, or -1
-    totals: Tensor  # rows counted, wrong ones, sum of Brier scores, sum of negative log-likelihoods
+    totals: Tensor  # rows counted, wrong ones, sums of Brier scores and of NLLs, how far a row misses one at most
     bins: Tensor  # (3, bins): count, sum of confidences, how many right
     classes: Tensor | None  # (3, K, bins): the same for each class's probability against its label
     confidence: Tensor | None  # for each row, in the dtype of the probabilities
@@ -38,6 +37,7 @@ def score_pass(
     labels: Tensor,
     edges: Tensor,
     tolerance: float,
+    least: float,
     *,
     ignore_index: int | None = None,
     classes: bool = False,
@@ -48,7 +48,8 @@ def score_pass(
 ) -> ScorePass:
     """Probabilities (N, K, d1, ...) and int64 labels (N, d1, ...), binned at evenly spaced float64 `edges`.
 
-    `rows` asks for each row's values besides the sums. After a bad row nothing else is to be used.
+    A row holds probabilities if no entry is below `least` and their sum is within `tolerance` of one; a p_y below 0 has
+    the logarithm of 0. `rows` asks for each row's values besides the sums. After a bad row nothing else is to be used.
     """
     if probs.is_neg():
         probs = probs.resolve_neg()
@@ -62,7 +63,7 @@ def score_pass(
     count, bins = outer * inner, len(edges) - 1
     if labels.dtype is not torch.int64 or labels.numel() != count or edges.dtype is not torch.float64:
         raise TypeError(f"labels must be {count} int64 and edges float64, got {labels.numel()} {labels.dtype}")
-    totals = torch.zeros(4, dtype=torch.float64)
+    totals = torch.zeros(5, dtype=torch.float64)
     sums = torch.zeros(3, bins, dtype=torch.float64)
     by_class = torch.zeros(3, columns, bins, dtype=torch.float64) if classes else None
     confidence = torch.empty(count, dtype=probs.dtype) if rows else None
@@ -71,7 +72,7 @@ def score_pass(
     row_brier = torch.zeros(count, dtype=torch.float64) if rows and brier else None
     bad = _native.kernel().score_pass(
         probs.data_ptr(), DTYPES[probs.dtype], outer, columns, inner, *strides, labels.data_ptr(),
-        _NO_INDEX if ignore_index is None else ignore_index, tolerance,
+        ignore_index is not None, ignore_index or 0, tolerance, least,
         _BRIER * brier | _NLL * nll | _CLASSES * classes, bins, edges.data_ptr(), totals.data_ptr(), sums.data_ptr(),
         _address(by_class), _address(confidence), _address(correct), _address(row_nll), _address(row_brier),
         torch.get_num_threads(), instruction_set,

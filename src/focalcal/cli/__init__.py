@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 USAGE, INTERRUPTED = 2, 130  # exit codes
@@ -9,7 +10,11 @@ INTERRUPTION = "focalcal: interrupted; no file was left half-written"
 
 
 def main() -> None:
-    """Run the command line, or say what to install."""
+    """Run the command line, or say what to install. SIGTERM and SIGHUP end it as Ctrl-C does."""
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP; what is ignored, by `nohup` say, stays so
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     try:
         from focalcal.cli.app import app
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import compare, data, overhead, report, runs, study, theory, train
+from focalcal.cli import compare, data, evaluate, overhead, report, runs, study, theory, train
 
 app = typer.Typer(
     name="focalcal",
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(study.study)
 app.command()(train.train)
+app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(overhead.overhead)

@@ -12,8 +12,8 @@ from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
-    from focalcal.reports.comparisons import Family
-    from focalcal.reports.evidence import Evidence
+    from focalcal.analysis.comparisons import Family
+    from focalcal.analysis.evidence import Evidence
 
 NOT_TESTED = 1  # exit code where no test at all could be made
 
@@ -45,7 +45,10 @@ def compare(
     With few seeds no test can be significant: "cannot show", and how many seeds could.
     """
     with plain_failures():
-        from focalcal.reports.comparisons import comparisons
+        from focalcal.analysis.comparisons import comparisons
+        from focalcal.analysis.contenders import constant_guesses
+        from focalcal.reports.gap_text import gap_sentences
+        from focalcal.reports.study_summary import flag_sentences
 
         evidence = _evidence(store, study)
         wanted = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -56,20 +59,21 @@ def compare(
             print_json([asdict(family) for family in families])
         else:
             _print(families, alpha)
-        for sentence in evidence.missing:
+        for sentence in (*gap_sentences(evidence.missing), *flag_sentences(constant_guesses(evidence))):
             typer.echo(f"focalcal: {sentence}", err=True)
         if not any(family.comparisons for family in families):
             raise typer.Exit(NOT_TESTED)
 
 
 def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
-    from focalcal.reports.evidence import measured, reading_order
+    from focalcal.analysis.evidence import measured, reading_order
+    from focalcal.analysis.gaps import gaps_of_stores
     from focalcal.results import Store
     from focalcal.results.layout import store_folder
     from focalcal.results.several import runs_of
 
     chosen = [store_folder(folder) for folder in folders] if folders else [store_folder(None)]
-    runs, told = runs_of([Store(folder, create=False) for folder in dict.fromkeys(chosen)])
+    runs, findings = runs_of([Store(folder, create=False) for folder in dict.fromkeys(chosen)])
     named = ", ".join(map(str, chosen))
     if study is None:
         known, title = [], named
@@ -83,7 +87,7 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     if not runs:
         what = f"a run of the study {study}" if study else "a run"
         raise ValueError(f"store must hold {what}, got none in {named}; run `focalcal study {study or 'digits'}` first")
-    return measured(reading_order(runs), title=title, missing=told, known=known)
+    return measured(reading_order(runs), title=title, missing=gaps_of_stores(findings), known=known)
 
 
 def _check_names(evidence: Evidence, candidate: str, baselines: list[str]) -> None:
@@ -98,7 +102,7 @@ def _check_names(evidence: Evidence, candidate: str, baselines: list[str]) -> No
 
 def _check_measured(evidence: Evidence, metrics: list[str], split: str) -> None:
     """Refuse what no run has, and name what there is."""
-    from focalcal.reports.metric_names import UNDIRECTED
+    from focalcal.analysis.metric_names import UNDIRECTED
 
     splits = dict.fromkeys(name for run in evidence.runs for name in run.metrics)
     if split not in splits:
@@ -111,7 +115,7 @@ def _check_measured(evidence: Evidence, metrics: list[str], split: str) -> None:
 
 
 def _print(families: list[Family], alpha: float) -> None:
-    from focalcal.reports.comparisons import cannot_show, seeds_needed
+    from focalcal.analysis.comparisons import cannot_show, seeds_needed
     from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 
     table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)

@@ -25,8 +25,7 @@ class Given(NamedTuple):
 def given_rows(name: str, words: list[str] | None, file: Path | None, *, instead: str = "") -> Given:
     """The words as one row of numbers, or the rows of the file; exactly one of the two must be given.
 
-    `instead` is what else the command takes. Rows of a file may sum to one as those of a softmax in float32 do, within
-    1e-5: they are divided by their sums.
+    `instead` is what else the command takes. That rows miss a sum of one by at most 1e-3 is left to the theory.
     """
     import numpy as np
 
@@ -36,40 +35,42 @@ def given_rows(name: str, words: list[str] | None, file: Path | None, *, instead
             f"{name} must be given either as numbers or with --file, got {got}; for example 0.7 0.2 0.1{instead}"
         )
     if file is not None:
-        return Given(_normalised(name, _rows_of(file), file), file)
-    return Given(np.array([[_number(name, word) for word in words or ()]]), None)
+        return Given(checked_rows(name, _rows_of(file), file), file)
+    return Given(np.array([numbers(name, words or [])]), None)
 
 
-def _number(name: str, word: str) -> float:
+def numbers(name: str, words: list[str], *, example: str = "0.7 0.2 0.1") -> list[float]:
+    """Words of the command line as probabilities, each >= 0."""
+    return [_number(name, word, example) for word in words]
+
+
+def _number(name: str, word: str, example: str) -> float:
     try:
         value = float(word)
     except ValueError:
         if word.startswith("-"):
             raise ValueError(f"there is no option {word}; see --help") from None
         apart = " ".join(word.replace(",", " ").replace(";", " ").split())
-        remedy = f"write {apart}" if apart != word else "for example 0.7 0.2 0.1"
+        remedy = f"write {apart}" if apart != word else f"for example {example}"
         raise ValueError(f"{name} must be numbers with spaces between them, got {word!r}; {remedy}") from None
     if value < 0:
         raise ValueError(f"{name} must be >= 0, got {word}; pass probabilities, not logits or scores")
     return value
 
 
-def _normalised(name: str, rows: Float[np.ndarray, "n k"], file: Path) -> Float[np.ndarray, "n k"]:
-    """Rows within the tolerance of predictions, divided by their sums where these are beyond that of posteriors."""
-    import numpy as np
+def checked_rows(name: str, rows: Float[np.ndarray, "n k"], file: Path) -> Float[np.ndarray, "n k"]:
+    """The rows; the error for one that holds no probabilities says where in the file it is."""
+    from focalcal.core.checks import off_simplex
+    from focalcal.theory.posteriors import distributions
 
-    from focalcal.theory.posteriors import POSTERIOR_TOLERANCE, PREDICTION_TOLERANCE, distributions
-
-    total = rows.sum(-1, keepdims=True)
-    off = np.abs(total - 1)
-    right = (rows >= 0).all(-1) & (off[:, 0] <= PREDICTION_TOLERANCE)  # NaN is wrong
-    if not right.all():
-        row = int(right.argmin())
+    wrong = off_simplex(rows.min(-1), rows.sum(-1))
+    if wrong.any():
+        row = int(wrong.argmax())
         try:
-            distributions(name, rows[row], tolerance=PREDICTION_TOLERANCE)
+            distributions(name, rows[row])
         except ValueError as problem:
             raise ValueError(f"{Given(rows, file).place(row)}{problem}") from None
-    return np.where(off > POSTERIOR_TOLERANCE, rows / total, rows)
+    return rows
 
 
 def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:

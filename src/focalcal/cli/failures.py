@@ -8,15 +8,19 @@ from contextlib import contextmanager
 import typer
 
 from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
+from focalcal.cli.execution import to_go_on
 
 
 @contextmanager
-def plain_failures() -> Iterator[None]:
-    """The library's errors, and Ctrl-C, on stderr; anything else is a bug and keeps its traceback."""
+def plain_failures(*, resumable: bool = False) -> Iterator[None]:
+    """The library's errors, and Ctrl-C, on stderr; anything else is a bug and keeps its traceback.
+
+    A command that goes on where it was when it is given again is `resumable`, and says so when it is interrupted.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(INTERRUPTION, err=True)
+        typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         if not _can_be_mended(error):

@@ -52,10 +52,10 @@ def report(
     What is missing, failed or damaged is said, and the rest shown.
     """
     with plain_failures():
-        from focalcal.experiments.operating_points import operating_points
         from focalcal.reports.study_report import FOLDER, write_report
         from focalcal.results import Store
         from focalcal.results.layout import store_folder
+        from focalcal.training.recipes import operating_points
 
         opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
         options: dict[str, Any] = {"operating_points": operating_points()}
@@ -69,21 +69,26 @@ def report(
         if as_json:
             print_json(_said(made))
             return
-        for sentence in made.evidence.missing:
+        from focalcal.analysis.contenders import constant_guesses
+        from focalcal.reports.gap_text import gap_sentences
+        from focalcal.reports.study_summary import flag_sentences
+
+        for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
             typer.echo(f"focalcal: {sentence}", err=True)
         for path in (*made.files, made.page):
             typer.echo(path)
 
 
 def _said(made: Report) -> dict[str, Any]:
+    from focalcal.reports.gap_text import gap_sentences
     from focalcal.reports.study_summary import summary
 
     found = summary(made.evidence)
-    sentences = {"best": found.best, "significant": found.significant, "unknown": found.unknown}
+    sentences = {"flags": found.flags, "best": found.best, "significant": found.significant, "unknown": found.unknown}
     return {
         "page": str(made.page),
         "files": [str(path) for path in made.files],
         "runs": len(made.evidence.runs),
-        "missing": list(made.evidence.missing),
+        "missing": gap_sentences(made.evidence.missing),
         **{name: list(lines) for name, lines in sentences.items()},
     }

@@ -78,7 +78,8 @@ def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
             return
         typer.echo(f"{run.spec.name}\nkey       {run.key}\nfolder    {run.path}")
         typer.echo(f"time      {run.record['seconds']:.1f} s, {run.record['epochs']} epochs, {epochs} of them recorded")
-        typer.echo(f"files     {', '.join(run.files)}\n")
+        typer.echo(f"files     {', '.join(run.files)}")
+        typer.echo(f"evaluated {', '.join(run.evaluations) or 'on its own splits alone'}\n")
         typer.echo(_metrics_table(metrics))
         for title, value in (("spec", facts["spec"]), ("provenance", run.record["provenance"])):
             typer.echo(f"{title}\n{json.dumps(value, indent=2)}")
@@ -86,11 +87,19 @@ def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="For example: select * from runs", show_default=False)],
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="For example: select objective, avg(ece) from test_metrics group by all", show_default=False
+        ),
+    ],
     store: _Store = None,
     as_json: Json = False,
 ) -> None:
-    """Ask in SQL: tables runs, metrics (key, split, metric, value) and epochs; nothing can be changed."""
+    """Ask in SQL: test_metrics (one row per run, one column per test metric), runs, metrics and epochs.
+
+    Table metrics has key, split, metric and value: choose a split. Nothing can be changed.
+    """
     with plain_failures():
         from focalcal.reports.tables import Table
 
@@ -216,8 +225,13 @@ def _removable(store: Store, key: str) -> tuple[str, str]:
     try:
         run = store.run(key)
     except RunProblem as error:
+        if error.problem.path.name == key:
+            return key, error.problem.message
         raise ValueError(f"{error}; to remove it, give the whole name") from error
-    return run.key, run.spec.name
+    try:
+        return run.key, run.spec.name
+    except (TypeError, ValueError) as error:
+        return run.key, f"its spec cannot be understood: {error}"
 
 
 def _print_failures(store: Store) -> None:

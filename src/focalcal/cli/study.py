@@ -14,9 +14,10 @@ from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
+    from focalcal.experiments.cost import PlannedCell
     from focalcal.experiments.grid import Outcome
     from focalcal.experiments.study import Study
-    from focalcal.results import Spec
+    from focalcal.results import Evaluations, Spec
     from focalcal.results import Store as RunStore
 
 INCOMPLETE = 1  # exit code
@@ -49,11 +50,11 @@ def study(
     report: Annotated[bool, typer.Option(help="Write the report: page, tables and figures.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Train the cells of a study that are not stored yet, and print its results.
+    """Train and evaluate the cells of a study that are not stored yet, and print its results.
 
     Stopped at any moment, the same command goes on where it was; a finished study is only read.
     """
-    with plain_failures():
+    with plain_failures(resumable=True):
         from focalcal.experiments.shipped import shipped_studies
 
         if list_all:
@@ -62,14 +63,18 @@ def study(
         from focalcal.experiments.study import load_study
         from focalcal.results import Store as RunStore
         from focalcal.results.layout import store_folder
+        from focalcal.training.determinism import possible_threads
 
         chosen = load_study(name)
-        specs = chosen.specs(smoke=smoke)
+        specs, evaluations = chosen.specs(smoke=smoke), chosen.evaluations(smoke=smoke)
         folder = store_folder(store)
-        device = checked_device(device)
+        device, threads = checked_device(device), possible_threads(threads)
         if dry_run:
+            from focalcal.experiments.cost import planned
+
             there = RunStore(folder, create=False) if folder.exists() else None
-            _print_plan(specs, there, device=device, jobs=_jobs(jobs), as_json=as_json)
+            plan = planned(specs, there, evaluations, device=device, threads=threads)
+            _print_plan(plan, device=device, jobs=_jobs(jobs), as_json=as_json)
             return
         runs = RunStore(folder)
         options = {
@@ -81,16 +86,16 @@ def study(
         if executor is Engine.local:
             from focalcal.experiments.executors.local import LocalExecutor
 
-            outcome = _run(specs, runs, LocalExecutor(_jobs(jobs), options=options))
+            outcome = _run(specs, evaluations, runs, LocalExecutor(_jobs(jobs), options=options))
         else:
             from focalcal.experiments.executors.ray import RayExecutor
 
             cluster = RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
-            outcome = _run(specs, runs, cluster)
+            outcome = _run(specs, evaluations, runs, cluster)
         _print_results(chosen, specs, runs, as_json=as_json)
         if report and not as_json and not outcome.interrupted:
-            _write_report(chosen, specs, runs, smoke=smoke)
-        _explain(outcome, specs, runs)
+            _write_report(chosen, specs, runs, named=name, smoke=smoke)
+        _explain(outcome, specs, evaluations, runs)
 
 
 def _jobs(asked: int) -> int:
@@ -101,13 +106,13 @@ def _jobs(asked: int) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run(specs: list[Spec], store: RunStore, executor: Any) -> Outcome:
+def _run(specs: list[Spec], evaluations: Evaluations, store: RunStore, executor: Any) -> Outcome:
+    from focalcal.analysis.labels import cell_names
     from focalcal.cli.grid_display import grid_display
     from focalcal.experiments.grid import run_grid
-    from focalcal.reports.labels import cell_names
 
-    with grid_display(cell_names(specs), cells=len(store.missing(specs))) as display:
-        return run_grid(specs, store, executor=executor, on_event=display)
+    with grid_display(cell_names(specs), cells=len(store.missing(specs, evaluations))) as display:
+        return run_grid(specs, store, executor=executor, evaluations=evaluations, on_event=display)
 
 
 def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
@@ -119,42 +124,64 @@ def _print_studies(titles: dict[str, str], *, as_json: bool) -> None:
         typer.echo(f"{name:{width}}  {title}")
 
 
-def _print_plan(specs: list[Spec], store: RunStore | None, *, device: str, jobs: int, as_json: bool) -> None:
+def _print_plan(plan: list[PlannedCell], *, device: str, jobs: int, as_json: bool) -> None:
+    from focalcal.analysis.labels import cell_names
     from focalcal.cli.progress import duration
-    from focalcal.experiments.cost import Costs
-    from focalcal.reports.labels import cell_names
     from focalcal.reports.tables import Table
 
-    missing = set(specs if store is None else store.missing(specs))
-    there = {spec.key: spec not in missing for spec in specs}
-    costs = Costs(store, device)
-    seconds = {spec.key: 0.0 if there[spec.key] else costs.seconds(spec) for spec in specs}
     if as_json:
-        cells = [
-            {"key": spec.key, "name": spec.name, "done": there[spec.key], "seconds": seconds[spec.key]}
-            for spec in specs
-        ]
-        print_json(cells)
+        print_json(
+            [
+                {
+                    "key": one.spec.key,
+                    "name": one.spec.name,
+                    "done": one.state == "done",
+                    "state": one.state,
+                    "seconds": one.seconds,
+                }
+                for one in plan
+            ]
+        )
         return
+    left = [one for one in plan if one.state.startswith("to ")]
     columns: dict[str, list[Any]] = {
-        "key": [spec.key[:10] for spec in specs],
-        "cell": list(cell_names(specs).values()),
-        "state": ["done" if there[spec.key] else "to train" for spec in specs],
-        "about": ["-" if there[spec.key] else duration(seconds[spec.key]) for spec in specs],
+        "key": [one.spec.key[:10] for one in plan],
+        "cell": list(cell_names([one.spec for one in plan]).values()),
+        "state": [one.state for one in plan],
+        "about": [
+            "-" if one not in left else "not known" if one.seconds is None else duration(one.seconds) for one in plan
+        ],
     }
     typer.echo(Table(columns).text(), nl=False)
-    left = len(specs) - sum(there.values())
-    total = duration(sum(seconds.values()) / max(1, min(jobs, left)))
-    typer.echo(f"{len(specs)} cells, {left} to train; about {total} with {jobs} at a time on {device}")
+    counts = [f"{number} {state}" for state in _STATES if (number := sum(one.state == state for one in plan))]
+    typer.echo(f"{len(plan)} cells, {', '.join(counts) or '0 to train'}{_total(left, jobs, device)}")
+
+
+_STATES = ("to train", "to evaluate", "without weights")
+
+
+def _total(left: list[PlannedCell], jobs: int, device: str) -> str:
+    """About how long all of it takes, as far as stored runs tell."""
+    from focalcal.cli.progress import duration
+
+    known = [one.seconds for one in left if one.seconds is not None]
+    unknown = len(left) - len(known)
+    told = f"; about {duration(sum(known) / min(jobs, len(known)))} with {jobs} at a time on {device}" if known else ""
+    if not unknown:
+        return told
+    others = (
+        f"; how long {f'{unknown} of them take' if known else 'they take'} is not known: no stored run is like them"
+    )
+    return told + others
 
 
 def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json: bool) -> None:
-    stored = {run.key: run for run in store.runs()}
-    runs = [stored[spec.key] for spec in specs if spec.key in stored]
+    absent = set(store.missing(specs))
+    runs = [store.run(spec.key) for spec in specs if spec not in absent]
     if as_json:
         print_json([{"key": run.key, **run.spec.as_dict(), **run.record} for run in runs])
         return
-    from focalcal.reports.evidence import measured
+    from focalcal.analysis.evidence import measured
     from focalcal.reports.study_tables.several_metrics import overview
 
     shown = overview(measured(runs, title=study.title, known=specs))
@@ -163,30 +190,45 @@ def _print_results(study: Study, specs: list[Spec], store: RunStore, *, as_json:
         typer.echo(titled.text(), nl=False)
 
 
-def _write_report(study: Study, specs: list[Spec], store: RunStore, *, smoke: bool) -> None:
-    """The smallest size has a folder of its own: it must not take the place of the study's."""
-    from focalcal.experiments.operating_points import operating_points
-    from focalcal.reports.study_report import FOLDER, write_report
+def _write_report(study: Study, specs: list[Spec], store: RunStore, *, named: str, smoke: bool) -> None:
+    """The smallest size has a folder of its own: it must not take the place of the study's.
 
-    typer.echo("focalcal: writing the report", err=True)
-    made = write_report(
-        store,
-        specs=specs,
-        title=f"{study.title} (smallest size)" if smoke else study.title,
-        temperature=study.temperature,
-        out=store.path / FOLDER / (f"{study.name}-smoke" if smoke else study.name),
-        operating_points=operating_points(),
-    )
+    Where it cannot be written, in a store that may only be read say, a sentence says so: the table has been printed.
+    """
+    import shlex
+    from tempfile import TemporaryFile
+
+    from focalcal.reports.study_report import FOLDER, write_report
+    from focalcal.training.recipes import operating_points
+
+    out = store.path / FOLDER / (f"{study.name}-smoke" if smoke else study.name)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=out).close()  # drawing takes longer than finding out
+        typer.echo("focalcal: writing the report", err=True)
+        made = write_report(
+            store,
+            specs=specs,
+            title=f"{study.title} (smallest size)" if smoke else study.title,
+            temperature=study.temperature,
+            out=out,
+            operating_points=operating_points(),
+        )
+    except OSError as error:
+        elsewhere = shlex.join(["focalcal", "report", str(store.path), "--study", named, "--out"])
+        remedy = "" if smoke else f"; write it elsewhere with: {elsewhere} FOLDER"
+        typer.echo(f"focalcal: the report cannot be written to {out}: {error.strerror or error}{remedy}", err=True)
+        return
     typer.echo(f"\nreport: {made.page}")
 
 
-def _explain(outcome: Outcome, specs: list[Spec], store: RunStore) -> None:
+def _explain(outcome: Outcome, specs: list[Spec], evaluations: Evaluations, store: RunStore) -> None:
     """What is missing, why, and what to do about it; the exit code says that something is."""
+    from focalcal.analysis.labels import cell_names
     from focalcal.experiments.completeness import gaps
-    from focalcal.reports.labels import cell_names
 
-    missing = gaps(specs, store)
-    stored = f"{len(specs) - len(store.missing(specs))} of {len(specs)} cells are stored in {store.path}"
+    missing = gaps(specs, store, evaluations)
+    stored = f"{len(specs) - len(store.missing(specs, evaluations))} of {len(specs)} cells are stored in {store.path}"
     if not missing:
         typer.echo(f"focalcal: {stored}", err=True)
         return

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.distributions import given_rows
+from focalcal.cli.distributions import given_rows, numbers
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.theory_population import population
+from focalcal.cli.theory_study import study
 
 app = typer.Typer(
     help="What the theory of Focal Calibration Loss promises, in numbers.",
@@ -26,7 +28,7 @@ _Posterior = Annotated[
 _File = Annotated[
     Path | None,
     typer.Option(
-        help="Take the rows of this .csv or .npy file instead; rows that sum to 1 within 1e-5, as those of a softmax "
+        help="Take the rows of this .csv or .npy file instead; rows that sum to 1 within 1e-3, as those of a softmax "
         "in float32, are divided by their sums.",
         show_default=False,
     ),
@@ -38,20 +40,36 @@ _PositiveLam = Annotated[float, typer.Option(help="The weight of the Brier ancho
 
 @app.command(context_settings=_NEGATIVE)
 def solve(
-    eta: _Posterior = None, gamma: _Gamma = 3.0, lam: _Lam = 1.0, file: _File = None, as_json: Json = False
+    eta: _Posterior = None,
+    gamma: _Gamma = 3.0,
+    lam: _Lam = 1.0,
+    anchor: Annotated[
+        str,
+        typer.Option(
+            help="The anchor: l2 is FCL's, the Brier score |q - e_y|_2^2; l1 is |q - e_y|_1, which for a large lam "
+            "puts all probability on the most probable class."
+        ),
+    ] = "l2",
+    file: _File = None,
+    as_json: Json = False,
 ) -> None:
-    """What a perfect model learns, q*, when the class probabilities are eta."""
+    """Print what a perfect model learns, q*, when the class probabilities are eta.
+
+    Example: focalcal theory solve 0.7 0.2 0.1 --gamma 3 --lam 1 --anchor l1
+    """
     with plain_failures():
-        from focalcal.reports.theory_facts import posterior_facts
+        from focalcal.analysis.posterior_facts import posterior_facts
+        from focalcal.reports.theory_facts import class_table, posterior_table
 
         given = given_rows("eta", eta, file)
-        facts = posterior_facts(given.rows, gamma=gamma, lam=lam, place=given.place)
+        facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
         if as_json:
             print_json([one.record() for one in facts])
             return
         for i, one in enumerate(facts):
             of = f"posterior {i + 1} of {len(facts)}, " if len(facts) > 1 else ""
-            typer.echo(f"{of}{_at(gamma, lam)}\n\n{one.classes().text()}\n{one.figures().text()}")
+            absolute = ", l1 anchor" if anchor == "l1" else ""
+            typer.echo(f"{of}{_at(gamma, lam)}{absolute}\n\n{class_table(one).text()}\n{posterior_table(one).text()}")
 
 
 @app.command(context_settings=_NEGATIVE)
@@ -63,12 +81,16 @@ def bound(
     file: _File = None,
     as_json: Json = False,
 ) -> None:
-    """Bounds on |q* - eta|_2, without solving for q*."""
+    """Print bounds on |q* - eta|_2, without solving for q*.
+
+    Example: focalcal theory bound 0.7 0.2 0.1 --gamma 3 --lam 10
+    """
     with plain_failures():
         if classes is not None and (eta or file):
             raise ValueError("--classes bounds every posterior: give it without eta and --file")
+        from focalcal.analysis.posterior_facts import posterior_bounds
         from focalcal.reports.tables import Table
-        from focalcal.reports.theory_facts import bound_texts, posterior_bounds
+        from focalcal.reports.theory_facts import bound_texts
         from focalcal.theory.bounds import log_classes_bound
         from focalcal.theory.sharp_bounds import simplex_bound
 
@@ -96,7 +118,10 @@ def recover(
     file: _File = None,
     as_json: Json = False,
 ) -> None:
-    """The class probabilities eta that a perfect model turns into these predictions q."""
+    """Print the class probabilities eta that a perfect model turns into these predictions q.
+
+    Example: focalcal theory recover 0.567 0.2666 0.1664 --gamma 3 --lam 1
+    """
     with plain_failures():
         from focalcal.reports.tables import Table
         from focalcal.theory.recovery import recover as recovered
@@ -126,9 +151,11 @@ def lam(
     file: _File = None,
     as_json: Json = False,
 ) -> None:
-    """The smallest lam that keeps q* within a tolerance of these posteriors; or one that suffices for every posterior.
+    """Print the smallest lam that keeps q* within a tolerance of these posteriors, or one that does so for all.
 
     The latter, with --classes, comes from a bound: a smaller lam may do, too.
+
+    Example: focalcal theory lam 0.7 0.2 0.1 --gamma 3 --tolerance 0.01
     """
     with plain_failures():
         from focalcal.reports.tables import number
@@ -149,26 +176,73 @@ def lam(
         typer.echo(f"lam = {number(found, digits=6)} {what}: |q* - eta|_2 <= {tolerance:g} at gamma = {gamma:g}")
 
 
-@app.command()
-def study(
-    out: Annotated[Path, typer.Option(help="The folder for tables, figure and page.")] = Path("runs/theory"),
-    cross_check: Annotated[bool, typer.Option(help="Solve everything again with SLSQP, which takes minutes.")] = True,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files there that are not a study's.")] = False,
+@app.command(context_settings=_NEGATIVE)
+def gap(
+    eta: _Posterior = None, gamma: _Gamma = 3.0, lam: _Lam = 1.0, file: _File = None, as_json: Json = False
 ) -> None:
-    """Check the paper's predictions on exact solutions, and write tables, a figure and a page."""
-    with plain_failures():
-        from focalcal.cli.progress import bar
-        from focalcal.reports.theory_study import check_folder, check_packages, write_study
-        from focalcal.theory.study import run_study
+    """Print the risk by which every prediction with a wrong decision exceeds the least, when the posterior is eta.
 
-        check_packages()
-        check_folder(out, force=force, name="--out")
-        with bar("cross-checking") as progress:
-            found = run_study(cross_check=cross_check, progress=progress)
-        paths = write_study(found, out)
-        for path in paths:
-            typer.echo(path)
-        typer.echo(f"open {paths[0]} in a browser, or read {paths[-1]}")
+    A decision is wrong if the most probable class is not alone on top. The gap is 0 where two classes tie for it.
+
+    Example: focalcal theory gap 0.5 0.3 0.2 --gamma 3 --lam 1
+    """
+    with plain_failures():
+        from focalcal.reports.tables import Table
+        from focalcal.theory.consistency import decision_gap
+
+        rows = given_rows("eta", eta, file).rows
+        gaps = decision_gap(rows, gamma=gamma, lam=lam)
+        if as_json:
+            pairs = zip(rows.tolist(), gaps.tolist(), strict=True)
+            print_json([{"gamma": gamma, "lam": lam, "eta": row, "gap": one} for row, one in pairs])
+            return
+        ranked = (-rows).argsort(1, kind="stable") + 1
+        columns: dict[str, Any] = {"posterior": range(1, len(rows) + 1), "most probable class": ranked[:, 0]}
+        if rows.shape[1] > 1:
+            columns["runner-up"] = ranked[:, 1]
+        typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns | {'decision gap': gaps}, digits=4).text()}", nl=False)
+
+
+@app.command(context_settings=_NEGATIVE)
+def gradients(
+    eps: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The probability that the true class lacks, 1 - p_t, between 0 and 1. Default: 0.5 0.1 0.01 0.001.",
+            show_default=False,
+        ),
+    ] = None,
+    gamma: _Gamma = 3.0,
+    lam: _Lam = 1.0,
+    classes: Annotated[int, typer.Option(help="The number of classes; the others share eps equally.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Print how the parts of FCL pull at the true class's logit of an example that becomes easy.
+
+    Given are the gradients of the focal term, of both anchors and of cross-entropy, and the l2 anchor's share of FCL's.
+
+    The second table says with which power of eps = 1 - p_t each of them vanishes.
+
+    Example: focalcal theory gradients 0.1 0.01 --gamma 3 --lam 1 --classes 10
+    """
+    with plain_failures():
+        from focalcal.analysis.gradient_facts import gradient_facts
+        from focalcal.reports.theory_facts import exponent_table, gradient_table
+
+        at = numbers("eps", eps or ["0.5", "0.1", "0.01", "0.001"], example="0.1 0.01")
+        facts = gradient_facts(at, gamma=gamma, lam=lam, classes=classes)
+        if as_json:
+            print_json(facts.record())
+            return
+        head = f"{_at(gamma, lam)}, {classes} classes; d loss / d z_y at p_t = 1 - eps"
+        typer.echo(f"{head}\n\n{gradient_table(facts).text()}")
+        typer.echo(
+            f"over eps from {facts.fitted[0]:.2g} to {facts.fitted[1]:.2g}\n\n{exponent_table(facts).text()}", nl=False
+        )
+
+
+app.command()(population)
+app.command()(study)
 
 
 def _at(gamma: float, lam: float) -> str:

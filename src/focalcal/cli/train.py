@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
@@ -29,6 +28,12 @@ def train(
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    sources: Annotated[
+        bool,
+        typer.Option(
+            "--sources", help="Print the recipe's settings and who states each: the paper, published code, or nobody."
+        ),
+    ] = False,
     store: Store = None,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -37,39 +42,51 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one network, or go on with a run that was stopped; a run that is stored is only shown."""
-    with plain_failures():
-        from focalcal.training import RECIPES
+    with plain_failures(resumable=True):
+        from focalcal.training import RECIPES, sources_table
 
         if list_all:
             typer.echo("\n".join(RECIPES))
             return
+        if sources:
+            typer.echo(sources_table(recipe), nl=False)
+            return
         from dataclasses import replace
 
         from focalcal.experiments.cells import spec_of
-        from focalcal.results import Protocol
+        from focalcal.results import Evaluations, Protocol
         from focalcal.results import Store as RunStore
         from focalcal.results.layout import store_folder
         from focalcal.training import is_first_process
         from focalcal.training import recipe as recipe_named
+        from focalcal.training.determinism import possible_threads
 
         chosen = recipe_named(recipe)
         if epochs is not None:
             chosen = replace(chosen, epochs=epochs)
-        protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial, keep_weights=keep_weights)
+        protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
         values = {**_given(gamma=gamma, lam=lam), **_parsed(option or [])}
         try:
             spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
         except TypeError as error:  # of a value that was typed in, so not a bug
             raise ValueError(str(error)) from None
-        options = {"device": checked_device(device), "threads": threads, "data_dir": data_dir}
+        options = {
+            "evaluations": Evaluations(keep_weights=keep_weights),
+            "device": checked_device(device),
+            "threads": possible_threads(threads),
+            "data_dir": data_dir,
+        }
         folder = store_folder(store)
         run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
         if not is_first_process():
             return  # of those that torchrun started
+        if keep_weights and "weights.pt" not in run.files:
+            again = f"remove it with `focalcal runs rm {run.key[:12]}` to train it again"
+            typer.echo(f"focalcal: the run was stored before, without its weights; {again}", err=True)
         if as_json:
             print_json({"key": run.key, **run.spec.as_dict(), **run.record})
             return
-        from focalcal.reports.evidence import measured
+        from focalcal.analysis.evidence import measured
         from focalcal.reports.study_tables.several_metrics import overview
 
         typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
@@ -80,14 +97,13 @@ def train(
 def _run(spec: Any, store: Any, **options: Any) -> Any:
     from focalcal.cli.progress import bar
     from focalcal.experiments.run import run_spec
+    from focalcal.training.distributed import joined_processes
 
+    if joined_processes(options["device"]).from_first(store.has(spec)):  # to show it needs no more than reading
+        return store.run(spec.key)
     store.check_writable()
     with bar(spec.name) as told:
-        try:
-            return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
-        except KeyboardInterrupt:
-            typer.echo(f"focalcal: interrupted; {to_go_on()}", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+        return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
 
 
 def _given(**values: float | None) -> dict[str, float]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from focalcal.core.checks import one_of as one_of
 
 REDUCTIONS = ("mean", "sum", "none")
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -25,13 +24,6 @@ def finite_at_least(name: str, value: float, lowest: float) -> float:
     if not math.isfinite(number) or number < lowest:
         raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r}; choose a value in that range")
     return number
-
-
-def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """Refuse a choice that is not in the list."""
-    choices = tuple(allowed)
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 def class_weight(weight: Any) -> Tensor | None:
@@ -76,10 +68,12 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
     soft = target.is_floating_point()
     expected = shape if soft else shape[:1] + shape[2:] if len(shape) > 1 else shape[:0]
     if target.shape != expected:
+        remedy = "indices drop the class dimension (dimension 1), probabilities keep it"
+        if len(shape) == 1:
+            remedy = f"such logits are one example with {classes} classes, and {classes} examples are ({classes}, K)"
         raise ValueError(
             f"target must have shape {tuple(expected)} for {'class probabilities' if soft else 'class indices'} "
-            f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; "
-            "indices drop the class dimension (dimension 1), probabilities keep it"
+            f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; {remedy}"
         )
     if not soft and target.dtype not in _INTEGERS:
         raise TypeError(

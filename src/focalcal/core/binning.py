@@ -46,9 +46,9 @@ def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) 
 
 
 def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
-    """`bin_index` for `equal_width_edges(bins)` and values >= 0 without a search: value * bins tells, but at edges."""
+    """`bin_index` for `equal_width_edges(bins)` without a search: value * bins tells, but at edges."""
     near = values.double() * bins
-    index = near.long().clamp_(max=bins - 1)
+    index = near.long().clamp_(0, bins - 1)
     doubtful = near.sub_(near.round()).abs_() <= 1e-14 * bins
     if bool(doubtful.any()):
         edges = equal_width_edges(bins).to(values.device)

@@ -66,10 +66,10 @@ def options(name: str, values: Any) -> Options:
     """Pairs of option and value, sorted by option, from a mapping or such pairs."""
     pairs = values.items() if isinstance(values, Mapping) else values
     try:
-        found = {text(f"an option of {name}", key): plain(f"{name}[{key!r}]", value) for key, value in pairs}
+        checked = {text(f"an option of {name}", key): plain(f"{name}[{key!r}]", value) for key, value in pairs}
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must be a mapping from options to plain values: {error}") from None
-    return tuple(sorted(found.items()))
+    return tuple(sorted(checked.items()))
 
 
 def plain(name: str, value: Any) -> Any:
@@ -77,7 +77,7 @@ def plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Sequence):
-        return tuple(plain(name, one) for one in value)
+        return tuple(plain(name, item) for item in value)
     if hasattr(value, "__index__"):
         return operator.index(value)  # not by way of a float, which has 53 bits
     number = finite_at_least(name, value, -math.inf)
@@ -86,4 +86,4 @@ def plain(name: str, value: Any) -> Any:
 
 def as_json(value: Any) -> Any:
     """Tuples as lists, at every depth."""
-    return [as_json(one) for one in value] if isinstance(value, tuple) else value
+    return [as_json(item) for item in value] if isinstance(value, tuple) else value

@@ -10,9 +10,11 @@ reads back in one way only, so two addresses share a stream only if they are equ
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from focalcal.core.checks import is_whole
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +52,7 @@ def numpy_stream(seed: int, *names: str | int) -> np.random.Generator:
 
 def stream_key(seed: int, *names: str | int) -> bytes:
     """The 32 bytes that stand for the stream (seed, *names)."""
-    if not _is_whole(seed) or not 0 <= seed < 2**64:
+    if not is_whole(seed) or not 0 <= seed < 2**64:
         raise ValueError(
             f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r} of type {type(seed).__name__}; "
             "the same one gives the same numbers"
@@ -62,7 +64,7 @@ def _encoded(part: str | int) -> bytes:
     """One part of an address, as the module's docstring writes it."""
     if isinstance(part, str):
         kind, text = b"s", part.encode()
-    elif _is_whole(part):
+    elif is_whole(part):
         kind, text = b"i", b"%d" % int(part)
     else:
         raise TypeError(
@@ -70,8 +72,3 @@ def _encoded(part: str | int) -> bytes:
             "use str(...) or int(...)"
         )
     return b"%b%d:%b" % (kind, len(text), text)
-
-
-def _is_whole(value: Any) -> bool:
-    """An integer of Python or NumPy; True and False are neither."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Data sets, one a file: examples in disjoint splits, from their official files or drawn from a known posterior."""
+"""Data sets, one per file: examples in disjoint splits, from their official files or drawn from a known posterior."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from focalcal.data.chestxray14 import load_chestxray14
 from focalcal.data.cifar import load_cifar10, load_cifar100
 from focalcal.data.cifar10c import load_cifar10c
 from focalcal.data.digits import load_digits
-from focalcal.data.discrete import load_discrete
 from focalcal.data.errors import DataSetError
 from focalcal.data.examples import DataSet, Examples, fingerprint
 from focalcal.data.fashion_mnist import load_fashion_mnist
 from focalcal.data.fetch import fetch_data_set
 from focalcal.data.finsen import load_finsen
-from focalcal.data.gaussian_mixture import load_gaussian_mixture
+from focalcal.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
 from focalcal.data.location import data_folder
 from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
 from focalcal.data.svhn import load_svhn
-from focalcal.data.teacher import load_teacher, relabelled
 from focalcal.data.text.glove import word_vectors
 from focalcal.data.tiny_imagenet import load_tiny_imagenet
 
@@ -82,5 +80,5 @@ def load_data(
 def data_options(name: str) -> dict[str, Any]:
     """The options that `load_data` takes for this data set, and their defaults."""
     parameters = signature(DATA_SETS[name]).parameters.values()
-    own = (one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "allow_partial")
-    return {one.name: one.default for one in own}
+    own = (option for option in parameters if option.kind is option.KEYWORD_ONLY and option.name != "allow_partial")
+    return {option.name: option.default for option in own}

@@ -13,10 +13,8 @@ import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.location import located
-from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import validation_split
-from focalcal.data.text.data_set import Documents, text_data_set
+from focalcal.data.sources import Sources
+from focalcal.data.text.documents import Documents, official_texts
 
 AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 _EXPECTED = {"train": (30_000,) * 4, "test": (1_900,) * 4}
@@ -31,36 +29,23 @@ def load_ag_news(
     validation: int = 0,
 ) -> DataSet:
     """The official 120,000 / 7,600; `validation` of the training items are held out."""
-    sources = Sources(folder)
-    path = located("ag_news", folder)
-    parts = {split: _read(sources, path / f"{split}.csv") for split in _EXPECTED}
-    labels = {split: np.array([label for label, _ in rows], np.int64) for split, rows in parts.items()}
-    whole = complete("ag_news", labels, _EXPECTED, allow_partial=allow_partial)
-    documents = Documents(
-        [text for rows in parts.values() for _, text in rows],
-        np.concatenate(list(labels.values())),
-        np.concatenate([numbered_ids(split, len(rows)) for split, rows in parts.items()]),
-    )
-    rows, cut = documents.rows(), len(parts["train"])
-    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
-    splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
-    note = f"official; validation: the first {len(val)} of a shuffle of the training items, NumPy seed 1"
-    provenance = sources.provenance(split=note, partial=not whole)
-    return text_data_set(
-        "ag_news", AG_NEWS_CLASSES, documents, splits, num_words=num_words, length=length, provenance=provenance
-    )
+    sources = Sources("ag_news", folder, allow_partial=allow_partial)
+    parts = {split: _read(sources, split) for split in _EXPECTED}
+    return official_texts(sources, AG_NEWS_CLASSES, parts, _EXPECTED, validation, num_words=num_words, length=length)
 
 
-def _read(sources: Sources, path: Path) -> list[tuple[int, str]]:
-    """(class from 0, title and description) of each line; none in a part that lacks the file."""
+def _read(sources: Sources, split: str) -> Documents:
+    """Title and description of each line of the split's file; none in a part of the data set that lacks the file."""
+    path = sources.path / f"{split}.csv"
     if not path.exists():
-        return []
+        return Documents([], np.empty(0, np.int64), numbered_ids(split, 0))
     content = sources.read(path, "AG News's .csv file")
     with reading(path, "AG News's .csv file"):
-        found = []
+        texts, labels = [], []
         for number, fields in enumerate(csv.reader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)):
             if len(fields) != 3 or fields[0] not in ("1", "2", "3", "4"):
                 rule = f"record {number + 1} must be a class from 1 to 4, a title and a description"
                 raise problem(path, rule, repr(fields)[:80], "fetch it again")
-            found.append((int(fields[0]) - 1, f"{fields[1]} {fields[2]}"))
-        return found
+            labels.append(int(fields[0]) - 1)
+            texts.append(f"{fields[1]} {fields[2]}")
+    return Documents(texts, np.array(labels, np.int64), numbered_ids(split, len(texts)))

@@ -1,7 +1,4 @@
-"""Archives unpacked safely: every member inside the target folder, files and folders only, all of it or nothing.
-
-Tar (plain or gzip) and zip. Links and devices are refused outright: no data set needs them.
-"""
+"""Archives unpacked safely: every member inside the target folder, files and folders only, all of it or nothing."""
 
 from __future__ import annotations
 
@@ -11,19 +8,16 @@ import secrets
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Any
+from pathlib import Path
 
-from focalcal.data.errors import DataSetError, problem, reading
+from focalcal.data.errors import problem, reading
 
 MAX_BYTES = 200 << 30  # what an archive may unpack to
 _PIECE = 1 << 20
-_REMEDY = "do not trust this archive: delete it and fetch it from its official address"
 
 
 def unpack(archive: Path, destination: Path, *, max_bytes: int = MAX_BYTES) -> list[Path]:
-    """Put the archive's members into `destination`; the top-level entries it made, in order of name.
+    """Put the members of a .tar, .tar.gz or .zip into `destination`; the top-level entries it made, in order of name.
 
     They are unpacked under a temporary name beside that folder and moved when the archive has been read to its end,
     its checksums compared. A folder that is not there yet appears whole; in one that is, each entry does, and one
@@ -34,23 +28,48 @@ def unpack(archive: Path, destination: Path, *, max_bytes: int = MAX_BYTES) -> l
     temporary.mkdir()
     try:
         with reading(archive, "a whole .tar, .tar.gz or .zip archive"):
-            left = max_bytes
-            for name, stream in _members(archive):
-                target = temporary / _inside(archive, name)
-                if stream is None:
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                left = _copy(archive, stream, target, left)
-        return _moved(archive, temporary, destination)
+            extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
+            extract(archive, temporary, max_bytes)
+        return _move(archive, temporary, destination)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _moved(archive: Path, temporary: Path, destination: Path) -> list[Path]:
-    names = sorted(one.name for one in temporary.iterdir())
+def _extract_tar(archive: Path, folder: Path, max_bytes: int) -> None:
+    unpacked = 0
+
+    def check(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+        nonlocal unpacked
+        unpacked += member.size
+        _check_size(unpacked, max_bytes)
+        if not (member.isreg() or member.isdir()):
+            raise ValueError(f"{member.name!r} is a link or device, which no data set needs")
+        return tarfile.data_filter(member, path)  # refuses what would lie outside the folder
+
+    with archive.open("rb") as start:
+        compressed = start.read(2) == b"\x1f\x8b"
+    with gzip.open(archive) if compressed else archive.open("rb") as plain:
+        with tarfile.open(fileobj=plain, mode="r|") as tar:
+            tar.extractall(folder, filter=check)
+        while plain.read(_PIECE):  # to the end, where gzip compares its checksum
+            pass
+
+
+def _extract_zip(archive: Path, folder: Path, max_bytes: int) -> None:
+    with zipfile.ZipFile(archive) as whole:
+        _check_size(sum(member.file_size for member in whole.infolist()), max_bytes)
+        whole.extractall(folder)  # names that lead outside are cut to what lies inside, and links become files
+
+
+def _check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise ValueError(f"it unpacks to more than {max_bytes} bytes")
+
+
+def _move(archive: Path, temporary: Path, destination: Path) -> list[Path]:
+    names = sorted(path.name for path in temporary.iterdir())
     if not names:
-        raise problem(archive, "must hold files", "an empty archive", _REMEDY)
+        raise problem(archive, "must hold files", "an empty archive", "delete it and fetch it again")
     there = next((destination / name for name in names if (destination / name).exists()), None)
     if there is not None:
         raise problem(archive, f"{there} must not exist yet", "it", "delete one of them")
@@ -60,79 +79,3 @@ def _moved(archive: Path, temporary: Path, destination: Path) -> list[Path]:
     else:
         os.rename(temporary, destination)
     return [destination / name for name in names]
-
-
-def _inside(archive: Path, name: str) -> Path:
-    """A member's name as a relative path that stays inside the folder it is unpacked to, on every system."""
-    posix, windows = PurePosixPath(name), PureWindowsPath(name)
-    bad = posix.is_absolute() or windows.drive or windows.root or ".." in posix.parts or ".." in windows.parts
-    if bad or "\0" in name:
-        raise problem(archive, "members must stay inside the folder they are unpacked to", repr(name), _REMEDY)
-    return Path(*posix.parts)
-
-
-def _copy(archive: Path, stream: IO[bytes], target: Path, left: int) -> int:
-    with open(target, "xb") as out:  # "x": an archive that holds a name twice is refused
-        while piece := stream.read(_PIECE):
-            left -= len(piece)
-            if left < 0:
-                raise problem(archive, "must unpack to a believable size", "more than allowed", _REMEDY)
-            out.write(piece)
-    return left
-
-
-def _members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """(name, content) of each file, (name, None) of each folder."""
-    if zipfile.is_zipfile(archive):
-        yield from _zip_members(archive)
-        return
-    with archive.open("rb") as raw:
-        compressed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        if not compressed:
-            _check_end(archive, raw)
-            yield from _tar_members(archive, raw)
-            return
-        with gzip.GzipFile(fileobj=raw) as plain:
-            yield from _tar_members(archive, plain)
-            while plain.read(_PIECE):  # to the end, where gzip compares its checksum
-                pass
-
-
-def _check_end(archive: Path, raw: IO[bytes]) -> None:
-    """A tar cut off between two members reads like a whole one, but for the block of zeros at its end."""
-    size = raw.seek(0, os.SEEK_END)
-    raw.seek(max(0, size - tarfile.BLOCKSIZE))
-    if size % tarfile.BLOCKSIZE or any(raw.read()):
-        raise problem(archive, "must be a whole .tar, .tar.gz or .zip archive", "one without an end", _REMEDY)
-    raw.seek(0)
-
-
-def _tar_members(archive: Path, plain: Any) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with tarfile.open(fileobj=plain, mode="r|") as tar:
-        for member in tar:
-            if member.isdir():
-                yield member.name, None
-            elif member.isreg() and not member.issparse():
-                content = tar.extractfile(member)
-                assert content is not None  # what a regular file always has
-                yield member.name, content
-            else:
-                raise _no_file(archive, member.name)
-
-
-def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with zipfile.ZipFile(archive) as whole:
-        for info in whole.infolist():
-            kind = (info.external_attr >> 16) & 0o170000  # of the Unix mode, 0 if there is none
-            if info.is_dir():
-                yield info.filename, None
-            elif kind in (0, 0o100000):
-                with whole.open(info) as content:
-                    yield info.filename, content
-            else:
-                raise _no_file(archive, info.filename)
-
-
-def _no_file(archive: Path, name: str) -> DataSetError:
-    return problem(archive, "members must be files and folders", f"{name!r}, a link or device", _REMEDY)

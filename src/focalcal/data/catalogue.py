@@ -42,6 +42,10 @@ _AG_NEWS = "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/dat
 _FREE = "none stated; free to download for research, cite the authors"
 
 
+def _archive(url: str, size: int | None, checksum: str | None, *, into: str = ".", name: str | None = None) -> Remote:
+    return Remote(url, name or url.rpartition("/")[2], size, checksum, into)
+
+
 def _fashion(name: str, size: int, md5: str) -> Remote:
     return Remote(f"{_FASHION}/{name}", f"fashion-mnist/{name}", size, f"md5:{md5}")
 
@@ -51,41 +55,23 @@ CATALOGUE = {
     "cifar10": Entry(
         "60,000 colour images, 32x32, 10 classes",
         "cifar-10-batches-py",
-        (
-            Remote(
-                f"{_TORONTO}/cifar-10-python.tar.gz",
-                "cifar-10-python.tar.gz",
-                170_498_071,
-                "md5:c58f30108f718f92721af3b95e74349a",
-                ".",
-            ),
-        ),
+        (_archive(f"{_TORONTO}/cifar-10-python.tar.gz", 170_498_071, "md5:c58f30108f718f92721af3b95e74349a"),),
         _FREE,
     ),
     "cifar100": Entry(
         "60,000 colour images, 32x32, 100 classes",
         "cifar-100-python",
-        (
-            Remote(
-                f"{_TORONTO}/cifar-100-python.tar.gz",
-                "cifar-100-python.tar.gz",
-                169_001_437,
-                "md5:eb9058c3a382ffc7106e4002c42a8d85",
-                ".",
-            ),
-        ),
+        (_archive(f"{_TORONTO}/cifar-100-python.tar.gz", 169_001_437, "md5:eb9058c3a382ffc7106e4002c42a8d85"),),
         _FREE,
     ),
     "cifar10c": Entry(
         "CIFAR-10's test images under 15 corruptions at 5 severities",
         "CIFAR-10-C",
         (
-            Remote(
+            _archive(
                 "https://zenodo.org/records/2535967/files/CIFAR-10-C.tar",
-                "CIFAR-10-C.tar",
                 2_918_471_680,
                 "md5:56bf5dcef84df0e2308c6dcbcbbd8499",
-                ".",
             ),
         ),
         "CC BY 4.0",
@@ -124,12 +110,8 @@ CATALOGUE = {
         "110,000 labelled colour images, 64x64, 200 classes",
         "tiny-imagenet-200",
         (
-            Remote(
-                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                "tiny-imagenet-200.zip",
-                248_100_043,
-                "md5:90528d7ca1a48142e341f4ef8d21d0de",
-                ".",
+            _archive(
+                "http://cs231n.stanford.edu/tiny-imagenet-200.zip", 248_100_043, "md5:90528d7ca1a48142e341f4ef8d21d0de"
             ),
         ),
         "ImageNet's terms: non-commercial research and education",
@@ -139,12 +121,12 @@ CATALOGUE = {
         "20news-bydate",
         (
             # the copy that scikit-learn downloads and pins
-            Remote(
+            _archive(
                 "https://ndownloader.figshare.com/files/5975967",
-                "20news-bydate.tar.gz",
                 None,
                 "sha256:8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
-                "20news-bydate",
+                into="20news-bydate",
+                name="20news-bydate.tar.gz",
             ),
         ),
         _FREE,
@@ -152,7 +134,7 @@ CATALOGUE = {
     "newsgroups_19997": Entry(
         "the original 19,997 posts of 20 newsgroups, cross-posts included",
         "20_newsgroups",
-        (Remote(f"{_NEWSGROUPS}/20news-19997.tar.gz", "20news-19997.tar.gz", unpack_into="."),),
+        (_archive(f"{_NEWSGROUPS}/20news-19997.tar.gz", None, None),),
         _FREE,
     ),
     "ag_news": Entry(
@@ -186,12 +168,11 @@ CATALOGUE = {
         "GloVe 6B word vectors, 400,000 words",
         "glove",
         (
-            Remote(
+            _archive(
                 "https://nlp.stanford.edu/data/glove.6B.zip",
-                "glove.6B.zip",
                 862_182_613,
                 "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb",
-                "glove",
+                into="glove",
             ),
         ),
         "PDDL 1.0",
@@ -208,13 +189,13 @@ def entry(name: str) -> Entry:
 
 def by_hand(name: str, folder: object) -> str:
     """What to put where, for a machine without a network."""
-    one = entry(name)
-    if one.by_hand:
-        return f"{one.by_hand}, and put it into {folder}/{one.folder}"
-    return f"put {' and '.join(placed(remote, folder) for remote in one.remotes)}"
+    files = entry(name)
+    if files.by_hand:
+        return f"{files.by_hand}, and put it into {folder}/{files.folder}"
+    return f"put {' and '.join(describe(remote, folder) for remote in files.remotes)}"
 
 
-def placed(remote: Remote, folder: object) -> str:
+def describe(remote: Remote, folder: object) -> str:
     """A file's address, what is known of it, and where it belongs."""
     size = f"{remote.size} bytes, " if remote.size else ""
     return f"{remote.url} ({size}{remote.checksum or 'checksum unknown'}) as {folder}/{remote.path}"

@@ -1,4 +1,4 @@
-"""ChestX-ray14 (Wang et al. 2017): grey radiographs uint8 (N, 1, size, size), any number of 14 findings an image.
+"""ChestX-ray14 (Wang et al. 2017): grey radiographs uint8 (N, 1, size, size), any number of 14 findings per image.
 
 The folder holds the label table (Data_Entry_2017.csv or Data_Entry_2017_v2020.csv), the official lists
 train_val_list.txt and test_list.txt, and the images: in `images/`, or in the twelve archives images_001.tar.gz ...,
@@ -11,16 +11,16 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.data.archives import unpack
-from focalcal.data.decoded import decoded
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
-from focalcal.data.location import located
-from focalcal.data.sources import PART_WILL_DO, Sources, complete
+from focalcal.data.image_cache import decode_images
+from focalcal.data.sources import PART_WILL_DO, Sources
 from focalcal.data.splits import by_group
 
 FINDINGS = (
@@ -34,23 +34,23 @@ _TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
 
 def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 256, seed: int = 1) -> DataSet:
     """The official split. The first call decodes the images, resized to `size`, into the folder."""
-    sources = Sources(folder)
-    path = located("chestxray14", folder)
-    table = _table(sources, path)
+    sources = Sources("chestxray14", folder, allow_partial=allow_partial)
+    path = sources.path
+    table = _table(sources)
     _unpack_images(path)
     there = {image.name: image for image in sorted(path.rglob("*.png"))}
-    rows = {split: _listed(sources, path / name, table, there, allow_partial) for split, name in _LISTS.items()}
-    labels = {split: examples.labels for split, examples in rows.items()}
-    whole = complete("chestxray14", labels, _EXPECTED, allow_partial=allow_partial)
+    rows = {split: _listed(sources, path / name, table, there) for split, name in _LISTS.items()}
+    whole = sources.complete({split: examples.labels for split, examples in rows.items()}, _EXPECTED)
     train, val = by_group(rows["train"], 1 / 8, seed=seed)
-    made, pixels = {}, {}
+    splits: dict[str, Any] = {}
+    pixels = {}
     for split, examples in (("train", train), ("val", val), ("test", rows["test"])):
         files = [there[name] for name in examples.ids]
-        images, pixels[split] = decoded(files, size=size, mode="L", cache=path / "decoded")
-        made[split] = Examples(images, examples.labels, examples.ids, groups=examples.groups)
+        images, pixels[split] = decode_images(files, size=size, mode="L", cache=path / "decoded")
+        splits[split] = Examples(images, examples.labels, examples.ids, groups=examples.groups)
     note = f"official lists; validation: an eighth of the train_val patients, NumPy seed {seed}"
     provenance = sources.provenance(split=note, partial=not whole, images_sha256=pixels, options={"size": size})
-    return DataSet("chestxray14", FINDINGS, made["train"], made["val"], made["test"], provenance=provenance)
+    return DataSet("chestxray14", FINDINGS, **splits, provenance=provenance)
 
 
 def _unpack_images(folder: Path) -> None:
@@ -63,19 +63,20 @@ def _unpack_images(folder: Path) -> None:
             unpack(archive, target)
 
 
-def _table(sources: Sources, folder: Path) -> dict[str, tuple[int, NDArray[np.bool_]]]:
+def _table(sources: Sources) -> dict[str, tuple[int, NDArray[np.bool_]]]:
     """Of each image's name the patient and the findings."""
-    path = next((folder / name for name in _TABLES if (folder / name).exists()), folder / _TABLES[0])
+    tables = [sources.path / name for name in _TABLES]
+    path = next((path for path in tables if path.exists()), tables[0])
     content = sources.read(path, "ChestX-ray14's label table")
     with reading(path, "ChestX-ray14's label table"):
-        found = {}
+        rows = {}
         for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True):
             named = [] if row["Finding Labels"] == "No Finding" else row["Finding Labels"].split("|")
             strangers = set(named) - set(FINDINGS)
             if strangers:
                 raise problem(path, f"findings must be {', '.join(FINDINGS)}", sorted(strangers)[0], "fetch it again")
-            found[row["Image Index"]] = (int(row["Patient ID"]), np.isin(FINDINGS, named))
-        return found
+            rows[row["Image Index"]] = (int(row["Patient ID"]), np.isin(FINDINGS, named))
+        return rows
 
 
 def _listed(
@@ -83,7 +84,6 @@ def _listed(
     path: Path,
     table: dict[str, tuple[int, NDArray[np.bool_]]],
     there: dict[str, Path],
-    allow_partial: bool,
 ) -> Examples:
     """The list's images, without pixels yet; those whose file is missing are left out where that is allowed."""
     names = sources.read(path, "an official list of ChestX-ray14").decode("ascii").split()
@@ -91,7 +91,7 @@ def _listed(
         if name not in table:
             raise problem(path, "must name images of the label table", repr(name), "fetch both files again")
     missing = [name for name in names if name not in there]
-    if missing and not allow_partial:
+    if missing and not sources.allow_partial:
         rule = f"must be there, as the {len(names)} images of {path.name}"
         remedy = f"put all twelve archives of images there, or {PART_WILL_DO}"
         raise problem(path.parent / "images" / missing[0], rule, f"{len(missing)} missing", remedy)

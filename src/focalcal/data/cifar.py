@@ -8,7 +8,6 @@ CIFAR-10 whose images, labels or order are not the published ones is refused, wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,13 @@ from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
-from focalcal.data.location import located
 from focalcal.data.pickled_batches import unpickled
-from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import validation_split
+from focalcal.data.sources import Sources
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _BATCH = "a pickled CIFAR batch"
 _BATCHES_10 = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
-_BATCH_SIZE = 10_000  # of CIFAR-10; CIFAR-100 has one batch a split
+_BATCH_SIZE = 10_000  # of CIFAR-10; CIFAR-100 has one batch per split
 # SHA-256 of the 10,000 images, then of the labels as little-endian int64.
 _PUBLISHED = {
     "data_batch_1": "54b2ed21fbd6a52cfc507fb5af63b8610e1938828f3017b159e69e87bb1965db",
@@ -40,34 +37,32 @@ _BATCHES_100 = {"train": ("train",), "test": ("test",)}
 
 def load_cifar10(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """CIFAR-10 from `cifar-10-batches-py`; `validation` of the 50,000 are held out, 0 for none."""
-    sources = Sources(folder)
-    path = located("cifar10", folder)
-    found = {split: _read(sources, path, split, names, "labels") for split, names in _BATCHES_10.items()}
+    sources = Sources("cifar10", folder, allow_partial=allow_partial)
+    parts = {split: _read(sources, split, names, "labels") for split, names in _BATCHES_10.items()}
     expected = {"train": (5000,) * 10, "test": (1000,) * 10}
-    return _data_set("cifar10", CIFAR10_CLASSES, found, expected, sources, allow_partial, validation)
+    return sources.data_set(CIFAR10_CLASSES, parts, expected, validation, official="official test")
 
 
 def load_cifar100(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """CIFAR-100 with its fine labels from `cifar-100-python`; `validation` of the 50,000 are held out, 0 for none."""
-    sources = Sources(folder)
-    path = located("cifar100", folder)
-    found = {split: _read(sources, path, split, names, "fine_labels") for split, names in _BATCHES_100.items()}
+    sources = Sources("cifar100", folder, allow_partial=allow_partial)
+    parts = {split: _read(sources, split, names, "fine_labels") for split, names in _BATCHES_100.items()}
     expected = {"train": (500,) * 100, "test": (100,) * 100}
-    return _data_set("cifar100", _fine_classes(sources, path), found, expected, sources, allow_partial, validation)
+    return sources.data_set(_fine_classes(sources), parts, expected, validation, official="official test")
 
 
-def _fine_classes(sources: Sources, path: Path) -> tuple[str, ...]:
-    meta = path / "meta"
+def _fine_classes(sources: Sources) -> tuple[str, ...]:
+    meta = sources.path / "meta"
     if not meta.exists():  # in a part of the data set
         return tuple(f"class {k}" for k in range(100))
     with reading(meta, "CIFAR-100's pickled class names"):
         return tuple(map(str, unpickled(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
 
 
-def _read(sources: Sources, folder: Path, split: str, names: tuple[str, ...], key: str) -> Examples:
+def _read(sources: Sources, split: str, names: tuple[str, ...], key: str) -> Examples:
     """The batches that are there; which are missing shows in the counts. An id is the place in the whole split."""
     pixels, labels, places = [np.empty((0, 3, 32, 32), np.uint8)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for number, path in enumerate(folder / name for name in names):
+    for number, path in enumerate(sources.path / name for name in names):
         if path.exists():
             images, classes = _batch(path, sources.read(path, _BATCH), key)
             _check_published(path, images, classes)
@@ -101,21 +96,3 @@ def _check_published(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> 
     if digest.hexdigest() != published:
         rule = f"must hold the published images and labels, SHA-256 {published}"
         raise problem(path, rule, digest.hexdigest(), remedy)
-
-
-def _data_set(
-    name: str,
-    classes: tuple[str, ...],
-    found: dict[str, Examples],
-    expected: Mapping[str, tuple[int, ...]],
-    sources: Sources,
-    allow_partial: bool,
-    validation: int,
-) -> DataSet:
-    labels = {split: examples.labels for split, examples in found.items()}
-    whole = complete(name, labels, expected, allow_partial=allow_partial)
-    train, val = validation_split(found["train"], validation, whole=whole)
-    split = f"official test; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
-    return DataSet(
-        name, classes, train, val, found["test"], provenance=sources.provenance(split=split, partial=not whole)
-    )

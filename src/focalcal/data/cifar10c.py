@@ -13,8 +13,7 @@ import numpy as np
 from focalcal.data.cifar import CIFAR10_CLASSES
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
-from focalcal.data.location import located
-from focalcal.data.sources import Sources, complete
+from focalcal.data.sources import Sources
 
 CORRUPTIONS = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
@@ -31,10 +30,9 @@ def load_cifar10c(
         raise ValueError(f"corruption must be one of {', '.join(CORRUPTIONS)}, got {corruption!r}")
     if severity not in range(1, _SEVERITIES + 1):
         raise ValueError(f"severity must be from 1 to {_SEVERITIES}, got {severity!r}")
-    sources = Sources(folder)
-    path = located("cifar10c", folder)
-    test = _read(sources, path / f"{corruption}.npy", path / "labels.npy", severity)
-    whole = complete("cifar10c", {"test": test.labels}, {"test": (1000,) * 10}, allow_partial=allow_partial)
+    sources = Sources("cifar10c", folder, allow_partial=allow_partial)
+    test = _read(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)
+    whole = sources.complete({"test": test.labels}, {"test": (1000,) * 10})
     provenance = sources.provenance(
         split="test only", partial=not whole, options={"corruption": corruption, "severity": severity}
     )
@@ -43,9 +41,9 @@ def load_cifar10c(
 
 def _read(sources: Sources, images: Path, labels: Path, severity: int) -> Examples:
     with reading(labels, "CIFAR-10-C's labels"):
-        truth = np.load(sources.noted(labels, "CIFAR-10-C's labels"), allow_pickle=False).astype(np.int64)
+        truth = np.load(sources.remember(labels, "CIFAR-10-C's labels"), allow_pickle=False).astype(np.int64)
     with reading(images, "CIFAR-10-C's images"):
-        pixels = np.load(sources.noted(images, "CIFAR-10-C's images"), mmap_mode="r", allow_pickle=False)
+        pixels = np.load(sources.remember(images, "CIFAR-10-C's images"), mmap_mode="r", allow_pickle=False)
         if pixels.dtype != np.uint8 or pixels.shape != (len(truth), 32, 32, 3) or len(truth) % _SEVERITIES:
             rule = f"must be uint8 ({len(truth)}, 32, 32, 3), five severities of as many images"
             raise problem(images, rule, f"{pixels.dtype} {pixels.shape}", "fetch it again")

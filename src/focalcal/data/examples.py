@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import off_simplex
+
 SPLITS = ("train", "val", "test")
-_SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +39,11 @@ class Examples:
         for name in ("labels", "ids", "posterior", "groups"):
             values = getattr(self, name)
             if values is not None and len(values) != rows:
-                raise ValueError(f"{name} must have one entry an example, {rows}, got {len(values)}")
+                raise ValueError(f"{name} must have one entry per example, {rows}, got {len(values)}")
         _check_inputs(self.inputs)
         if (self.labels.dtype.name, self.labels.ndim) not in (("int64", 1), ("bool", 2)):
             raise ValueError(
-                "labels must be int64 (N,), or bool (N, labels) for several a row, "
+                "labels must be int64 (N,), or bool (N, labels) for several per row, "
                 f"got {self.labels.dtype} {self.labels.shape}; convert them"
             )
         for name in ("ids", "groups"):
@@ -68,9 +69,9 @@ class Examples:
     def take(self, indices: NDArray[Any]) -> Examples:
         """The examples at these positions, or where this mask is true, in that order; a copy."""
         taken: dict[str, Any] = {}
-        for one in fields(self):
-            values = getattr(self, one.name)
-            taken[one.name] = None if values is None else values[indices]
+        for column in fields(self):
+            values = getattr(self, column.name)
+            taken[column.name] = None if values is None else values[indices]
         return Examples(**taken)
 
     def none(self) -> Examples:
@@ -104,10 +105,10 @@ class DataSet:
                 highest = int(examples.inputs.max(initial=0))
                 if highest >= len(self.vocabulary):
                     raise ValueError(f"{split} holds token {highest}, past the vocabulary of {len(self.vocabulary)}")
-        for (one, first), (other, second) in combinations(self.splits.items(), 2):
-            _check_disjoint(self.name, (one, other), "ids", first.ids, second.ids)
+        for (split, first), (other, second) in combinations(self.splits.items(), 2):
+            _check_disjoint(self.name, (split, other), "ids", first.ids, second.ids)
             if first.groups is not None and second.groups is not None:
-                _check_disjoint(self.name, (one, other), "groups", first.groups, second.groups)
+                _check_disjoint(self.name, (split, other), "groups", first.groups, second.groups)
         facts = {
             "name": self.name,
             "counts": {split: len(examples) for split, examples in self.splits.items()},
@@ -139,11 +140,11 @@ def numbered_ids(prefix: str, count: int) -> NDArray[Any]:
 def fingerprint(examples: Examples) -> str:
     """SHA-256 over every field's name, type, shape and bytes, the same on every machine."""
     digest = hashlib.sha256()
-    for one in fields(examples):
-        values = getattr(examples, one.name)
+    for column in fields(examples):
+        values = getattr(examples, column.name)
         if values is None:
             continue
-        digest.update(f"{one.name} {_kind(values)} {values.shape}\n".encode())
+        digest.update(f"{column.name} {_kind(values)} {values.shape}\n".encode())
         step = max(1, (16 << 20) // max(1, values[:1].nbytes))
         for start in range(0, len(values), step):
             digest.update(_canonical(values[start : start + step]))
@@ -173,7 +174,7 @@ def _check_inputs(inputs: NDArray[Any]) -> None:
 def _check_posterior(posterior: NDArray[Any]) -> None:
     if posterior.ndim != 2 or posterior.dtype != np.float64:
         raise ValueError(f"posterior must be float64 (N, K), got {posterior.dtype} {posterior.shape}")
-    wrong = ~((posterior >= 0).all(1) & (np.abs(posterior.sum(1) - 1) <= _SUM_TOLERANCE))
+    wrong = off_simplex(posterior.min(1), posterior.sum(1))
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(f"posterior must be >= 0 and sum to 1, got {posterior[row]} in row {row}; normalise it")
@@ -182,7 +183,7 @@ def _check_posterior(posterior: NDArray[Any]) -> None:
 def _check_labels(where: str, labels: NDArray[Any], classes: int) -> None:
     if labels.ndim == 2:
         if labels.shape[1] != classes:
-            raise ValueError(f"{where}: labels must have {classes} columns, one a class name, got {labels.shape[1]}")
+            raise ValueError(f"{where}: labels must have {classes} columns, one per class name, got {labels.shape[1]}")
         return
     wrong = (labels < 0) | (labels >= classes)
     if wrong.any():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.data.archives import unpack
-from focalcal.data.catalogue import Remote, by_hand, entry, placed
+from focalcal.data.catalogue import Remote, by_hand, describe, entry
 from focalcal.data.errors import DataSetError, problem
 
 Progress = Callable[[int, int], None]
@@ -28,15 +28,15 @@ def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None)
 
     Files that are there already are verified, unless they have been unpacked.
     """
-    one = entry(name)
-    if one.folder is None:
+    files = entry(name)
+    if files.folder is None:
         return None
-    target = folder / one.folder
-    if not one.remotes:
+    target = folder / files.folder
+    if not files.remotes:
         if any(target.glob("*")):
             return target
         raise DataSetError(f"{name} cannot be downloaded by a program: {by_hand(name, folder)}")
-    wanted = [remote for remote in one.remotes if remote.unpack_into is None or not target.exists()]
+    wanted = [remote for remote in files.remotes if remote.unpack_into is None or not target.exists()]
     for remote in wanted:
         if (folder / remote.path).exists():
             verify(folder / remote.path, remote)
@@ -48,18 +48,18 @@ def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None)
 
 
 def unpack_data_set(name: str, folder: Path) -> None:
-    """Unpack the archives of a data set that lie in the folder, unless that has been done; verified first."""
-    one = entry(name)
-    if one.folder is None or (folder / one.folder).exists():
+    """Unpack the archives of a data set that are in the folder, unless that has been done; verified first."""
+    files = entry(name)
+    if files.folder is None or (folder / files.folder).exists():
         return
-    for remote in one.remotes:
+    for remote in files.remotes:
         archive = folder / remote.path
         if remote.unpack_into is not None and archive.exists():
             verify(archive, remote)
             try:
                 unpack(archive, folder / remote.unpack_into)
             except (DataSetError, OSError):
-                if not (folder / one.folder).exists():  # else another process was faster
+                if not (folder / files.folder).exists():  # else another process was faster
                     raise
 
 
@@ -74,13 +74,13 @@ def fetch(
     """`remote.url` as the file `remote.path` in `folder`.
 
     What has arrived is kept as `NAME.part` and continued with an HTTP range request, guarded by the server's ETag or
-    date. The file gets its name when its size and checksum are right. `progress(done, of)` is told as bytes arrive.
+    date. The file gets its name when its size and checksum are right. `progress(done, of)` is called as bytes arrive.
     Without a network the error says what to put where, of this file and of those that are to follow, `then`.
     """
     target = folder / remote.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    with _alone(part):
+    with _lock(part):
         try:
             _download(remote, part, progress or (lambda done, of: None), attempts)
         except (OSError, HTTPException) as error:
@@ -111,7 +111,7 @@ def _download(remote: Remote, part: Path, progress: Progress, attempts: int) -> 
 
 
 @contextmanager
-def _alone(part: Path) -> Iterator[None]:
+def _lock(part: Path) -> Iterator[None]:
     """Nobody else writes to `part` meanwhile, where the system has such locks; they end with the process."""
     try:
         import fcntl
@@ -139,9 +139,9 @@ def verify(path: Path, remote: Remote) -> None:
     if remote.checksum is not None:
         kind, wanted = remote.checksum.split(":")
         with path.open("rb") as handle:
-            found = hashlib.file_digest(handle, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
-        if found != wanted:
-            raise problem(path, f"must have the {kind} checksum {wanted}", found, remedy)
+            digest = hashlib.file_digest(handle, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
+        if digest != wanted:
+            raise problem(path, f"must have the {kind} checksum {wanted}", digest, remedy)
 
 
 def _continue(remote: Remote, part: Path, progress: Progress) -> None:
@@ -201,7 +201,7 @@ def _forget(part: Path) -> None:
 
 def _unreachable(remotes: Sequence[Remote], folder: Path, error: Exception) -> DataSetError:
     reason = " ".join(str(getattr(error, "reason", None) or error).split()) or type(error).__name__
-    files = " and ".join(placed(remote, folder) for remote in remotes)
+    files = " and ".join(describe(remote, folder) for remote in remotes)
     return DataSetError(
         f"could not download {remotes[0].url} ({reason}); where there is a network, download {files}, "
         "then run the same command again"

@@ -18,10 +18,9 @@ import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.location import located
 from focalcal.data.sources import PART_WILL_DO, Sources
 from focalcal.data.splits import stratified, validation_split
-from focalcal.data.text.data_set import Documents, text_data_set
+from focalcal.data.text.documents import Documents, text_data_set
 
 FINSEN_CLASSES = (
     *("Consumer and Services", "Corporate Finance", "Credit and Lending", "Economic Health", "Government and Policy"),
@@ -59,8 +58,8 @@ def load_finsen(
     validation: int = 0,
 ) -> DataSet:
     """85 / 15 per cent, stratified, seed 42; `validation` of the training items are held out."""
-    sources = Sources(folder)
-    items = finsen_items(sources, located("finsen", folder) / "FinSen_US_Categorized.csv")
+    sources = Sources("finsen", folder, allow_partial=allow_partial)
+    items = finsen_items(sources)
     whole = len(items) >= ROWS
     if not whole and not allow_partial:
         raise problem("finsen", f"must hold {ROWS} items", len(items), f"take the whole file, or {PART_WILL_DO}")
@@ -82,18 +81,19 @@ def load_finsen(
     )
 
 
-def finsen_items(sources: Sources, path: Path) -> list[Item]:
+def finsen_items(sources: Sources) -> list[Item]:
     """The rows of the file, in its order."""
+    path = sources.path / "FinSen_US_Categorized.csv"
     content = sources.read(path, "FinSen's .csv file")
     with reading(path, "FinSen's .csv file"):
         table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         if table.fieldnames is None or not set(_COLUMNS) <= set(table.fieldnames):
             raise problem(path, f"must have the columns {_COLUMNS}", table.fieldnames, "fetch it again")
-        found = []
+        items = []
         for number, row in enumerate(table):
             item = Item(row["Title"] or "", row["Tag"] or "", row["Content"] or "", (row["Category"] or "").strip())
             if item.category not in FINSEN_CLASSES:
                 rule = f"Category of record {number + 1} must be one of {', '.join(FINSEN_CLASSES)}"
                 raise problem(path, rule, repr(item.category), "fetch it again")
-            found.append(item)
-        return found
+            items.append(item)
+        return items

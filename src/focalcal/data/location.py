@@ -1,4 +1,4 @@
-"""Where a data set lies: the folder that is asked for, or that FOCALCAL_DATA names."""
+"""The folder that holds the data sets, the folder of each, and which of them are there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(named)
 
 
-def located(name: str, folder: Path) -> Path:
+def locate(name: str, folder: Path) -> Path:
     """The data set's own folder inside `folder`, its archive unpacked first if only that is there."""
-    one = entry(name)
-    assert one.folder is not None  # what has no files is not looked for
+    subfolder = entry(name).folder
+    assert subfolder is not None  # what has no files is not looked for
     unpack_data_set(name, folder)
-    path = folder / one.folder
+    path = folder / subfolder
     if not path.is_dir():
         remedy = f"run `focalcal data get {name}`, or without a network {by_hand(name, folder)}"
         raise problem(path, f"must be the folder of {name}", "nothing of that name", remedy)
@@ -35,18 +35,18 @@ def located(name: str, folder: Path) -> Path:
 
 
 def state(name: str, folder: str | os.PathLike[str] | None = None) -> str:
-    """How a data set stands: "built in", "here", "part" (files are missing), "archive" (to unpack), or "absent"."""
-    one = entry(name)
-    if one.folder is None:
+    """What is there of it: "built in", "here", "part" (files are missing), "archive" (to unpack) or "absent"."""
+    files = entry(name)
+    if files.folder is None:
         return "built in"
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if not named:
         return "absent"
-    there = [_is_there(Path(named) / remote.path) for remote in one.remotes]
-    if any(path.is_dir() or path.suffix not in (".part", ".tag") for path in (Path(named) / one.folder).glob("*")):
-        read_as_they_are = [here for here, remote in zip(there, one.remotes, strict=True) if not remote.unpack_into]
+    there = [_is_there(Path(named) / remote.path) for remote in files.remotes]
+    if any(path.is_dir() or path.suffix not in (".part", ".tag") for path in (Path(named) / files.folder).glob("*")):
+        read_as_they_are = [here for here, remote in zip(there, files.remotes, strict=True) if not remote.unpack_into]
         return "here" if all(read_as_they_are) else "part"
-    return "archive" if one.remotes and all(there) else "absent"
+    return "archive" if files.remotes and all(there) else "absent"
 
 
 def _is_there(path: Path) -> bool:

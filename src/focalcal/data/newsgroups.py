@@ -1,4 +1,4 @@
-"""20 Newsgroups (Lang 1995): posts as tokens int64 (N, length), 20 classes, from folders of one file a post.
+"""20 Newsgroups (Lang 1995): posts as tokens int64 (N, length), 20 classes, from folders with one file per post.
 
 `newsgroups` is the "bydate" release, 11,314 / 7,532, without duplicates. `newsgroups_19997` is the original one, in
 the order of sorted names, shuffled by NumPy's seed 1 and cut into 15,098 / 900 / 3,999 as in the calibration
@@ -14,10 +14,9 @@ import numpy as np
 
 from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.location import located
-from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import shuffled, validation_split
-from focalcal.data.text.data_set import Documents, text_data_set
+from focalcal.data.sources import Sources
+from focalcal.data.splits import shuffled
+from focalcal.data.text.documents import Documents, official_texts, text_data_set
 
 NEWSGROUPS = (
     *("alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"),
@@ -43,23 +42,18 @@ def load_newsgroups(
     validation: int = 900,
 ) -> DataSet:
     """The bydate release; `validation` of the training posts are held out."""
-    sources = Sources(folder)
-    path = located("newsgroups", folder)
-    parts = {split: _read(sources, path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
-    labels = {split: part.labels for split, part in parts.items()}
-    whole = complete("newsgroups", labels, _BYDATE, allow_partial=allow_partial)
-    documents = Documents(
-        [*parts["train"].texts, *parts["test"].texts],
-        np.concatenate([parts["train"].labels, parts["test"].labels]),
-        np.concatenate([parts["train"].ids, parts["test"].ids]),
-    )
-    rows, cut = documents.rows(), len(parts["train"].texts)
-    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
-    splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
-    note = f"official, by date; validation: the first {len(val)} of a shuffle of the training posts, NumPy seed 1"
-    provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
-    return text_data_set(
-        "newsgroups", NEWSGROUPS, documents, splits, num_words=num_words, length=length, provenance=provenance
+    sources = Sources("newsgroups", folder, allow_partial=allow_partial)
+    parts = {split: _read(sources, sources.path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
+    return official_texts(
+        sources,
+        NEWSGROUPS,
+        parts,
+        _BYDATE,
+        validation,
+        num_words=num_words,
+        length=length,
+        official="official, by date",
+        cut_header=cut_header,
     )
 
 
@@ -72,9 +66,9 @@ def load_newsgroups_19997(
     length: int = 1000,
 ) -> DataSet:
     """The original release with the split of the literature."""
-    sources = Sources(folder)
-    documents = _read(sources, located("newsgroups_19997", folder), cut_header)
-    whole = complete("newsgroups_19997", {"all": documents.labels}, {"all": _ORIGINAL}, allow_partial=allow_partial)
+    sources = Sources("newsgroups_19997", folder, allow_partial=allow_partial)
+    documents = _read(sources, sources.path, cut_header)
+    whole = sources.complete({"all": documents.labels}, {"all": _ORIGINAL})
     rows = documents.rows()
     order, share = shuffled(len(rows), 1), len(rows) / sum(_ORIGINAL)
     first, second = round(_TRAIN * share), round((_TRAIN + _VAL) * share)
@@ -91,8 +85,8 @@ def load_newsgroups_19997(
 
 
 def _read(sources: Sources, folder: Path, cut_header: bool) -> Documents:
-    """The posts below `folder`, a folder a group, in the order of names; GROUP/NUMBER, as released, is a post's id."""
-    strangers = sorted(one.name for one in folder.glob("*") if one.is_dir() and one.name not in NEWSGROUPS)
+    """The posts below `folder`, one folder per group, in the order of names; an id is GROUP/NUMBER, as released."""
+    strangers = sorted(path.name for path in folder.glob("*") if path.is_dir() and path.name not in NEWSGROUPS)
     if strangers:
         raise problem(folder, "must hold the 20 newsgroups only", strangers[0], "move it elsewhere")
     paths = [

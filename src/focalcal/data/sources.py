@@ -1,4 +1,4 @@
-"""The files a data set was read from: found, read once, and remembered with size and SHA-256."""
+"""The files a data set was read from, remembered with size and SHA-256, and whether they hold the whole of it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
+from focalcal.data.examples import DataSet, Examples
+from focalcal.data.location import locate
+from focalcal.data.splits import validation_split
 
 PART_WILL_DO = "pass allow_partial=True (--allow-partial) if a part will do"
 
 
 class Sources:
-    """What was read below `folder`, for a data set's provenance."""
+    """The files of the data set `name` in the folder of the data sets: what was read, and whether it is all there is.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `path` is the data set's own folder, its archive unpacked first if only that is there. `allow_partial` accepts a
+    part of the data set.
+    """
+
+    def __init__(self, name: str, folder: Path, *, allow_partial: bool = False) -> None:
+        self.name, self.folder, self.allow_partial = name, folder, allow_partial
+        self.path = locate(name, folder)
         self._files: list[dict[str, Any]] = []
 
     def read(self, path: Path, what: str) -> bytes:
         """The whole file."""
         with reading(path, what):
             content = path.read_bytes()
-        self._remember(path.relative_to(self.folder).as_posix(), len(content), hashlib.sha256(content).hexdigest())
+        self._add(path.relative_to(self.folder).as_posix(), len(content), hashlib.sha256(content).hexdigest())
         return content
 
-    def noted(self, path: Path, what: str) -> Path:
+    def remember(self, path: Path, what: str) -> Path:
         """The same path, for a reader that opens files itself."""
         with reading(path, what):
             digest = file_sha256(path)
-            self._remember(path.relative_to(self.folder).as_posix(), path.stat().st_size, digest)
+            self._add(path.relative_to(self.folder).as_posix(), path.stat().st_size, digest)
         return path
 
     def read_many(self, paths: Iterable[Path], what: str, *, under: Path) -> list[bytes]:
@@ -45,15 +53,37 @@ class Sources:
             digest.update(f"{path.relative_to(under).as_posix()} {len(contents[-1])}\n".encode())
             digest.update(contents[-1])
         name = f"{under.relative_to(self.folder).as_posix()}/ ({len(contents)} files)"
-        self._remember(name, sum(map(len, contents)), digest.hexdigest())
+        self._add(name, sum(map(len, contents)), digest.hexdigest())
         return contents
 
-    def _remember(self, name: str, size: int, sha256: str) -> None:
+    def _add(self, name: str, size: int, sha256: str) -> None:
         self._files.append({"file": name, "bytes": size, "sha256": sha256})
+
+    def complete(self, labels: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[int, ...]]) -> bool:
+        """`complete` for this data set."""
+        return complete(self.name, labels, expected, allow_partial=self.allow_partial)
 
     def provenance(self, *, split: str, partial: bool, **more: Any) -> dict[str, Any]:
         """Everything read so far, how the splits were made, and what else the loader wants to say."""
         return {"files": list(self._files), "split": split, "partial": partial, **more}
+
+    def data_set(
+        self,
+        classes: tuple[str, ...],
+        parts: Mapping[str, Examples],
+        expected: Mapping[str, tuple[int, ...]],
+        validation: int,
+        *,
+        official: str = "official",
+        **more: Any,
+    ) -> DataSet:
+        """The official "train" and "test" of `parts`, if complete; `validation` images of train are held out."""
+        whole = self.complete({split: examples.labels for split, examples in parts.items()}, expected)
+        test = parts["test"]
+        train, val = validation_split(parts.get("train", test.none()), validation, whole=whole)
+        note = f"{official}; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
+        provenance = self.provenance(split=note, partial=not whole, **more)
+        return DataSet(self.name, classes, train, val, test, provenance=provenance)
 
 
 def file_sha256(path: Path) -> str:
@@ -64,25 +94,25 @@ def file_sha256(path: Path) -> str:
 
 def complete(
     name: str,
-    labels: dict[str, NDArray[Any]],
+    labels: Mapping[str, NDArray[Any]],
     expected: Mapping[str, tuple[int, ...]],
     *,
     allow_partial: bool,
 ) -> bool:
     """Whether every split holds the expected number of each class; refuse what does not, unless allowed.
 
-    `labels` by split, as read; `expected` holds a number a class, or a single number for the whole split. More
+    `labels` by split, as read; `expected` holds one number per class, or a single number for the whole split. More
     examples than expected are never allowed: that is another data set.
     """
     whole = True
     for split, wanted in expected.items():
-        have = _counted(f"{name} {split}", labels[split], len(wanted))
+        have = _class_counts(f"{name} {split}", labels[split], len(wanted))
         if have == wanted:
             continue
         whole = False
-        if allow_partial and all(one <= most for one, most in zip(have, wanted, strict=True)):
+        if allow_partial and all(count <= most for count, most in zip(have, wanted, strict=True)):
             continue
-        at = next(k for k, one in enumerate(have) if one != wanted[k])
+        at = next(k for k, count in enumerate(have) if count != wanted[k])
         where = f" of class {at}" if len(wanted) > 1 else " in all"
         remedy = f"delete its folder and run `focalcal data get {name}`"
         remedy += "" if allow_partial else f", or {PART_WILL_DO}"
@@ -91,7 +121,7 @@ def complete(
     return whole
 
 
-def _counted(where: str, labels: NDArray[Any], classes: int) -> tuple[int, ...]:
+def _class_counts(where: str, labels: NDArray[Any], classes: int) -> tuple[int, ...]:
     if classes == 1:
         return (len(labels),)
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:

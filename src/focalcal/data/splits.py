@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.data.examples import DataSet, Examples
+from focalcal.data.examples import Examples
 
 
 def shuffled(count: int, seed: int) -> NDArray[np.int64]:
@@ -24,19 +23,13 @@ def hold_out(examples: Examples, count: int, *, seed: int = 1) -> tuple[Examples
     With 50,000 examples, 5,000 and seed 1 this is the 45,000 / 5,000 split of the calibration literature (Mukhoti et
     al. 2020).
     """
-    return _divided(examples, shuffled(len(examples), seed)[: _count("count", count, examples)])
+    return _divide(examples, shuffled(len(examples), seed)[: _check_count("count", count, examples)])
 
 
 def validation_split(examples: Examples, validation: int, *, whole: bool) -> tuple[Examples, Examples]:
     """(train, val): `hold_out` of a whole training set; of a part at most a tenth of what there is."""
     count = validation if whole or validation < 0 else min(validation, len(examples) // 10)
-    return hold_out(examples, _count("validation", count, examples))
-
-
-def halves(examples: Examples, *, seed: int) -> tuple[Examples, Examples]:
-    """(calibration, evaluation): disjoint random halves; with an odd number evaluation has one more."""
-    evaluation, calibration = hold_out(examples, len(examples) // 2, seed=seed)
-    return calibration, evaluation
+    return hold_out(examples, _check_count("validation", count, examples))
 
 
 def stratified(examples: Examples, share: float = 0.15, *, seed: int = 42) -> tuple[Examples, Examples]:
@@ -46,7 +39,7 @@ def stratified(examples: Examples, share: float = 0.15, *, seed: int = 42) -> tu
     _check_share(share)
     everything = np.arange(len(examples))
     _, held_out = train_test_split(everything, test_size=share, random_state=seed, stratify=examples.labels)
-    return _divided(examples, held_out)
+    return _divide(examples, held_out)
 
 
 def by_group(examples: Examples, share: float = 0.125, *, seed: int = 1) -> tuple[Examples, Examples]:
@@ -56,27 +49,19 @@ def by_group(examples: Examples, share: float = 0.125, *, seed: int = 1) -> tupl
         raise ValueError("examples must have groups to be divided by them, got none; use hold_out or stratified")
     groups = np.unique(examples.groups)
     chosen = groups[shuffled(len(groups), seed)[: round(share * len(groups))]]
-    return _divided(examples, np.flatnonzero(np.isin(examples.groups, chosen)))
+    return _divide(examples, np.flatnonzero(np.isin(examples.groups, chosen)))
 
 
-def with_long_tail(data: DataSet, factor: float, *, seed: int) -> DataSet:
-    """The same data set with a `long_tailed` training split; `val` and `test` stay, and the provenance says so."""
-    train = long_tailed(data.train, factor, seed=seed, classes=len(data.classes))
-    tail = {"factor": float(factor), "seed": seed, "counts": np.bincount(train.labels).tolist()}
-    return replace(data, train=train, provenance={**data.provenance, "long_tail": tail})
-
-
-def long_tailed(examples: Examples, factor: float, *, seed: int, classes: int = 0) -> Examples:
+def long_tailed(examples: Examples, factor: float, *, seed: int) -> Examples:
     """Exponential imbalance: class k keeps n factor^(-k / (K - 1)) of its examples (Cui et al. 2019).
 
     n is the size of the smallest class, so that class 0 has n examples and class K - 1 has n / factor, but at least 1.
-    `classes` is K, where it is more than the highest label tells.
     """
     if examples.labels.ndim != 1 or not len(examples):
         raise ValueError("examples must have one label each, and be at least one, for a long tail")
     if not 1 <= factor < float("inf"):
         raise ValueError(f"factor, largest class over smallest, must be >= 1 and finite, got {factor!r}")
-    sizes = np.bincount(examples.labels, minlength=classes)
+    sizes = np.bincount(examples.labels)
     if len(sizes) < 2 or sizes.min() == 0:
         raise ValueError(f"every class must occur, and two at least, got sizes {sizes.tolist()}")
     kept = sizes.min() * float(factor) ** (-np.arange(len(sizes)) / (len(sizes) - 1))
@@ -88,13 +73,13 @@ def long_tailed(examples: Examples, factor: float, *, seed: int, classes: int = 
     return examples.take(np.sort(np.concatenate(chosen)))
 
 
-def _divided(examples: Examples, held_out: NDArray[Any]) -> tuple[Examples, Examples]:
+def _divide(examples: Examples, held_out: NDArray[Any]) -> tuple[Examples, Examples]:
     mask = np.zeros(len(examples), dtype=bool)
     mask[held_out] = True
     return examples.take(~mask), examples.take(mask)
 
 
-def _count(name: str, count: int, examples: Examples) -> int:
+def _check_count(name: str, count: int, examples: Examples) -> int:
     most = max(0, len(examples) - 1)
     if not 0 <= count <= most:
         raise ValueError(f"{name} must be from 0 to {most}, as there are {len(examples)} examples, got {count}")

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
-from focalcal.data.location import located
-from focalcal.data.sources import Sources, complete
-from focalcal.data.splits import validation_split
+from focalcal.data.sources import Sources
 
 _EXPECTED = {
     "train": (4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659),
@@ -24,25 +21,20 @@ _EXPECTED = {
 
 def load_svhn(folder: Path, *, allow_partial: bool = False, test_only: bool = False, validation: int = 0) -> DataSet:
     """The official split; `test_only` leaves the training file alone, for use as shifted data."""
-    sources = Sources(folder)
-    path = located("svhn", folder)
-    expected: Mapping[str, tuple[int, ...]] = {"test": _EXPECTED["test"]} if test_only else _EXPECTED
-    found = {split: _read(sources, path / f"{split}_32x32.mat", split) for split in expected}
-    labels = {split: examples.labels for split, examples in found.items()}
-    whole = complete("svhn", labels, expected, allow_partial=allow_partial)
-    train, val = validation_split(found.get("train", found["test"].none()), validation, whole=whole)
-    split = f"official; validation: the first {len(val)} of a shuffle of the training images, NumPy seed 1"
-    provenance = sources.provenance(split=split, partial=not whole, test_only=test_only)
-    return DataSet("svhn", tuple("0123456789"), train, val, found["test"], provenance=provenance)
+    sources = Sources("svhn", folder, allow_partial=allow_partial)
+    expected = {split: counts for split, counts in _EXPECTED.items() if split == "test" or not test_only}
+    parts = {split: _read(sources, split) for split in expected}
+    return sources.data_set(tuple("0123456789"), parts, expected, validation, test_only=test_only)
 
 
-def _read(sources: Sources, path: Path, split: str) -> Examples:
+def _read(sources: Sources, split: str) -> Examples:
     from scipy.io import loadmat
 
+    path = sources.path / f"{split}_32x32.mat"
     if not path.exists():  # in a part of the data set
         return Examples(np.empty((0, 3, 32, 32), np.uint8), np.empty(0, np.int64), numbered_ids(split, 0))
     with reading(path, "SVHN's .mat file with X and y"):
-        arrays = loadmat(sources.noted(path, "SVHN's .mat file"), variable_names=("X", "y"))
+        arrays = loadmat(sources.remember(path, "SVHN's .mat file"), variable_names=("X", "y"))
         pixels, digits = arrays["X"], arrays["y"].ravel().astype(np.int64)
         if pixels.dtype != np.uint8 or pixels.shape != (32, 32, 3, len(digits)):
             rule = f"X must be uint8 (32, 32, 3, {len(digits)})"

@@ -15,13 +15,14 @@ from focalcal.data import DATA_SETS
 from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, MODELS
+from focalcal.results.evaluations import Evaluations
 from focalcal.results.protocol import EVERYTHING, Protocol
 from focalcal.results.spec import Spec
+from focalcal.training.operating_points import operating_point
 from focalcal.training.recipe import Recipe
 
-CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam come from the recipe unless they are given
-_ELSEWHERE = ("data_set", "model", "fcl_gamma", "fcl_lam")  # fields of a recipe that a spec keeps outside `training`
-_ANY_POINT = {"fcl_gamma": 3.0, "fcl_lam": 1.0}
+CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
+_ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
 
 
 def spec_of(
@@ -34,44 +35,27 @@ def spec_of(
 ) -> Spec:
     """The run of this recipe with this objective of LOSSES and these of its options; the others have their defaults.
 
-    Focal Calibration Loss takes gamma and lam from the recipe where they are not given. Whatever can be refused without
-    data is refused here: an unknown objective or option, a value the loss does not take, an objective that does not go
-    with the recipe.
+    Focal Calibration Loss takes the gamma and lam of `operating_point` where they are not given. Whatever can be
+    refused without data is refused here: an unknown objective or option, a value the loss does not take, an objective
+    that does not go with the recipe.
     """
     resolved = objective_options(objective, options, recipe)
     _check_pair(recipe, objective)
     check_recipe_options(recipe)
-    _check_protocol(recipe, protocol)
     return Spec(
         data_set=recipe.data_set,
         model=recipe.model,
         objective=objective,
         objective_options=resolved,
-        training={name: value for name, value in recipe.settings().items() if name not in _ELSEWHERE},
+        training={name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE},
         protocol=protocol,
         seed=seed,
     )
 
 
 def recipe_of(spec: Spec) -> Recipe:
-    """The recipe of a spec. Sources are no part of a run, so every field's is "judgement" here.
-
-    gamma and lam are those of the spec's objective if that is Focal Calibration Loss, else 3 and 1, which nothing uses:
-    `spec_of(recipe_of(spec), spec.objective, spec.objective_options, ...)` is the spec again.
-    """
-    given = dict(spec.objective_options)
-    point = {"fcl_gamma": given["gamma"], "fcl_lam": given["lam"]} if spec.objective in CALIBRATION_LOSSES else {}
-    stated = {name for name in (*spec.training, *_ELSEWHERE) if name != "sources"}
-    return Recipe.from_dict(
-        {
-            **spec.training,
-            **_ANY_POINT,
-            **point,
-            "data_set": spec.data_set,
-            "model": spec.model,
-            "sources": dict.fromkeys(sorted(stated), "judgement"),
-        }
-    )
+    """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol."""
+    return Recipe.from_dict({**spec.training, "data_set": spec.data_set, "model": spec.model})
 
 
 def loss_of(spec: Spec) -> nn.Module:
@@ -93,14 +77,15 @@ def known_options(objective: str) -> dict[str, Any]:
 
 
 def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
-    """Every option of the objective: as given, else by the recipe's point, else its default; the loss has seen them."""
+    """Every option of the objective: as given, else the setting's point, else its default; the loss has seen them."""
     known = known_options(objective)
     chosen = dict(canonical_options(f"the options of {objective}", given))
     for name in chosen:
         if name not in known:
             raise ValueError(unknown(f"an option of {objective}", name, known))
-    if objective in CALIBRATION_LOSSES:
-        known |= {"gamma": recipe.fcl_gamma, "lam": recipe.fcl_lam}
+    point = operating_point(recipe.data_set, recipe.model)
+    if objective in CALIBRATION_LOSSES and point is not None:
+        known |= point._asdict()
     resolved = dict(canonical_options(f"the options of {objective}", {**known, **chosen}))
     _built(objective, resolved)
     return resolved
@@ -164,12 +149,14 @@ def _check_pair(recipe: Recipe, objective: str) -> None:
         )
 
 
-def _check_protocol(recipe: Recipe, protocol: Protocol) -> None:
-    for name in protocol.shifts:
+def check_evaluations(recipe: Recipe, evaluations: Evaluations) -> None:
+    """Refuse evaluations that such a network cannot have, whatever the data."""
+    for name in evaluations.shifts:
         if name not in SHIFTS:
             raise ValueError(f"shifts: {unknown('a shift', name, SHIFTS)}")
-    if protocol.saliency and MODEL_INFO[recipe.model].feature_layer is None:
+    if evaluations.saliency and MODEL_INFO[recipe.model].feature_layer is None:
+        able = ", ".join(name for name, info in MODEL_INFO.items() if info.feature_layer is not None)
         raise ValueError(
-            f"saliency must be 0 for {recipe.model}, which has no maps to weigh, got {protocol.saliency}; "
-            "use a network for images"
+            f"saliency must be 0 for {recipe.model}, which has no feature maps, got {evaluations.saliency}; "
+            f"networks that have: {able}"
         )

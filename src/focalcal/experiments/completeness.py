@@ -9,7 +9,9 @@ from typing import Any
 
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.cells import has_validation, multilabel, recipe_of
-from focalcal.results import Run, Spec, Store
+from focalcal.experiments.evaluate import without_weights
+from focalcal.results import Evaluations, Run, Spec, Store
+from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.problems import RunProblem
 from focalcal.training.recipe import Recipe
 
@@ -30,38 +32,34 @@ class Gap:
         return f"{self.key[:12]}  {self.what}"
 
 
-def gaps(specs: Iterable[Spec], store: Store) -> list[Gap]:
+def gaps(specs: Iterable[Spec], store: Store, evaluations: Evaluations = NOTHING_MORE) -> list[Gap]:
     """What is not whole, in the order of the cells; none of a study that is finished.
 
     A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every metric,
-    each of them finite, of the test split, of the validation split if there is one, and of every shift.
+    each of them finite, of the test split and of the validation split if there is one; and these evaluations.
     """
-    runs, problems = store.survey()
-    whole = {run.key: run for run in runs}
-    broken = {problem.path.name: problem for problem in problems if problem.kind != "set aside"}
     failed = {failure["key"]: failure for failure in store.failures()}
     found: list[Gap] = []
     for spec in dict.fromkeys(specs):
-        if spec.key in whole:
-            missing = list(_missing(spec, whole[spec.key]))
-        elif spec.key in broken:
-            missing = [f"stored, but {broken[spec.key].kind}: {broken[spec.key].message}"]
-        elif spec.key in failed:
-            missing = [f"failed ({failed[spec.key]['kind']}): {failed[spec.key]['message']}"]
-        else:
-            missing = ["not run"]
+        try:
+            missing = list(_missing(spec, store.run(spec.key), evaluations))
+        except RunProblem as error:
+            missing = [f"stored, but {error.problem.kind}: {error.problem.message}"]
+        except ValueError:  # there is no such run
+            failure = failed.get(spec.key)
+            missing = ["not run" if failure is None else f"failed ({failure['kind']}): {failure['message']}"]
         found += [Gap(spec.key, f"{spec.name}: {one}") for one in missing]
     return found
 
 
-def _missing(spec: Spec, run: Run) -> Iterator[str]:
+def _missing(spec: Spec, run: Run, evaluations: Evaluations) -> Iterator[str]:
     recipe = recipe_of(spec)
-    try:
-        yield from _epoch_gaps(run.epochs(), recipe.epochs)
-    except RunProblem as problem:
-        yield str(problem)
+    yield from _epoch_gaps(run.epochs(), recipe.epochs)
     stored: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
-    for split, names in _expected(spec, recipe).items():
+    if lacking := evaluations.missing_from(run.evaluations):
+        yield without_weights(run, lacking) or f"not evaluated yet: {', '.join(lacking)}"
+    there = [one for name, one in evaluations.apart().items() if name not in lacking]
+    for split, names in _expected(recipe, there).items():
         if split not in run.splits:
             yield f"no predictions of {split}"
         if split not in stored:
@@ -87,19 +85,17 @@ def _metric_gaps(split: str, metrics: Mapping[str, Any], wanted: tuple[str, ...]
             yield f"{name} of {split} is {metrics[name]}"
 
 
-def _expected(spec: Spec, recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    """The metrics that each split must have."""
+def _expected(recipe: Recipe, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:
+    """The metrics that each split must have; a shift may have labels that are no classes."""
     names: tuple[str, ...] = MULTILABEL_METRICS if multilabel(recipe) else METRICS
     splits = {"val": names, "test": names} if has_validation(recipe) else {"test": names}
-    for shift in spec.protocol.shifts:
-        if shift == "cifar10c":  # the same classes, so that errors can be counted
-            splits |= {
-                f"cifar10c/{corruption}/{severity}": (*names, *DETECTION)
-                for corruption in CORRUPTIONS
-                for severity in spec.protocol.severities
-            }
-        else:
-            splits[shift] = DETECTION
+    for one in evaluations:
+        for shift in one.shifts:
+            if shift == "cifar10c":  # the same classes, so that errors can be counted
+                corrupted = [f"cifar10c/{name}/{severity}" for name in CORRUPTIONS for severity in one.severities]
+                splits |= dict.fromkeys(corrupted, (*names, *DETECTION))
+            else:
+                splits[shift] = DETECTION
     return splits
 
 

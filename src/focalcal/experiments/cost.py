@@ -1,158 +1,124 @@
-"""About how long a cell takes, without loading data or allocating what the network computes."""
+"""How long cells take, from stored runs that were timed. Where no run tells, nothing is guessed."""
 
 from __future__ import annotations
 
-import re
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
-import torch
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from focalcal.experiments.evaluate import without_weights
+from focalcal.results import Evaluations, Run, Spec, Store
+from focalcal.results.evaluations import NOTHING_MORE
 
-from focalcal.experiments.cells import recipe_of
-from focalcal.experiments.data_sizes import crops, example_counts, input_shape
-from focalcal.models import MODEL_INFO, build_model
-from focalcal.results import Run, Spec, Store
-from focalcal.training.recipe import Recipe
-
-_BACKWARD = 3  # forward and backward cost about three times the forward pass
-_MEASURED_SECONDS = 0.15
-_LAYER_SECONDS = 1e-4  # what calling a layer, its gradient and its update costs whatever its size
+_NOT_TIMED = ("epochs", "schedule", "optimizer")  # of the training: counted apart, or without effect on an epoch's time
 
 
-class Work(NamedTuple):
-    """Of a network: floating-point operations of a forward pass an example, and its layers."""
+@dataclass(frozen=True)
+class PlannedCell:
+    """What is left to do for a cell, and about how many seconds that takes; None where no stored run tells."""
 
-    operations: float
-    layers: int
+    spec: Spec
+    state: Literal["done", "to train", "to evaluate", "without weights"]
+    seconds: float | None
+
+
+def planned(
+    specs: Iterable[Spec],
+    store: Store | None,
+    evaluations: Evaluations = NOTHING_MORE,
+    *,
+    device: str = "cpu",
+    threads: int = 1,
+) -> list[PlannedCell]:
+    """What a study would do with each of its cells."""
+    costs = Costs(() if store is None else store.runs(), device=device, threads=threads)
+    return [
+        _planned(spec, store.run(spec.key) if store is not None and store.has(spec) else None, evaluations, costs)
+        for spec in specs
+    ]
+
+
+def _planned(spec: Spec, run: Run | None, evaluations: Evaluations, costs: Costs) -> PlannedCell:
+    if run is None:
+        return PlannedCell(spec, "to train", _sum([costs.training(spec), costs.evaluating(spec, evaluations.names)]))
+    lacking = evaluations.missing_from(run.evaluations)
+    if not lacking:
+        return PlannedCell(spec, "done", 0.0)
+    if without_weights(run, lacking) is not None:
+        return PlannedCell(spec, "without weights", 0.0)
+    return PlannedCell(spec, "to evaluate", costs.evaluating(spec, lacking))
 
 
 class Costs:
-    """Estimates for many cells: the store is read once, each network counted once, the device measured once.
+    """Seconds that runs like a cell have taken, on such a device with as many threads.
 
-    A cell takes the median time of the stored runs with the same data set, network and training on such a device, if
-    there are any. Else it is counted: operations of a forward pass x (3 x training examples + evaluated examples) x
-    epochs, divided by the rate at which the device convolves, on one thread if it is a processor, plus 0.1 ms for each
-    layer and step. That is within a factor of a few: caches, input and mixed precision are left out. Say "about".
+    Alike are runs of the same data set, network, examples and recipe, whatever their objective and seed. Those with
+    another number of epochs count too: the time of the epochs is taken in proportion, that of the rest (loading,
+    predicting, storing) as it is. Of several the median; of cells that are equal equal times. Other sizes tell nothing.
     """
 
-    def __init__(self, store: Store | None = None, device: str = "cpu") -> None:
-        self._device = torch.device(device)
-        self._runs: dict[tuple[str, str], list[Run]] = defaultdict(list)  # by data set and network
-        for run in store.runs() if store is not None else ():
-            seen = run.glance
-            self._runs[seen["data_set"], seen["model"]].append(run)
-        self._stored: dict[tuple[str, str], dict[str, list[float]]] = {}  # likewise, of those that were asked for
+    def __init__(self, runs: Iterable[Run], *, device: str = "cpu", threads: int = 1) -> None:
+        self._epochs: dict[str, list[tuple[float, float]]] = defaultdict(list)  # seconds of an epoch, and of the rest
+        self._evaluating: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for run in runs:
+            provenance, alike = run.record.get("provenance", {}), _alike(run.settings)
+            if _measured_on(provenance, device, threads):
+                seconds, epochs = float(run.record["seconds"]), int(run.record["epochs"])
+                if seconds > 0 and epochs:
+                    rest = max(_elapsed(provenance) - seconds, 0.0)  # a resumed run's last attempt can be shorter
+                    self._epochs[alike].append((seconds / epochs, rest))
+            for name, made in run.record["evaluations"].items():
+                if _measured_on(made["provenance"], device, threads):
+                    self._evaluating[alike, name].append(float(made["seconds"]))
 
-    def seconds(self, spec: Spec) -> float:
-        """About how long the cell takes."""
-        seen = self._seen(spec)
-        return median(seen) if seen else self._counted(spec)
+    def training(self, spec: Spec) -> float | None:
+        """Until the run is stored; None if no run tells."""
+        settings = spec.as_dict()
+        timed = self._epochs.get(_alike(settings), [])
+        return median(one * settings["training"]["epochs"] + rest for one, rest in timed) if timed else None
 
-    def measured(self, spec: Spec) -> bool:
-        """Whether the estimate comes from stored runs."""
-        return bool(self._seen(spec))
-
-    def _seen(self, spec: Spec) -> list[float]:
-        pair = spec.data_set, spec.model
-        if pair not in self._stored:
-            self._stored[pair] = _stored_seconds(self._runs.get(pair, []), self._device)
-        return self._stored[pair].get(_alike(spec.as_dict()), [])
-
-    def _counted(self, spec: Spec) -> float:
-        recipe = recipe_of(spec)
-        work = network_work(recipe)
-        counts = example_counts(recipe, spec.protocol)
-        evaluations = -(-recipe.epochs // spec.protocol.evaluate_every)
-        evaluated = (counts.val + counts.test * crops(recipe)) * evaluations + counts.shifted
-        examples = _BACKWARD * counts.train * recipe.epochs + evaluated
-        steps = -(-counts.train // recipe.batch_size) * recipe.epochs
-        return work.operations * examples / _rate(self._device) + steps * work.layers * _LAYER_SECONDS
+    def evaluating(self, spec: Spec, names: Iterable[str]) -> float | None:
+        """For these evaluations of the trained network; None if no run tells of one of them."""
+        alike = _alike(spec.as_dict())
+        timed = [self._evaluating.get((alike, name), []) for name in names]
+        return _sum([median(one) if one else None for one in timed])
 
 
-def estimated_seconds(spec: Spec, store: Store | None = None, device: str = "cpu") -> float:
-    """About how long one cell takes; see `Costs`, which is quicker for many."""
-    return Costs(store, device).seconds(spec)
+def _sum(seconds: Iterable[float | None]) -> float | None:
+    known = list(seconds)
+    return None if None in known else sum(one for one in known if one is not None)
 
 
-def network_work(recipe: Recipe) -> Work:
-    """The work of the recipe's network, counted on the meta device, where a tensor has a shape and no content."""
-    return _work(recipe.model, recipe.classes, _build_options(recipe), input_shape(recipe))
+def _measured_on(provenance: Mapping[str, Any], device: str, threads: int) -> bool:
+    machine = provenance.get("machine", {})
+    kind = str(machine.get("device", "cpu")).split(":")[0]
+    return kind == device.split(":")[0] and machine.get("threads", 1) == threads
 
 
-@lru_cache(maxsize=256)
-def _work(model: str, classes: int, options: tuple[tuple[str, Any], ...], shape: tuple[int, ...]) -> Work:
-    kind = torch.long if MODEL_INFO[model].inputs == "tokens" else torch.float32
-    with torch.device("meta"):
-        network = build_model(model, classes=classes, **dict(options)).eval()
-        batch = torch.empty((1, *shape), dtype=kind)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        network(batch)
-    layers = sum(1 for one in network.modules() if next(one.children(), None) is None)
-    return Work(float(counter.get_total_flops()), layers)
+def _elapsed(provenance: Mapping[str, Any]) -> float:
+    """From loading the data to having predicted them; older runs have the times of both ends."""
+    if "elapsed" in provenance:
+        return float(provenance["elapsed"])
+    if "started" not in provenance or "finished" not in provenance:
+        return 0.0
+    ends = (datetime.fromisoformat(provenance[name]) for name in ("finished", "started"))
+    return (next(ends) - next(ends)).total_seconds()
 
 
-def _build_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:
-    chosen = {name: value for name, value in dict(recipe.model_options).items() if name != "train_embedding"}
-    if recipe.word_vectors and (width := re.search(r"(\d+)d$", recipe.word_vectors)):
-        chosen["dimension"] = int(width[1])
-    return tuple(sorted(chosen.items()))
-
-
-@lru_cache(maxsize=8)
-def _rate(device: torch.device) -> float:
-    """Floating-point operations a second of a 3x3 convolution; measured once a process."""
-    width = 64 if device.type == "cpu" else 256
-    layer = nn.Conv2d(width, width, 3, padding=1, bias=False, device=device)
-    batch = torch.randn(16, width, 16, 16, device=device)
-    operations = 2 * 9 * width**2 * batch[:, 0].numel()
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)  # as the cells have
-        with torch.no_grad():
-            return operations / _seconds_of(lambda: layer(batch), device)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _seconds_of(call: Callable[[], object], device: torch.device) -> float:
-    times: list[float] = []
-    call()
-    end = time.perf_counter() + _MEASURED_SECONDS
-    while time.perf_counter() < end or len(times) < 3:
-        begin = time.perf_counter()
-        call()
-        if device.type != "cpu":
-            torch.accelerator.synchronize(device)
-        times.append(time.perf_counter() - begin)
-    return median(times)
-
-
-def _stored_seconds(runs: Iterable[Run], device: torch.device) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for run in runs:
-        machine = run.record.get("provenance", {}).get("machine", {})
-        on = str(machine.get("device", "cpu")).split(":")[0]
-        seconds = run.record.get("seconds")
-        if on == device.type and isinstance(seconds, int | float) and seconds > 0:
-            found[_alike(dict(run.settings))].append(float(seconds))
-    return dict(found)
-
-
-def _alike(settings: dict[str, Any]) -> str:
-    """What cells that take equally long have in common."""
-    protocol = {name: value for name, value in settings["protocol"].items() if name not in ("keep_weights", "saliency")}
-    return repr([settings["data_set"], settings["model"], _sorted(settings["training"]), _sorted(protocol)])
+def _alike(settings: Mapping[str, Any]) -> str:
+    """What cells have in common whose epochs take equally long."""
+    training = {name: value for name, value in settings["training"].items() if name not in _NOT_TIMED}
+    optimizer = settings["training"].get("optimizer", {})
+    kind = optimizer.get("name") if isinstance(optimizer, Mapping) else optimizer
+    return repr([settings["data_set"], settings["model"], kind, _sorted(training), _sorted(settings["protocol"])])
 
 
 def _sorted(value: Any) -> Any:
     """The same for equal values, whatever their order and whether 2 is written 2.0."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return sorted((key, _sorted(one)) for key, one in value.items())
     if isinstance(value, list):
         return [_sorted(one) for one in value]

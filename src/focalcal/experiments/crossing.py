@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from focalcal.experiments.cells import known_options, objective_options, spec_of, unknown
+from focalcal.experiments.cells import check_evaluations, known_options, objective_options, spec_of, unknown
 from focalcal.experiments.faults import Fault, attempt
 from focalcal.experiments.overrides import overridden
 from focalcal.experiments.toml_lines import Path
 from focalcal.losses import LOSSES
+from focalcal.results.evaluations import NOTHING_MORE, Evaluations
 from focalcal.results.protocol import EVERYTHING, Protocol
 from focalcal.results.spec import Spec
 from focalcal.training import RECIPES
@@ -76,25 +77,37 @@ def objectives_of(entries: Iterable[Entry]) -> tuple[list[Objective], list[Fault
     return found, faults
 
 
-def protocol_of(values: Mapping[str, Any], path: Path, base: Protocol = EVERYTHING) -> tuple[Protocol, list[Fault]]:
-    """The protocol with these fields."""
-    known = base.as_dict()
+@dataclass(frozen=True)
+class Rules:
+    """What `[protocol]` says: which examples, which is part of a run, and how trained networks are evaluated."""
 
-    def make(chosen: Mapping[str, Any]) -> Protocol:
+    protocol: Protocol = EVERYTHING
+    evaluations: Evaluations = NOTHING_MORE
+
+
+DEFAULT_RULES = Rules()
+
+
+def rules_of(values: Mapping[str, Any], path: Path, base: Rules = DEFAULT_RULES) -> tuple[Rules, list[Fault]]:
+    """The rules with these fields instead of those of `base`."""
+    parts = base.protocol.as_dict(), base.evaluations.as_dict()
+
+    def make(chosen: Mapping[str, Any]) -> Rules:
         for name in chosen:
-            if name not in known:
-                raise ValueError(unknown("a field of the protocol", name, known))
-        return Protocol.from_dict({**known, **chosen})
+            if name not in parts[0] | parts[1]:
+                raise ValueError(unknown("a field of the protocol", name, parts[0] | parts[1]))
+        examples, evaluations = ({name: chosen.get(name, value) for name, value in part.items()} for part in parts)
+        return Rules(Protocol.from_dict(examples), Evaluations.from_dict(evaluations))
 
     return attempt(make, values, path)
 
 
 def crossed(
-    pairs: Iterable[tuple[Setting, Objective]], seeds: Sequence[int], protocol: Protocol, of_protocol: Path
+    pairs: Iterable[tuple[Setting, Objective]], seeds: Sequence[int], rules: Rules, of_rules: Path
 ) -> tuple[list[Spec], list[Fault]]:
     """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting.
 
-    `of_protocol` is where faults of the protocol belong.
+    `of_rules` is where faults of the rules belong.
     """
     specs: dict[Spec, None] = {}
     faults: dict[Fault, None] = {}
@@ -104,16 +117,18 @@ def crossed(
     for group in by_setting.values():
         for seed, (setting, objective) in product(seeds, group):
             try:
-                specs[spec_of(setting.recipe, objective.name, objective.options, seed=seed, protocol=protocol)] = None
+                spec = spec_of(setting.recipe, objective.name, objective.options, seed=seed, protocol=rules.protocol)
+                check_evaluations(setting.recipe, rules.evaluations)
+                specs[spec] = None
             except (TypeError, ValueError) as error:
-                faults[Fault(_blamed(setting, objective, of_protocol, str(error)), str(error))] = None
+                faults[Fault(_blamed(setting, objective, of_rules, str(error)), str(error))] = None
     return list(specs), list(faults)
 
 
-def _blamed(setting: Setting, objective: Objective, of_protocol: Path, message: str) -> Path:
+def _blamed(setting: Setting, objective: Objective, of_rules: Path, message: str) -> Path:
     table = message.split(" ")[0].rstrip(":")
     if table in ("shifts", "saliency"):
-        return (*of_protocol, table)
+        return (*of_rules, table)
     if table in ("data_options", "model_options"):
         entry = setting.path[: setting.path.index("recipe")]
         return (*entry, table)

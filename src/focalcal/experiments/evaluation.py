@@ -1,60 +1,112 @@
-"""What a trained network says about every split and shift of its run, and the numbers of it."""
+"""What a trained network says about the splits of its data set, and about the sets it is evaluated on besides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from focalcal.data import DataSet
+from focalcal.experiments.cells import check_evaluations
 from focalcal.experiments.metrics import Record, shift_metrics, split_metrics
-from focalcal.experiments.shifts import Shift
+from focalcal.experiments.provenance import now
+from focalcal.experiments.saliency import saliency_of_test_images
+from focalcal.experiments.shifts import Shift, shifts
 from focalcal.predictions import Predictions
+from focalcal.results import Evaluation, Evaluations, Protocol
 from focalcal.training import Recipe, predict
 
-OnSplit = Callable[[int, int, str], None]  # how many are done, of how many, and which was the last
+SALIENCY = "saliency.npz"
+OnSplit = Callable[[str], None]  # which was predicted
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """By split, in the order train, val, test, shifts: predictions and metrics; of shifts where they come from."""
-
-    predictions: dict[str, Predictions] = field(default_factory=dict)
-    metrics: dict[str, Record] = field(default_factory=dict)
-    sources: dict[str, Any] = field(default_factory=dict)
-
-
-def evaluated(
-    model: nn.Module,
-    recipe: Recipe,
-    data: DataSet,
-    shifts: Sequence[Shift],
-    *,
-    device: torch.device,
-    about: Mapping[str, Any],
-    on_split: OnSplit,
-) -> Evaluation:
-    """Predict and measure; an empty split has neither. `about` goes into the predictions' provenance.
+class Trained:
+    """A trained network and the data it was trained on. `about` goes into the provenance of its predictions.
 
     That provenance says nothing of time or place: a run that is made again has equal predictions.
     """
-    found = Evaluation()
-    splits = {split: examples for split, examples in data.splits.items() if len(examples)}
-    pieces = len(splits) + len(shifts)
-    for split, examples in splits.items():
-        made = predict(model, examples, recipe, split=split, device=device, provenance=about)
-        found.predictions[split] = made
-        found.metrics[split] = split_metrics(made, data.classes)
-        on_split(len(found.predictions), pieces, split)
-    for shift in shifts:
+
+    model: nn.Module
+    recipe: Recipe
+    data: DataSet
+    device: torch.device
+    about: Mapping[str, Any]
+
+    def splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, Record]]:
+        """Predictions and metrics of train, val and test; an empty split has neither."""
+        predictions: dict[str, Predictions] = {}
+        for split, examples in self.data.splits.items():
+            if len(examples):
+                predictions[split] = predict(
+                    self.model, examples, self.recipe, split=split, device=self.device, provenance=self.about
+                )
+                on_split(split)
+        return predictions, {split: split_metrics(made, self.data.classes) for split, made in predictions.items()}
+
+
+@dataclass(frozen=True)
+class EvaluationTask:
+    """An evaluation that is to be made: predictions of these sets, or maps of so many test images."""
+
+    name: str
+    shifts: Sequence[Shift] = ()
+    saliency: int = 0
+
+    @property
+    def pieces(self) -> int:
+        """How often `on_split` is called while it is made."""
+        return len(self.shifts) + bool(self.saliency)
+
+
+def evaluation_tasks(
+    evaluations: Evaluations,
+    names: Collection[str],
+    recipe: Recipe,
+    data: DataSet,
+    protocol: Protocol,
+    data_dir: Path | None,
+) -> list[EvaluationTask]:
+    """Those of the evaluations that are named; refuses those that could not be made later."""
+    check_evaluations(recipe, evaluations)
+    wanted = {name: one for name, one in evaluations.apart().items() if name in names}
+    return [EvaluationTask(name, shifts(data, one, protocol, data_dir), one.saliency) for name, one in wanted.items()]
+
+
+def evaluated(
+    task: EvaluationTask, trained: Trained, clean: Predictions, provenance: Mapping[str, Any], on_split: OnSplit
+) -> Evaluation:
+    """The evaluation, to be stored; `clean` are the predictions of the test split, which shifted ones are told from."""
+    started, began = now(), time.perf_counter()
+    predictions: list[Predictions] = []
+    metrics: dict[str, Record] = {}
+    sources: dict[str, Any] = {}
+    for shift in task.shifts:
         examples, source = shift.load()
-        made = predict(model, examples, recipe, split=shift.split, device=device, provenance={**about, "shift": source})
-        found.predictions[shift.split], found.sources[shift.split] = made, source
-        told_apart = shift_metrics(made, found.predictions["test"])
-        on_classes = split_metrics(made, data.classes) if shift.same_classes else {}
-        found.metrics[shift.split] = {**on_classes, **told_apart}
-        on_split(len(found.predictions), pieces, shift.split)
-    return found
+        about = {**trained.about, "shift": source}
+        made = predict(
+            trained.model, examples, trained.recipe, split=shift.split, device=trained.device, provenance=about
+        )
+        on_classes = split_metrics(made, trained.data.classes) if shift.same_classes else {}
+        told_apart = {} if made.multilabel else shift_metrics(made, clean)  # which has a confidence a label
+        metrics[shift.split] = {**on_classes, **told_apart}
+        sources[shift.split] = source
+        predictions.append(made)
+        on_split(shift.split)
+    files = {}
+    if task.saliency:
+        files[SALIENCY] = saliency_of_test_images(
+            trained.model, trained.recipe, trained.data, count=task.saliency, device=trained.device
+        )
+        on_split(task.name)
+    record = {
+        "metrics": metrics,
+        "provenance": {**provenance, "sources": sources, "started": started, "finished": now()},
+        "seconds": time.perf_counter() - began,
+    }
+    return Evaluation(task.name, record, predictions, files)

@@ -30,7 +30,7 @@ class _OfCell:
 
 @dataclass(frozen=True)
 class Started(_OfCell):
-    """The cell has a process."""
+    """The cell has a process, or is waited for while another process works on it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Run the cells of a grid that the store does not have yet."""
+"""Run what of a grid's cells the store does not have yet."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from focalcal.experiments.events import Event, Failed, Finished, OnEvent
-from focalcal.results import Spec
+from focalcal.results import Evaluations, Spec
+from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
 
 
 class Executor(Protocol):
     """Runs cells somewhere."""
 
-    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
-        """Each spec once, in the order given; every one ends in Finished or Failed.
+    def run(
+        self, specs: Sequence[Spec], store: Store, on_event: OnEvent, evaluations: Evaluations = NOTHING_MORE
+    ) -> None:
+        """Each spec once, in the order given, trained and evaluated; every one ends in Finished or Failed.
 
-        A failing cell is an event and a record in the store, never an exception. KeyboardInterrupt is raised on
-        Ctrl-C, once nothing runs any more.
+        A failing cell is an event and a record in the store, never an exception. Cells that another process works on
+        come last. KeyboardInterrupt is raised on Ctrl-C, SIGTERM and SIGHUP, once nothing runs any more.
         """
 
 
@@ -28,7 +31,7 @@ class Outcome:
 
     done         run by this call, now in the store
     failed       run by this call, without a result; `store.failures()` says why
-    interrupted  whether Ctrl-C stopped the grid; cells in none of the tuples are left to run
+    interrupted  whether Ctrl-C, SIGTERM or SIGHUP stopped the grid; cells in none of the tuples are left to run
     found        in the store before
     """
 
@@ -38,14 +41,21 @@ class Outcome:
     found: tuple[str, ...] = ()
 
 
-def run_grid(specs: Iterable[Spec], store: Store, *, executor: Executor, on_event: OnEvent | None = None) -> Outcome:
-    """Run what is missing, in order, each spec once; what is there stays as it is.
+def run_grid(
+    specs: Iterable[Spec],
+    store: Store,
+    *,
+    executor: Executor,
+    evaluations: Evaluations = NOTHING_MORE,
+    on_event: OnEvent | None = None,
+) -> Outcome:
+    """Train what is missing and evaluate what is not evaluated, in order, each spec once; what is there stays as it is.
 
     With nothing missing no process is started. A store that cannot be written to is refused (OSError) before any
     training. `on_event` is called in this thread; if it raises, the cells are stopped and the exception goes on.
     """
     grid = list(dict.fromkeys(specs))
-    missing = store.missing(grid)
+    missing = store.missing(grid, evaluations)
     ended: dict[str, Event] = {}
     interrupted = False
 
@@ -58,7 +68,7 @@ def run_grid(specs: Iterable[Spec], store: Store, *, executor: Executor, on_even
     if missing:
         store.check_writable()
         try:
-            executor.run(missing, store, note)
+            executor.run(missing, store, note, evaluations)
         except KeyboardInterrupt:
             interrupted = True
     to_run = {spec.key for spec in missing}

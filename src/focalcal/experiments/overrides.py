@@ -9,10 +9,9 @@ from typing import Any
 from focalcal.data import DATA_SETS
 from focalcal.experiments.cells import check_recipe_options, unknown
 from focalcal.models import MODELS
-from focalcal.training.recipe import Recipe
-from focalcal.training.recipe_parts import Optimizer, Schedule
+from focalcal.training.recipe import Optimizer, Recipe, Schedule
 
-FIELDS = tuple(one.name for one in fields(Recipe) if one.name != "sources")
+FIELDS = tuple(field.name for field in fields(Recipe))
 _PARTS = {"optimizer": "name", "schedule": "kind"}  # and what says that a table is a new one
 _PART_FIELDS = {
     "optimizer": [one.name for one in fields(Optimizer)],
@@ -26,7 +25,7 @@ def overridden(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     """The recipe with these fields instead of its own; "" stands for none, which TOML cannot write.
 
     `data_options` and `model_options` are added to the recipe's, as are the keys of `optimizer` and `schedule` unless
-    they say `name` or `kind`: then the table is the whole optimiser or schedule. What is changed is our judgement.
+    they say `name` or `kind`: then the table is the whole optimiser or schedule.
     """
     for name, value in values.items():
         if name not in FIELDS:
@@ -36,15 +35,7 @@ def overridden(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
         for part in value if name in _PART_FIELDS and isinstance(value, Mapping) else ():
             if part not in _PART_FIELDS[name]:
                 raise ValueError(unknown(f"a field of the {name}", part, _PART_FIELDS[name]))
-    sources = dict(recipe.sources)
-    for name, value in values.items():
-        for part in value if _adds(name, value) and name in _PARTS else ():
-            sources[f"{name}.{part}"] = "judgement"
-        if not _adds(name, value):
-            sources = {field: source for field, source in sources.items() if field.split(".")[0] != name}
-        sources[name] = sources.get(name, "judgement") if _adds(name, value) else "judgement"
-    changes = {name: _changed(recipe, name, value) for name, value in values.items()}
-    changed = replace(recipe, **changes, sources=sources)
+    changed = replace(recipe, **{name: _changed(recipe, name, value) for name, value in values.items()})
     check_recipe_options(changed)
     return changed
 

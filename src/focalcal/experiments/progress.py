@@ -20,9 +20,16 @@ class RunProgress:
         reached = self._epochs * done / of
         self._tell(reached, f"epoch {min(int(reached) + 1, self._epochs)} of {self._epochs}")
 
-    def predicted(self, done: int, of: int, split: str) -> None:
-        """So many splits, with one piece of work left for the storing."""
-        self._tell(self._epochs + done / (of + 1), f"predicted {split}")
+    def counted(self, pieces: int) -> Callable[[str], None]:
+        """To be called after each of so many splits, with its name; the storing is one piece of work more."""
+        done = 0
+
+        def predicted(split: str) -> None:
+            nonlocal done
+            done += 1
+            self._tell(self._epochs + done / (pieces + 1), f"predicted {split}")
+
+        return predicted
 
     def end(self, note: str) -> None:
         """Everything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,24 +14,23 @@ from torch import nn
 from focalcal.core.atomic import atomic_file
 from focalcal.data import DataSet, load_data
 from focalcal.experiments.cells import loss_of, recipe_of
-from focalcal.experiments.conditions import fixed_conditions
-from focalcal.experiments.evaluation import evaluated
+from focalcal.experiments.evaluate import WEIGHTS, add_missing
+from focalcal.experiments.evaluation import EvaluationTask, Trained, evaluated, evaluation_tasks
 from focalcal.experiments.progress import Report, RunProgress
 from focalcal.experiments.provenance import earlier_attempts, machine, now, software
-from focalcal.experiments.saliency import check_has_maps, save_test_saliency
-from focalcal.experiments.shifts import Shift, shifts
 from focalcal.experiments.subsets import seen_by_run
-from focalcal.results import Run, Spec, Store
-from focalcal.training import Fitted, NonFiniteLossError, Recipe, fit
+from focalcal.results import Evaluations, Run, Spec, Store
+from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
+from focalcal.training.determinism import fixed_conditions
 from focalcal.training.distributed import Processes, joined_processes
-
-WEIGHTS, SALIENCY = "weights.pt", "saliency.npz"
 
 
 def run_spec(
     spec: Spec,
     store: Store,
     *,
+    evaluations: Evaluations = NOTHING_MORE,
     data_dir: Path | None = None,
     device: str = "cpu",
     threads: int = 1,
@@ -45,9 +45,11 @@ def run_spec(
     the store's workspace. Two processes with the same spec take turns, and the second finds the run stored; those
     that `torchrun` starts work on it together, the first of them storing.
 
-    A loss that is not finite is recorded in the store and raised. Data that are missing or do not fit raise before
-    any training.
+    A loss that is not finite is recorded in the store and raised. Data and weights that are missing or do not fit raise
+    before any training.
 
+    evaluations         of the trained network besides, and whether its weights are kept. Of a run that is
+                        stored without some of them these are added, from its weights: see `evaluate_run`
     data_dir            where data sets lie; by default what FOCALCAL_DATA names
     report              is told how far the run is, in epochs, one more for what comes after the training; what it
                         raises, KeyboardInterrupt say, ends the run, to be resumed later
@@ -58,11 +60,22 @@ def run_spec(
     progress = RunProgress(spec.key, recipe_of(spec).epochs, report if processes.first else None)
     with store.claim(spec) if processes.first else nullcontext():
         if processes.from_first(store.has(spec)):
+            if processes.first:
+                add_missing(
+                    store.run(spec.key),
+                    store,
+                    evaluations,
+                    data_dir=data_dir,
+                    device=device,
+                    threads=threads,
+                    progress=progress,
+                )
+            processes.from_first(None)
             progress.end("already stored")
             return store.run(spec.key)
         store.check_writable()
         with fixed_conditions(threads):
-            work = _prepared(spec, store, data_dir, processes, threads)
+            work = _prepared(spec, store, evaluations, data_dir, processes, threads)
             try:
                 fitted = fit(
                     work.recipe,
@@ -90,27 +103,31 @@ def run_spec(
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What a run needs, complete before it trains."""
+    """What a run needs, complete before it trains; `began` is when that was, on the clock of `perf_counter`."""
 
     spec: Spec
     recipe: Recipe
     data: DataSet
-    shifts: list[Shift]
+    tasks: list[EvaluationTask]
+    keep_weights: bool
     folder: Path
     device: torch.device
     provenance: dict[str, Any]
+    began: float
 
 
-def _prepared(spec: Spec, store: Store, data_dir: Path | None, processes: Processes, threads: int) -> _Work:
-    """Load the data; whatever can be refused is refused here."""
-    started, recipe, protocol = now(), recipe_of(spec), spec.protocol
-    if protocol.saliency:
-        check_has_maps(spec.model)
+def _prepared(
+    spec: Spec, store: Store, evaluations: Evaluations, data_dir: Path | None, processes: Processes, threads: int
+) -> _Work:
+    """Load the data; whatever can be refused is refused here, and what needs no data before they are decoded."""
+    began, started = time.perf_counter(), now()
+    recipe, protocol = recipe_of(spec), spec.protocol
+    check_start(recipe, data_dir)
     options = dict(recipe.data_options)
     loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
     data = seen_by_run(loaded, protocol)
-    shifted = shifts(data, protocol, data_dir)
-    store.check_writable(_bytes_of_predictions(data, len(shifted)))
+    tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
+    store.check_writable(_bytes_of_predictions(data, sum(len(one.shifts) for one in tasks)))
     folder = store.workspace(spec)
     attempt = {
         "software": software(),
@@ -118,15 +135,16 @@ def _prepared(spec: Spec, store: Store, data_dir: Path | None, processes: Proces
         "started": started,
     }
     earlier = earlier_attempts(folder, attempt) if processes.first else []
-    provenance = {**attempt, "data": dict(data.provenance), "earlier_attempts": earlier}
     return _Work(
         spec=spec,
         recipe=recipe,
         data=data,
-        shifts=shifted,
+        tasks=tasks,
+        keep_weights=evaluations.keep_weights,
         folder=folder,
         device=processes.device,
-        provenance=provenance,
+        provenance={**attempt, "data": dict(data.provenance), "earlier_attempts": earlier},
+        began=began,
     )
 
 
@@ -142,36 +160,31 @@ def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
 def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> None:
     """Evaluate the trained network, and add the run to the store."""
     about = {"run": work.spec.key, "name": work.spec.name, "data_set": work.data.name}
-    found = evaluated(
-        fitted.model,
-        work.recipe,
-        work.data,
-        work.shifts,
-        device=work.device,
-        about=about,
-        on_split=progress.predicted,
-    )
-    files = _files(work, fitted.model)
+    trained = Trained(fitted.model, work.recipe, work.data, work.device, about)
+    pieces = sum(len(one) > 0 for one in work.data.splits.values()) + sum(one.pieces for one in work.tasks)
+    on_split = progress.counted(pieces)
+    predictions, metrics = trained.splits(on_split)
+    elapsed = time.perf_counter() - work.began  # the evaluations are timed by themselves
+    origin = {name: work.provenance[name] for name in ("software", "machine")}
+    evaluations = [evaluated(one, trained, predictions["test"], origin, on_split) for one in work.tasks]
     record = {
-        "metrics": found.metrics,
-        "provenance": {**work.provenance, "shifts": found.sources, "finished": now()},
+        "metrics": metrics,
+        "provenance": {**work.provenance, "finished": now(), "elapsed": elapsed},
         "seconds": fitted.seconds,
         "epochs": len(fitted.epochs),
     }
-    epochs = work.folder / "epochs.jsonl"
-    store.add(work.spec, record=record, epochs=epochs, predictions=found.predictions.values(), files=files)
+    store.add(
+        work.spec,
+        record=record,
+        epochs=work.folder / "epochs.jsonl",
+        predictions=predictions.values(),
+        files=_weights(work.folder, fitted.model) if work.keep_weights else {},
+        evaluations=evaluations,
+    )
 
 
-def _files(work: _Work, model: nn.Module) -> dict[str, Path]:
-    """The weights and saliency maps that the protocol asks for, in the workspace until they are stored."""
-    made: dict[str, Path] = {}
-    if work.spec.protocol.keep_weights:
-        made[WEIGHTS] = work.folder / WEIGHTS
-        with atomic_file(made[WEIGHTS]) as handle:
-            torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)
-    if work.spec.protocol.saliency:
-        made[SALIENCY] = work.folder / SALIENCY
-        save_test_saliency(
-            made[SALIENCY], model, work.recipe, work.data, count=work.spec.protocol.saliency, device=work.device
-        )
-    return made
+def _weights(folder: Path, model: nn.Module) -> dict[str, Path]:
+    """The final weights, in the workspace until they are stored."""
+    with atomic_file(folder / WEIGHTS) as handle:
+        torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)
+    return {WEIGHTS: folder / WEIGHTS}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from focalcal.core.atomic import write_atomically
 from focalcal.data import DataSet, Examples
 from focalcal.models import MODEL_INFO
 from focalcal.training import Recipe
 from focalcal.training.inputs import Inputs
 
 _AT_ONCE = 64
-_CENTRE = 4  # of the ten crops: four corners come before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +29,6 @@ class Saliency:
 
     maps: NDArray[Any]
     predicted: NDArray[Any]
-
-
-def check_has_maps(model: str) -> None:
-    """Refuse saliency for a network without feature maps."""
-    if MODEL_INFO[model].feature_layer is None:
-        able = ", ".join(name for name, info in MODEL_INFO.items() if info.feature_layer is not None)
-        raise ValueError(f"saliency must be 0 for {model}, which has no feature maps; networks that have: {able}")
 
 
 def grad_cam(network: nn.Module, inputs: Tensor, *, layer: str, layout: str) -> Saliency:
@@ -90,23 +80,20 @@ def _as_maps(features: Tensor, layout: str) -> Tensor:
     return patches.transpose(1, 2).reshape(len(patches), -1, side, side)
 
 
-def save_test_saliency(
-    path: Path, network: nn.Module, recipe: Recipe, data: DataSet, *, count: int, device: torch.device
-) -> None:
-    """Maps of the first `count` test images as the network is tested on them; of ten crops, the one at the centre."""
+def saliency_of_test_images(
+    network: nn.Module, recipe: Recipe, data: DataSet, *, count: int, device: torch.device
+) -> bytes:
+    """The file of maps of the first `count` test images, as an epoch's test shows them: of ten crops the centre."""
     info = MODEL_INFO[recipe.model]
-    assert info.feature_layer is not None  # which check_has_maps has seen to
+    assert info.feature_layer is not None  # which check_evaluations has seen to
     assert info.feature_layout is not None
     shown = data.test.take(np.arange(min(count, len(data.test))))
-    inputs = Inputs(shown, recipe, device)
-    batch = inputs.evaluation_batch(slice(0, len(shown)))
-    if inputs.crops > 1:
-        batch = batch[_CENTRE :: inputs.crops]
-    save_saliency(path, grad_cam(network, batch, layer=info.feature_layer, layout=info.feature_layout), shown)
+    batch = Inputs(shown, recipe, device).evaluation_batch(slice(0, len(shown)))
+    return saliency_file(grad_cam(network, batch, layer=info.feature_layer, layout=info.feature_layout), shown)
 
 
-def save_saliency(path: Path, found: Saliency, examples: Examples) -> None:
-    """A .npz of maps, predicted, labels, ids and the images uint8 (N, C, H, W) to draw them on; whole or not at all."""
+def saliency_file(found: Saliency, examples: Examples) -> bytes:
+    """A .npz of maps, predicted, labels, ids and the images uint8 (N, C, H, W) to draw them on."""
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,
@@ -116,4 +103,4 @@ def save_saliency(path: Path, found: Saliency, examples: Examples) -> None:
         ids=examples.ids,
         images=examples.inputs,
     )
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()

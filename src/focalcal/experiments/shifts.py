@@ -1,4 +1,4 @@
-"""The shifted sets that a run's test predictions are made on as well: SVHN, and CIFAR-10 corrupted.
+"""The shifted sets that a trained network is evaluated on: SVHN, and CIFAR-10 corrupted.
 
 svhn                SVHN's test images, which belong to no class of the training set
 cifar10c/fog/5      one corruption at one severity: from the published file where it is in the data folder, else
@@ -19,7 +19,7 @@ from focalcal.core.arrays import one_of
 from focalcal.data import CATALOGUE, DataSet, DataSetError, Examples, data_folder, load_data
 from focalcal.data.corruptions import CORRUPTIONS, corrupt
 from focalcal.experiments.subsets import subset
-from focalcal.results import Protocol
+from focalcal.results import Evaluations, Protocol
 
 SHIFTS = ("svhn", "cifar10c")
 SEED = 0  # of the corruptions that are made again
@@ -39,20 +39,20 @@ class Shift:
     load: Callable[[], Loaded]
 
 
-def shifts(data: DataSet, protocol: Protocol, folder: Folder = None) -> list[Shift]:
-    """The shifts that `protocol` asks for, by a run on `data`; refuses those that could not be loaded later.
+def shifts(data: DataSet, evaluations: Evaluations, protocol: Protocol, folder: Folder = None) -> list[Shift]:
+    """The shifts that are asked for of a run on `data`; refuses those that could not be loaded later.
 
     Nothing is kept in memory until `load`: fifteen corruptions of CIFAR-10 would take half a gigabyte a severity.
     """
     found: list[Shift] = []
-    for name in protocol.shifts:
+    for name in evaluations.shifts:
         one_of("shifts", name, SHIFTS)
         if data.test.inputs.shape[1:] != (3, 32, 32) or data.multilabel:
             raise ValueError(
                 f"shifts must fit the test images: {name!r} holds images (3, 32, 32) with one label each, "
                 f"{data.name} has inputs {data.test.inputs.shape[1:]}; leave it out"
             )
-        found += _svhn(protocol, folder) if name == "svhn" else _cifar10c(data, protocol, folder)
+        found += _svhn(protocol, folder) if name == "svhn" else _cifar10c(data, evaluations, protocol, folder)
     return found
 
 
@@ -70,7 +70,7 @@ def _load_svhn(protocol: Protocol, folder: Folder) -> Loaded:
     return examples, {**loaded.provenance, "labels": "digits, which are no classes of the training set"}
 
 
-def _cifar10c(data: DataSet, protocol: Protocol, folder: Folder) -> list[Shift]:
+def _cifar10c(data: DataSet, evaluations: Evaluations, protocol: Protocol, folder: Folder) -> list[Shift]:
     if data.name != "cifar10":
         raise ValueError(f"shifts: 'cifar10c' is made of CIFAR-10's test images, got the data set {data.name!r}")
     published = _published(folder)
@@ -83,7 +83,7 @@ def _cifar10c(data: DataSet, protocol: Protocol, folder: Folder) -> list[Shift]:
             else partial(_regenerated, data.test, corruption, severity),
         )
         for corruption in CORRUPTIONS
-        for severity in protocol.severities
+        for severity in evaluations.severities
     ]
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from focalcal.experiments.cells import has_validation, unknown
-from focalcal.experiments.crossing import Entry, Objective, Setting, crossed, objectives_of, protocol_of, settings_of
+from focalcal.experiments.crossing import Entry, Objective, Setting, crossed, objectives_of, rules_of, settings_of
 from focalcal.experiments.faults import Fault, StudyError
 from focalcal.experiments.overrides import shrunk
 from focalcal.experiments.shipped import shipped_file, shipped_names
 from focalcal.experiments.toml_lines import Path as KeyPath
 from focalcal.experiments.toml_lines import line_numbers
+from focalcal.results.evaluations import Evaluations
 from focalcal.results.spec import Spec
 
 try:
@@ -82,6 +83,7 @@ class Study(BaseModel):
     smoke: Smoke = Smoke()
     _file: str = PrivateAttr("study")
     _lines: dict[KeyPath, int] = PrivateAttr(default_factory=dict)
+    _built: dict[bool, tuple[list[Spec], Evaluations]] = PrivateAttr(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -89,11 +91,20 @@ class Study(BaseModel):
         return Path(self._file).stem
 
     def specs(self, smoke: bool = False) -> list[Spec]:
-        """Every cell once: setting by setting, seed by seed, in the order of the objectives."""
-        found, faults = _specs(self.model_dump(), smoke)
-        if faults:
-            raise StudyError(faults, self._file, self._lines)
-        return found
+        """What every cell trains, each once: setting by setting, seed by seed, in the order of the objectives."""
+        return list(self._cells(smoke)[0])
+
+    def evaluations(self, smoke: bool = False) -> Evaluations:
+        """Those of every trained network; a cell is complete when it has them."""
+        return self._cells(smoke)[1]
+
+    def _cells(self, smoke: bool) -> tuple[list[Spec], Evaluations]:
+        if smoke not in self._built:
+            specs, evaluations, faults = _cells(self.model_dump(), smoke)
+            if faults:
+                raise StudyError(faults, self._file, self._lines)
+            self._built[smoke] = specs, evaluations
+        return self._built[smoke]
 
 
 def load_study(name_or_path: str | os.PathLike[str]) -> Study:
@@ -131,7 +142,7 @@ def study_of(text: str, file: str = "study.toml") -> Study:
     except ValidationError as error:
         study, faults = None, [_fault(one) for one in error.errors()]
     for smoke in (False, True):
-        faults += _specs(written, smoke)[1]
+        faults += _cells(written, smoke)[2]
     faults += _temperature_faults(written)
     if faults or study is None:
         raise StudyError(faults, file, lines)
@@ -139,24 +150,24 @@ def study_of(text: str, file: str = "study.toml") -> Study:
     return study
 
 
-def _specs(written: Mapping[str, Any], smoke: bool) -> tuple[list[Spec], list[Fault]]:
-    """The cells of what is well formed, and what is wrong with the rest beyond its form."""
+def _cells(written: Mapping[str, Any], smoke: bool) -> tuple[list[Spec], Evaluations, list[Fault]]:
+    """What to train and to evaluate, of what is well formed, and what is wrong with the rest beyond its form."""
     small = Smoke()
     if smoke and "smoke" in written:
         try:
             small = Smoke.model_validate(written["smoke"])
         except ValidationError:
-            return [], []  # said already
+            return [], Evaluations(), []  # said already
     settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
     objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
     settings, faults = settings_of(_entries(written, settings_at, SettingsTable, "recipe"))
     objectives, wrong = objectives_of(_entries(written, objectives_at, ObjectivesTable, "name"))
-    protocol, unfit = protocol_of(_table(written, "protocol"), ("protocol",))
+    rules, unfit = rules_of(_table(written, "protocol"), ("protocol",))
     faults = faults + wrong + unfit
     seeds: Sequence[int] = _seeds(written)
     if smoke:
         size = {"train_examples": small.train_examples, "test_examples": small.test_examples, "allow_partial": True}
-        protocol, unfit = protocol_of({**size, **small.protocol}, ("smoke", "protocol"), protocol)
+        rules, unfit = rules_of({**size, **small.protocol}, ("smoke", "protocol"), rules)
         faults, seeds = faults + unfit, small.seeds
         settings = [
             Setting(one.path, shrunk(one.recipe, epochs=small.epochs, batch_size=small.batch_size)) for one in settings
@@ -164,8 +175,8 @@ def _specs(written: Mapping[str, Any], smoke: bool) -> tuple[list[Spec], list[Fa
         pairs = _covering(settings, objectives)
     else:
         pairs = [(setting, objective) for setting in settings for objective in objectives]
-    specs, wrong = crossed(pairs, seeds, protocol, ("smoke", "protocol") if smoke and small.protocol else ("protocol",))
-    return specs, faults + wrong
+    specs, wrong = crossed(pairs, seeds, rules, ("smoke", "protocol") if smoke and small.protocol else ("protocol",))
+    return specs, rules.evaluations, faults + wrong
 
 
 def _covering(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[tuple[Setting, Objective]]:

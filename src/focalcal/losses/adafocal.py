@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
+from focalcal.core.checks import on_simplex
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import focal_family, traced
 from focalcal.losses.module import FocalFamilyLoss, shown
@@ -90,6 +92,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         Bins of equal mass over the top-label confidence; per bin gap = mean confidence - accuracy, and
         gamma <- gamma exp(step gap) if gamma > 0 else gamma exp(-step gap), then the switch of sign, then the
         limits. Over-confidence raises gamma.
+
+        Under `torch.distributed` every process must call this, each with its own rows, which may be none. All of them
+        are gathered, so that every process gets the gammas that one process with all rows would get. Processes that
+        all have the same rows, because each has evaluated the whole split, count as one.
         """
         refuse_probabilities("AdaFocalLoss.update", labels)
         holds_probabilities(probs, labels, None)
@@ -97,21 +103,15 @@ class AdaFocalLoss(FocalFamilyLoss):
             raise ValueError(f"probs must be (N, K) or (N, K, d1, ...), got shape {tuple(probs.shape)}")
         labels = labels.long()
         labels_in_range(labels, probs.shape[1], self.ignore_index)
-        tolerance = 1e-9 if probs.dtype == torch.float64 else 1e-5 if probs.dtype == torch.float32 else 1e-2
         keep = labels != self.ignore_index
-        if not bool(keep.any()):
+        labels, probs = labels[keep], probs.movedim(1, -1)[keep]
+        on_simplex("probs", probs)
+        confidence, predicted = probs.double().max(1)
+        confidence, right = _of_all_processes(confidence, predicted == labels)
+        if not len(right):
             raise ValueError("labels must hold at least one example that is not ignored, got none")
-        labels, probs = labels[keep], probs.movedim(1, -1)[keep].double()
-        error, least = (probs.sum(1) - 1).abs().max(), probs.min()
-        if not bool((error <= tolerance) & (least >= 0)):
-            raise ValueError(
-                f"probs must be probabilities: non-negative rows that sum to 1 within {tolerance:g}, "
-                f"got a row off by {error.item():.3g} and a least entry of {least.item():.3g}; "
-                "pass softmax(logits), not logits"
-            )
-        confidence, predicted = probs.max(1)
         edges = equal_mass_edges(confidence, self.gammas.numel())
-        gap = bin_sums(confidence, predicted == labels, edges).gap
+        gap = bin_sums(confidence, right, edges).gap
         gammas = self.gammas.double()
         gammas = gammas * torch.exp(self.step * gap.to(gammas.device) * torch.where(gammas > 0, 1.0, -1.0))
         small = gammas.abs() < self.switch
@@ -123,3 +123,15 @@ class AdaFocalLoss(FocalFamilyLoss):
         """The settings; the state is in `gammas` and `edges`."""
         parts = f"bins={self.gammas.numel()}, step={self.step:g}, gamma_min={self.gamma_min:g}"
         return shown(f"{parts}, gamma_max={self.gamma_max:g}", super().extra_repr())
+
+
+def _of_all_processes(confidence: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of every process of `torch.distributed`, in the order of their ranks; these alone without a group."""
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        return confidence, right
+    parts: list[tuple[Tensor, Tensor]] = [(confidence, right)] * dist.get_world_size()
+    dist.all_gather_object(parts, (confidence.cpu(), right.cpu()))
+    first = parts[0]
+    if all(torch.equal(part[0], first[0]) and torch.equal(part[1], first[1]) for part in parts):
+        return first  # a validation set that each process has evaluated whole
+    return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])

@@ -79,16 +79,27 @@ def anchor_term(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"]) ->
     return torch.where(best == labels, leading, lagging)
 
 
+def rival_share(
+    logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], shares: Float[Tensor, "n k *d"]
+) -> Float[Tensor, "n *d"]:
+    """The share of the best class ranked below the label, 0 if there is none; equal ones divide its gradient.
+
+    The logits tell which it is, not the shares: torch.compile computes those anew in the backward, where the maximum
+    of the forward need not be among them.
+    """
+    below = logits < logits.gather(1, labels.unsqueeze(1))
+    best = logits.detach().masked_fill(~below, -torch.inf).amax(1, keepdim=True)
+    rivals = below & (logits == best)
+    return torch.where(rivals, shares, 0.0).sum(1) / rivals.sum(1).clamp(min=1)
+
+
 def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms) -> Float[Tensor, "n *d"]:
     """The loss of each example, from class indices that are in range."""
     logits = at_least_float32(logits)
     parts = []
     if terms.focal:
         u, shares = against_label(logits, labels)
-        rival = None
-        if terms.rival:
-            rival = torch.where(logits < logits.gather(1, labels.unsqueeze(1)), shares, 0.0).amax(1)
-        parts.append(terms.focal * focal_term(u, terms, rival))
+        parts.append(terms.focal * focal_term(u, terms, rival_share(logits, labels, shares) if terms.rival else None))
     if terms.lam:
         parts.append(terms.lam * anchor_term(logits, labels))
     if terms.smoothing:

@@ -25,7 +25,7 @@ from focalcal.core.arrays import (
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
-from focalcal.losses.targets import refuse_ignored_class
+from focalcal.losses.targets import check_class_probabilities
 
 Engine = Literal["auto", "native", "torch", "formula"]
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -129,7 +129,7 @@ def _expected(
     reduction: str,
 ) -> Tensor:
     one_of("reduction", reduction, REDUCTIONS)
-    refuse_ignored_class(ignore_index)
+    check_class_probabilities(target, ignore_index, readable=target.is_cpu and not traced())
     if logits.dim() == 1:
         loss = per_example_expected(logits.unsqueeze(0), target.unsqueeze(0), weight, terms)
         return reduce_expected(loss.squeeze(0) if reduction == "none" else loss, reduction)

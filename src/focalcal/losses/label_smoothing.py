@@ -13,7 +13,7 @@ from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms
 from focalcal.losses.fused import Engine, focal_family, natively, traced
 from focalcal.losses.module import Checked, FocalFamilyLoss, shown
-from focalcal.losses.targets import refuse_ignored_class
+from focalcal.losses.targets import check_class_probabilities
 
 Spread = Literal["others", "all"]
 
@@ -56,7 +56,7 @@ def _smoothed(
         return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
     logits = at_least_float32(logits)
     if soft:
-        refuse_ignored_class(ignore_index)
+        check_class_probabilities(target, ignore_index, readable=logits.is_cpu and not tracing)
         target = target.to(logits.dtype)
     else:
         target = target.long()

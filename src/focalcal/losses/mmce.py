@@ -128,7 +128,8 @@ class _GradientWithMeasure(torch.autograd.Function):
             slope = weight * ((gram * weight).sum() >= 0) / (2 * value.clamp(min=1e-5))
         by_value = shares * (slope @ product)
         # |c_i - c_j| has slope 0 between equal confidences: count from the first and the last of each run of them.
-        first = torch.searchsorted(confidence, confidence)
+        # (NaN, sorted last, is found past the end.)
+        first = torch.searchsorted(confidence, confidence).clamp_(max=len(confidence) - 1)
         last = torch.searchsorted(confidence, confidence, right=True) - 1
         by_kernel = values * (slope @ ((lower - values)[:, first] - upper[:, last]))
         by_confidence = (by_value + by_kernel / width).sum(0) * -2

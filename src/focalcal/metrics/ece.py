@@ -16,8 +16,8 @@ from scipy.special import erf
 from torch import Tensor
 
 from focalcal._native import scores as native
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import Array, BinSums, bin_sums, equal_mass_edges
+from focalcal.core.checks import one_of
 from focalcal.metrics.scan import check_bins, scan
 
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from focalcal.core.arrays import one_of
-from focalcal.core.scores import is_whole, scores_and_labels
+from focalcal.core.checks import one_of, rounding_collected, whole_number
+from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.detection import aurc, auroc, ranked_input
 from focalcal.metrics.ece import (
     adaptive_ece,
@@ -111,11 +111,14 @@ def bootstrap(
     check_request(resamples, level, method, seed)
     named = _named(metric)
     plan = _Plan(list(named.values()), probs, labels, groups, n_bins, ignore_index)
-    drawn = [np.concatenate(parts) for parts in zip(*plan.values(plan.resampled_rows(resamples, seed)), strict=True)]
-    null = plan.null(min(resamples, NULL_DRAWS), seed)
+    with rounding_collected():  # the plan has looked at every row, and said what there was to say
+        resampled = plan.values(plan.resampled_rows(resamples, seed))
+        drawn = [np.concatenate(parts) for parts in zip(*resampled, strict=True)]
+        null = plan.null(min(resamples, NULL_DRAWS), seed)
+        estimates = {name: float(plan.estimate(each)) for name, each in named.items()}
     found = {}
     for at, (name, each) in enumerate(named.items()):
-        estimate = float(plan.estimate(each))
+        estimate = estimates[name]
         share = _function(each) in _SHARES and method == "adjusted" and not plan.grouped
         if share:
             low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
@@ -149,10 +152,8 @@ def check_request(resamples: int, level: float, method: str, seed: int) -> None:
     """Refuse a number of resamples, a level, a method or a seed that makes no sense."""
     check_level(level)
     one_of("method", method, METHODS)
-    if not is_whole(resamples) or resamples < 2:
-        raise ValueError(f"resamples must be a whole number >= 2, got {resamples!r}; 1000 is the usual choice")
-    if not is_whole(seed) or seed < 0:
-        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the same one gives the same interval")
+    whole_number("resamples", resamples, least=2, remedy="1000 is the usual choice")
+    whole_number("seed", seed, least=0, remedy="the same one gives the same interval")
 
 
 def interval(

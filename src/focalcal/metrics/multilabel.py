@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, equal_width_edges, even_bin_index, sums_at
+from focalcal.core.checks import in_unit_interval, one_of
 from focalcal.core.scores import as_tensor
 from focalcal.metrics.detection import auroc, binary_aurc
 from focalcal.metrics.ece import (
@@ -52,7 +52,7 @@ def multilabel_elements(probs: Any, labels: Any, ignore_index: int | None = None
         raise ValueError(f"probs must hold at least one row and one label, got shape {tuple(scores.shape)}")
     keep = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
     _refuse("labels", target, keep & (target != 0) & (target != 1), "0 or 1", "or name another value as ignore_index")
-    wrong = keep & ~((scores >= 0) & (scores <= 1))
+    wrong = keep & ~in_unit_interval(scores)
     _refuse("probs", scores, wrong, "probabilities from 0 to 1", "pass sigmoid(logits)")
     if scores.dtype not in (torch.float32, torch.float64):
         scores = scores.float()
@@ -95,7 +95,7 @@ def _sums(p: Tensor, y: Tensor, n_bins: int) -> BinSums:
 
 
 def _nll(p: Tensor, y: Tensor) -> float:
-    p = p.double()
+    p = p.double().clamp(0, 1)
     return -float(torch.where(y, p.log(), torch.log1p(-p)).mean())
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.metrics.ece import debiased_ece_of, ece_of, mce_of, rms_ce_of
 from focalcal.metrics.intervals import NULL_DRAWS, UNIT, check_request, interval
 from focalcal.metrics.multilabel import (
@@ -115,7 +115,7 @@ def _mean(value: Callable[[Array, Array], Array]) -> Callable[[Array, Array, int
 
 
 def _log_loss(p: Array, y: Array) -> Array:
-    scores, outcome = torch.from_numpy(p), torch.from_numpy(y)
+    scores, outcome = torch.from_numpy(p).clamp(0, 1), torch.from_numpy(y)
     loss: Array = -torch.where(outcome, scores.log(), torch.log1p(-scores)).numpy()
     return loss
 

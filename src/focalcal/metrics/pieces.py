@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from focalcal.core.scores import off_simplex, row_chunks
+from focalcal.core.chunks import row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,17 +41,3 @@ def _kept(rows: Tensor, labels: Tensor, ignore_index: int | None, start: int, po
         kept = (labels != ignore_index).nonzero().squeeze(1)
         rows, labels = rows[kept], labels[kept]
     return rows, labels, lambda at: start + (at if kept is None else int(kept[at])) // positions
-
-
-def check_rows(probs: Float[Tensor, "n k"], tolerance: float, row_of: Callable[[int], int]) -> None:
-    """Refuse rows that are no probabilities, by the caller's number."""
-    if not len(probs):
-        return
-    total = torch.mv(probs, probs.new_ones(probs.shape[1]))  # faster than a sum over few columns
-    bits = probs.view(torch.int32 if probs.dtype is torch.float32 else torch.int64)
-    # A negative number is a negative integer too, and integers are compared faster; -0.0 gets the second look.
-    if not (int(bits.min()) >= 0 and float(total.sub_(1).abs_().max()) <= tolerance):
-        fine = (probs >= 0).all(1) & ((probs.sum(1, dtype=torch.float64) - 1).abs() <= tolerance)
-        if not bool(fine.all()):
-            at = int((~fine).nonzero()[0])
-            raise off_simplex("probs", row_of(at), probs[at], tolerance)

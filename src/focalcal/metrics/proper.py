@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums
+from focalcal.core.checks import one_of, simplex_miss, warn_of_rounding, whole_number
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import SUM_TOLERANCE, is_whole, scores_and_labels
+from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.ece import gap_of
-from focalcal.metrics.pieces import check_rows, flat_pieces
+from focalcal.metrics.pieces import flat_pieces
 from focalcal.metrics.scan import scan
 
 if TYPE_CHECKING:
@@ -50,13 +50,14 @@ def top_k_accuracy(probs: Any, labels: Any, *, k: int | None = None, ignore_inde
     """
     scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
     k = checked_k(k, scores.shape[1])
-    hits = rows = 0
+    hits, rows, miss = 0, 0, 0.0
     for piece, own, row_of in flat_pieces(scores, index, ignore_index):
-        check_rows(at_least_float32(piece), SUM_TOLERANCE[piece.dtype], row_of)
+        miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, piece.dtype))
         hits += int(in_top(piece, own, k).sum())
         rows += len(own)
     if rows == 0:
         raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
+    warn_of_rounding("probs", miss)
     return hits / rows
 
 
@@ -64,9 +65,7 @@ def checked_k(k: int | None, classes: int) -> int:
     """The k of `top_k_accuracy`."""
     if k is None:
         return min(5, classes)
-    if not is_whole(k) or not 1 <= k <= classes:
-        raise ValueError(f"k must be a whole number from 1 to the number of classes {classes}, got {k!r}")
-    return int(k)
+    return whole_number("k", k, least=1, most=classes, remedy=f"there are {classes} classes")
 
 
 def in_top(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], k: int) -> Bool[Tensor, " n"]:

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import ndtri
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, equal_mass_edges
+from focalcal.core.checks import one_of, whole_number
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import is_whole, scores_and_labels
+from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.ece import binned
 from focalcal.metrics.scan import check_bins, even_edges, scan
 
@@ -91,8 +91,7 @@ def reliability(
 
 def _one_class(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
     scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
-    if not is_whole(class_index) or not 0 <= class_index < scores.shape[1]:
-        raise ValueError(f"class_index must be from 0 to {scores.shape[1] - 1}, got {class_index!r}")
+    whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
     own, flat = at_least_float32(scores[:, class_index]).flatten().cpu(), index.flatten().cpu()
     if ignore_index is not None:
         own, flat = own[flat != ignore_index], flat[flat != ignore_index]

@@ -15,7 +15,16 @@ from torch import Tensor
 
 from focalcal._native import scores as native
 from focalcal.core.binning import BinSums, equal_width_edges
-from focalcal.core.scores import SUM_TOLERANCE, is_whole, labels_below, not_finite, off_simplex, scores_and_labels
+from focalcal.core.checks import (
+    ROUNDING,
+    labels_below,
+    not_finite,
+    not_probabilities,
+    sum_tolerance,
+    warn_of_rounding,
+    whole_number,
+)
+from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.pieces import flat_pieces
 from focalcal.metrics.sums import Scan, joined
 from focalcal.metrics.torch_pass import scan_piece
@@ -64,6 +73,7 @@ def scan(
         if classes and scores.shape[1] * n_bins > _MOST_CELLS:
             raise ValueError(f"n_bins times the {scores.shape[1]} classes must be at most 2^28, got n_bins = {n_bins}")
         found = _scan_probs(scores, index, edges, ignore_index, wanted)
+        warn_of_rounding("probs", found.miss)
     if found.rows == 0 and not allow_none:
         raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
     return found
@@ -71,8 +81,7 @@ def scan(
 
 def check_bins(n_bins: int) -> None:
     """Refuse a number of bins that is not a whole number from 1 to a million."""
-    if not is_whole(n_bins) or not 1 <= n_bins <= 1_000_000:
-        raise ValueError(f"n_bins must be a whole number >= 1 (at most a million), got {n_bins!r}; 15 is usual")
+    whole_number("n_bins", n_bins, least=1, most=1_000_000, remedy="15 is usual")
 
 
 @lru_cache(maxsize=64)
@@ -89,8 +98,8 @@ def _scan_probs(
     wanted: dict[str, bool],
 ) -> Scan:
     if native.usable(probs):
-        tolerance = SUM_TOLERANCE[probs.dtype]
-        found = native.score_pass(probs, labels, edges, tolerance, ignore_index=ignore_index, **wanted)
+        tolerance = sum_tolerance(probs.dtype)
+        found = native.score_pass(probs, labels, edges, tolerance, -ROUNDING, ignore_index=ignore_index, **wanted)
         if found.bad >= 0:
             raise _why_bad(probs, labels, ignore_index, found.bad)
         return _from_native(found, labels, ignore_index, wanted)
@@ -104,11 +113,12 @@ def _why_bad(probs: Tensor, labels: Tensor, ignore_index: int | None, position: 
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
     row = position * len(probs) // labels.numel()
     inner = position % (labels.numel() // len(probs))
-    return off_simplex("probs", row, probs[row].flatten(1)[:, inner] if probs.dim() > 2 else probs[row])
+    values = probs[row].flatten(1)[:, inner] if probs.dim() > 2 else probs[row]
+    return not_probabilities("probs", row, values, sum_tolerance(probs.dtype))
 
 
 def _from_native(found: native.ScorePass, labels: Tensor, ignore_index: int | None, wanted: dict[str, bool]) -> Scan:
-    count, wrong, brier, nll = found.totals.tolist()
+    count, wrong, brier, nll, miss = found.totals.tolist()
     values: Iterable[Tensor | None] = (found.confidence, found.correct, found.brier, found.nll)
     if ignore_index is not None and wanted["rows"]:
         keep = labels.flatten() != ignore_index
@@ -116,6 +126,7 @@ def _from_native(found: native.ScorePass, labels: Tensor, ignore_index: int | No
     return Scan(
         int(count),
         wrong,
+        miss,
         BinSums(*found.bins),
         None if found.classes is None else BinSums(*found.classes),
         brier if wanted["brier"] else None,

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, equal_width_edges
+from focalcal.core.checks import one_of
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
 from focalcal.metrics.proper import Murphy, murphy_of
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of

@@ -22,8 +22,9 @@ from scipy import fft
 from torch import Tensor
 
 from focalcal._native import scores as native
-from focalcal.core.arrays import finite_at_least, one_of
+from focalcal.core.arrays import finite_at_least
 from focalcal.core.binning import even_bin_index
+from focalcal.core.checks import one_of
 from focalcal.metrics.ece import ece_of
 from focalcal.metrics.scan import even_edges, scan
 

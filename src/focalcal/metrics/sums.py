@@ -21,6 +21,7 @@ class Scan:
 
     rows: int
     wrong: float
+    miss: float  # how far the sum of a row's probabilities is from one, at most
     bins: BinSums  # (bins,): confidence against correctness
     classes: BinSums | None  # (K, bins): each class's probability against whether it is the label
     brier: float | None
@@ -32,7 +33,7 @@ class Scan:
 
 
 def joined(parts: Iterable[Scan], most_rows: int) -> Scan:
-    """The sums over all parts, the rows of all, which are no more than `most_rows`.
+    """The sums over all parts (of `miss` the largest), the rows of all, which are no more than `most_rows`.
 
     What lasts is allocated with the first part: a little memory kept of each part, between temporaries that come and
     go, would let the heap grow with their number.
@@ -48,6 +49,8 @@ def joined(parts: Iterable[Scan], most_rows: int) -> Scan:
                 whole[field.name][filled : filled + len(value)] = value
             elif field.name not in whole:
                 whole[field.name] = value
+            elif field.name == "miss":
+                whole[field.name] = max(whole[field.name], value)
             elif isinstance(value, BinSums):
                 whole[field.name].add_(value)
             elif value is not None:

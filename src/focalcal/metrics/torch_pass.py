@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from focalcal.core.binning import BinSums, even_bin_index, sums_at
+from focalcal.core.checks import simplex_miss
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import SUM_TOLERANCE
-from focalcal.metrics.pieces import check_rows
 from focalcal.metrics.sums import Scan
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ def scan_piece(
     wanted: dict[str, bool],
 ) -> Scan:
     """What `scan` promises of some rows; `row_of` numbers them for an error."""
-    tolerance = SUM_TOLERANCE[probs.dtype]
-    probs = at_least_float32(probs)
-    check_rows(probs, tolerance, row_of)
+    given, probs = probs.dtype, at_least_float32(probs)
+    miss = simplex_miss("probs", probs, row_of, given)
     bins = len(edges) - 1
     own = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
     confidence = probs.amax(1) if len(probs) else own
@@ -48,12 +46,13 @@ def scan_piece(
         # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
         row_brier = (1 - own.double()).square_() + torch.mv(squares, squares.new_ones(squares.shape[1]))
     if wanted["nll"]:
-        row_nll = -own.double().log()
+        row_nll = -own.double().clamp(min=0).log()
     sums = _on_cpu(sums_at(even_bin_index(confidence, bins), confidence, correct, bins))
     values = (confidence, correct, row_brier, row_nll) if wanted["rows"] else (None,) * 4
     return Scan(
         len(labels),
         float(len(labels) - sums.correct.sum()),
+        miss,
         sums,
         _on_cpu(_class_sums(probs, labels, edges.to(probs.device))) if wanted["classes"] else None,
         None if row_brier is None else float(row_brier.sum()),

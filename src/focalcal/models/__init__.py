@@ -12,13 +12,12 @@ from torch import nn
 from focalcal.models.densenet import DenseNet121, chexnet, densenet121
 from focalcal.models.info import IMAGENET, PLUS_MINUS_ONE, ModelInfo, Normalisation
 from focalcal.models.mlp import MLP
-from focalcal.models.published import PublishedWeightsError, load_published_resnet
-from focalcal.models.resnet import ResNet, basic_resnet, resnet50
+from focalcal.models.published import load_published_resnet
+from focalcal.models.resnet import ResNet, basic_resnet, resnet50, wide_resnet26_10
 from focalcal.models.small_cnn import SmallCNN
-from focalcal.models.swin import SwinTransformer
 from focalcal.models.text_cnn import GlobalPoolingCNN
-from focalcal.models.vision_transformer import VisionTransformer
-from focalcal.models.wide_resnet import wide_resnet26_10
+from focalcal.models.vision_transformers import SwinTransformer, VisionTransformer
+from focalcal.models.weight_files import PublishedWeightsError
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet8": partial(basic_resnet, 8),

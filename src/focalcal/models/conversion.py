@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from focalcal.models.published import PublishedWeightsError
+from focalcal.models.weight_files import HEAD
 
 Weights = dict[str, Tensor]
-HEAD = "classifier."
 
 _BLOCK = (
     (r"\.norm1\.", ".layernorm_before."),
@@ -51,12 +50,12 @@ _DENSENET = (
 
 def densenet_weights(weights: Mapping[str, Tensor]) -> Weights:
     """torchvision's DenseNet-121, or a public CheXNet's, under our names."""
-    return {_renamed(name, _DENSENET): value for name, value in weights.items()}
+    return {_rename(name, _DENSENET): value for name, value in weights.items()}
 
 
 def vit_weights(weights: Mapping[str, Tensor]) -> Weights:
     """timm's ViT or DeiT without a distillation token, under the names of `transformers`."""
-    return _divided({_renamed(name, _VIT): value for name, value in weights.items()})
+    return _separate({_rename(name, _VIT): value for name, value in weights.items()})
 
 
 def swin_weights(weights: Mapping[str, Tensor]) -> Weights:
@@ -64,57 +63,26 @@ def swin_weights(weights: Mapping[str, Tensor]) -> Weights:
     kept = {name: value for name, value in weights.items() if not name.endswith(("_position_index", "attn_mask"))}
     if not any(name.startswith("layers.0.downsample.") for name in kept):
         kept = {re.sub(r"^layers\.(\d+)\.(?=downsample\.)", _stage_before, name): kept[name] for name in kept}
-    return _divided({_renamed(name, _SWIN): value for name, value in kept.items()})
+    return _separate({_rename(name, _SWIN): value for name, value in kept.items()})
 
 
-def fill(network: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
-    """Put the weights into the network, in place: all of them and no others, except for a head of another size.
-
-    Such a head stays as it was drawn. Numbers are stored in the network's precision.
-    """
-    expected = network.state_dict()
-    # Batch norm's count of batches is bookkeeping that no output depends on.
-    needed = {name for name in expected if not name.endswith("num_batches_tracked")}
-    given = {name: value for name, value in weights.items() if not name.endswith("num_batches_tracked")}
-    if any(name not in given or given[name].shape != expected[name].shape for name in needed if name.startswith(HEAD)):
-        given = {name: value for name, value in given.items() if not name.startswith(HEAD)}
-        needed = {name for name in needed if not name.startswith(HEAD)}
-    faults = [
-        *(f"lacks {name}" for name in sorted(needed - set(given))),
-        *(f"has {name} as well" for name in sorted(set(given) - needed)),
-        *(
-            f"has {name} of shape {tuple(given[name].shape)}, not {tuple(expected[name].shape)}"
-            for name in sorted(needed & set(given))
-            if given[name].shape != expected[name].shape
-        ),
-        *(f"has NaN or infinity in {name}" for name in sorted(needed & set(given)) if not given[name].isfinite().all()),
-    ]
-    if faults:
-        shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
-        raise PublishedWeightsError(
-            f"pretrained must hold the weights of {type(network).__name__}, except for its head; {source} {shown}. "
-            "Choose weights of this architecture and image size"
-        )
-    network.load_state_dict(given, strict=False)  # strictly checked above, but for the head and the counts
-
-
-def _renamed(name: str, rules: tuple[tuple[str, str], ...]) -> str:
+def _rename(name: str, rules: tuple[tuple[str, str], ...]) -> str:
     for pattern, replacement in rules:
         name = re.sub(pattern, replacement, name)
     return name
 
 
-def _stage_before(found: re.Match[str]) -> str:
-    return f"layers.{int(found[1]) - 1}."
+def _stage_before(match: re.Match[str]) -> str:
+    return f"layers.{int(match[1]) - 1}."
 
 
-def _divided(weights: Weights) -> Weights:
-    """Queries, keys and values apart."""
-    apart: Weights = {}
+def _separate(weights: Weights) -> Weights:
+    """Queries, keys and values in tensors of their own."""
+    separate: Weights = {}
     for name, value in weights.items():
         if ".attention.qkv." in name and len(value) % 3 == 0:
             for letter, piece in zip("qkv", value.chunk(3), strict=True):
-                apart[name.replace(".qkv.", f".{letter}_proj.")] = piece
+                separate[name.replace(".qkv.", f".{letter}_proj.")] = piece
         else:
-            apart[name] = value
-    return apart
+            separate[name] = value
+    return separate

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.models.arguments import class_count, whole_number
-from focalcal.models.conversion import densenet_weights, fill
-from focalcal.models.initialisation import he_normal
-from focalcal.models.weight_files import weights_of
+from focalcal.core.primitives import whole
+from focalcal.models.conversion import densenet_weights
+from focalcal.models.resnet import he_normal
+from focalcal.models.weight_files import fill, weights_of
 
 GROWTH = 32
 LAYERS = (6, 12, 24, 16)
@@ -82,21 +82,21 @@ def densenet121(classes: int, *, channels: int = 3) -> DenseNet121:
 
     6,956,298 parameters for 10 classes, 7,048,548 for 100. Starts from torch's defaults, as theirs does.
     """
-    classes, channels = class_count(classes), whole_number("channels", channels, least=1)
+    classes, channels = whole("classes", classes, 2), whole("channels", channels, 1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()
     stem["conv0"] = nn.Conv2d(channels, STEM, 3, padding=1, bias=False)
     return DenseNet121(classes, stem)
 
 
 def chexnet(classes: int = 14, *, pretrained: str | None = None) -> DenseNet121:
-    """CheXNet (Rajpurkar et al., 2017): DenseNet-121 with the ImageNet stem and one logit a pathology.
+    """CheXNet (Rajpurkar et al., 2017): DenseNet-121 with the ImageNet stem and one logit per pathology.
 
     Images (N, 3, 224, 224) to logits (N, classes), each for a sigmoid of its own. 6,968,206 parameters for the 14
     pathologies of ChestX-ray14. Starts as torchvision's: He's N(0, 2 / fan_in), the linear layer's bias zero; or from
     `pretrained`, a file, folder or hub id with the weights of torchvision's DenseNet-121 or of a CheXNet. Its head
     stays if it has `classes` outputs and is drawn anew otherwise.
     """
-    classes = whole_number("classes", classes, least=1)
+    classes = whole("classes", classes, 1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()
     stem["conv0"] = nn.Conv2d(3, STEM, 7, 2, padding=3, bias=False)
     stem["norm0"] = nn.BatchNorm2d(STEM)

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from focalcal.core.extras import required
-from focalcal.models.conversion import fill, swin_weights, vit_weights
-from focalcal.models.weight_files import is_in_format_of_transformers, weights_of
+from focalcal.models.conversion import swin_weights, vit_weights
+from focalcal.models.weight_files import fill, is_in_format_of_transformers, weights_of
 
 CONVERSIONS = {"ViT": vit_weights, "Swin": swin_weights}
 # What may differ from a folder's own settings: neither changes the meaning of a weight.

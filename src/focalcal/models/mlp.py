@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from focalcal.models.arguments import class_count, share, whole_number
+from focalcal.core.primitives import share, whole
 
 
 class MLP(nn.Module):
     """Linear layers with rectifiers and dropout between them; no hidden layer is multinomial logistic regression.
 
-    Inputs (N, features), or any (N, ...) of that many numbers an example, to logits (N, classes). The widths w_0 =
+    Inputs (N, features), or any (N, ...) of that many numbers per example, to logits (N, classes). The widths w_0 =
     features, w_1, ..., classes make sum (w_i + 1) w_{i+1} parameters: 85,002 for 64 features and 10 classes. Layers
     start from torch's defaults.
     """
@@ -21,12 +21,12 @@ class MLP(nn.Module):
         self, classes: int, *, features: int, hidden: Sequence[int] = (256, 256), dropout: float = 0.0
     ) -> None:
         super().__init__()
-        classes, self.width = class_count(classes), whole_number("features", features, least=1)
+        classes, self.width = whole("classes", classes, 2), whole("features", features, 1)
         drop = share("dropout", dropout)
         layers: list[nn.Module] = []
         inputs = self.width
         for width in hidden:
-            layers += [nn.Linear(inputs, whole_number("hidden", width, least=1)), nn.ReLU(inplace=True)]
+            layers += [nn.Linear(inputs, whole("hidden", width, 1)), nn.ReLU(inplace=True)]
             if drop:
                 layers.append(nn.Dropout(drop))
             inputs = width
@@ -38,7 +38,7 @@ class MLP(nn.Module):
         flat = inputs.flatten(1)
         if flat.shape[1] != self.width:
             raise ValueError(
-                f"inputs must hold features = {self.width} numbers an example, got {flat.shape[1]} "
+                f"inputs must hold features = {self.width} numbers per example, got {flat.shape[1]} "
                 f"from shape {tuple(inputs.shape)}; build the network with features={flat.shape[1]}"
             )
         logits: Tensor = self.linear(self.hidden(flat))

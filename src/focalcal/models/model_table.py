@@ -12,7 +12,7 @@ NORMALISATIONS = {None: "the data set's", IMAGENET: "`IMAGENET`", PLUS_MINUS_ONE
 
 
 def model_table() -> str:
-    """One row an entry of MODELS: its input, and its parameters for the number of classes that it is used with.
+    """One row per entry of MODELS: its input, and its parameters for the number of classes that it is used with.
 
     Needs `transformers` for the three that come from there; none of them is given memory.
     """
@@ -30,6 +30,6 @@ def _row(name: str, info: ModelInfo) -> tuple[str, ...]:
         f"`{name}`",
         f"{info.inputs} {'x'.join(map(str, shape))}",
         str(classes),
-        f"{sum(one.numel() for one in network.parameters()):,}",
+        f"{sum(weight.numel() for weight in network.parameters()):,}",
         NORMALISATIONS[info.normalisation] if info.inputs == "images" else "-",
     )

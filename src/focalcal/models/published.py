@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import zlib
 from os import PathLike
-from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from focalcal.core.arrays import one_of
 from focalcal.models.resnet import ResNet, basic_resnet
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from focalcal.models.weight_files import PublishedWeightsError, fill
 
 DEPTHS = {"resnet20": 20, "resnet32": 32, "resnet44": 44, "resnet56": 56}
-
-
-class PublishedWeightsError(ValueError):
-    """The file does not hold the weights of the network."""
 
 
 def load_published_resnet(path: str | PathLike[str], name: str) -> ResNet:
@@ -36,55 +30,30 @@ def load_published_resnet(path: str | PathLike[str], name: str) -> ResNet:
     """
     one_of("name", name, DEPTHS)
     network = basic_resnet(DEPTHS[name], 10, shortcut="pad")
-    stored = _arrays(path, f"{name}/")
-    # Batch norm's count of batches is bookkeeping that no output depends on, and the archive leaves it out.
-    expected = {key: value for key, value in network.state_dict().items() if not key.endswith("num_batches_tracked")}
-    names = {_published_key(key): key for key in expected}
-    _refuse_other_keys(path, name, set(stored), set(names))
-    state = {ours: _tensor(path, theirs, stored[theirs], expected[ours]) for theirs, ours in names.items()}
-    network.load_state_dict(state, strict=False)  # strictly checked above, but for the counts
+    arrays = _arrays(path, f"{name}/")
+    fill(network, {key if key.startswith("linear.") else f"features.{key}": arrays[key] for key in arrays}, path)
     return network.eval()
 
 
-def _published_key(key: str) -> str:
-    return key.removeprefix("features.")
-
-
-def _arrays(path: str | PathLike[str], prefix: str) -> dict[str, np.ndarray]:
+def _arrays(path: str | PathLike[str], prefix: str) -> dict[str, Tensor]:
     with open(path, "rb") as file:  # opened here, since NumPy forgets to close what it cannot read
         try:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise PublishedWeightsError(f"{path} holds a single array; give the .npz archive of weights")
-            found = {key.removeprefix(prefix): archive[key] for key in archive.files if key.startswith(prefix)}
+            keys = [key for key in archive.files if key.startswith(prefix)]
+            arrays = {key.removeprefix(prefix): torch.from_numpy(archive[key]) for key in keys}
         except PublishedWeightsError:
             raise
-        except (BadZipFile, EOFError, zlib.error, ValueError) as error:
+        except (BadZipFile, EOFError, zlib.error, TypeError, ValueError) as error:
             raise PublishedWeightsError(
                 f"{path} must be an .npz archive of plain arrays; it is damaged, holds Python objects or is "
                 f"another file ({error})"
             ) from error
-    if not found:
+    if not arrays:
         others = sorted({key.partition("/")[0] for key in archive.files})
         raise PublishedWeightsError(
             f"{path} has no array that begins with {prefix!r}, only with {', '.join(others[:5]) or 'nothing'}; "
             "give the archive of weights, whose arrays are called NAME/KEY"
         )
-    return found
-
-
-def _refuse_other_keys(path: str | PathLike[str], name: str, stored: set[str], expected: set[str]) -> None:
-    for keys, what in ((expected - stored, "lacks"), (stored - expected, "has more than")):
-        if keys:
-            shown = ", ".join(sorted(keys)[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-            raise PublishedWeightsError(f"{path} {what} the arrays of {name} with option-A shortcuts: {shown}")
-
-
-def _tensor(path: str | PathLike[str], key: str, array: np.ndarray, like: Tensor) -> Tensor:
-    if array.shape != tuple(like.shape) or array.dtype.kind != "f":
-        raise PublishedWeightsError(
-            f"{path}: {key} must be floating point of shape {tuple(like.shape)}, got {array.dtype} {array.shape}"
-        )
-    if not np.isfinite(array).all():
-        raise PublishedWeightsError(f"{path}: {key} must be finite, got NaN or infinity; the file is damaged")
-    return torch.from_numpy(array.astype(np.float32))
+    return arrays

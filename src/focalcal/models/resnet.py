@@ -1,4 +1,7 @@
-"""Residual networks for small images: He et al. (2016), "Deep residual learning for image recognition"."""
+"""Residual networks for small images: He et al. (2016), "Deep residual learning for image recognition".
+
+Wide ones: Zagoruyko and Komodakis (2016), in the form that Mukhoti et al. (2020) trained.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from focalcal.core.arrays import one_of
-from focalcal.models.arguments import class_count, whole_number
-from focalcal.models.initialisation import he_normal
+from focalcal.core.primitives import whole
 
 Shortcut = Literal["conv", "pad"]
 SHORTCUTS: tuple[Shortcut, ...] = ("conv", "pad")
+
+
+def he_normal(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
+    """Draw the weights of every convolution from N(0, 2 / fan), in the order of `network.modules()`.
+
+    He et al. (2015), "Delving deep into rectifiers".
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")
 
 
 class PadShortcut(nn.Module):
@@ -106,7 +118,7 @@ class ResNet(nn.Module):
         channels: int = 3,
     ) -> None:
         super().__init__()
-        classes, channels = class_count(classes), whole_number("channels", channels, least=1)
+        classes, channels = whole("classes", classes, 2), whole("channels", channels, 1)
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         layers["conv1"] = nn.Conv2d(channels, stem, 3, padding=1, bias=False)
         layers["bn1"] = nn.BatchNorm2d(stem)
@@ -141,7 +153,7 @@ def basic_resnet(depth: int, classes: int, *, shortcut: Shortcut = "conv", chann
     pad         75,290  269,722  464,154  658,586  853,018  1,727,962
     =========  =======  =======  =======  =======  =======  =========
     """
-    whole_number("depth", depth, least=8)
+    whole("depth", depth, 8)
     if (depth - 2) % 6:
         raise ValueError(f"depth must be 6 n + 2 (8, 20, 32, 44, 56, 110, ...), got {depth}")
     one_of("shortcut", shortcut, SHORTCUTS)
@@ -158,3 +170,13 @@ def resnet50(classes: int, *, channels: int = 3) -> ResNet:
     """
     widths = (64, 128, 256, 512)
     return ResNet(classes, Bottleneck, stem=64, widths=widths, blocks=(3, 4, 6, 3), channels=channels)
+
+
+def wide_resnet26_10(classes: int, *, channels: int = 3) -> ResNet:
+    """Wide-ResNet-26-10: a stem of 16, three stages of four basic blocks of 160, 320, 640 channels, no dropout.
+
+    Images (N, channels, H, W) to logits (N, classes). 36,481,434 parameters for 10 classes, 36,539,124 for 100. Batch
+    norm and rectifier follow the convolutions, where the original puts them before; 26 counts the stem, 24 convolutions
+    and the linear layer, and by the original's rule, 6 n + 4, this network would be called 28 layers deep.
+    """
+    return ResNet(classes, BasicBlock, stem=16, widths=(160, 320, 640), blocks=(4, 4, 4), channels=channels)

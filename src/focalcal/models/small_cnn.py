@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from focalcal.models.arguments import class_count, whole_number
-from focalcal.models.initialisation import he_normal
+from focalcal.core.primitives import whole
+from focalcal.models.resnet import he_normal
 
 
 class SmallCNN(nn.Module):
@@ -17,8 +17,8 @@ class SmallCNN(nn.Module):
 
     def __init__(self, classes: int, *, channels: int = 3, width: int = 32) -> None:
         super().__init__()
-        classes, width = class_count(classes), whole_number("width", width, least=1)
-        inputs = whole_number("channels", channels, least=1)
+        classes, width = whole("classes", classes, 2), whole("width", width, 1)
+        inputs = whole("channels", channels, 1)
         layers: list[nn.Module] = []
         for position, outputs in enumerate((width, width, 2 * width, 2 * width, 4 * width)):
             layers += [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)]

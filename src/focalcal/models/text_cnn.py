@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.models.arguments import class_count, share, whole_number
+from focalcal.core.primitives import share, whole
 
 KERNEL = 5
 POOL = 5
@@ -18,7 +18,7 @@ class GlobalPoolingCNN(nn.Module):
     Token ids (N, L), L at least 21, to logits (N, classes). After the global max: 128 to 128, rectifier, dropout,
     128 to classes. 247,316 parameters for dimension 100 and 20 classes, and the embedding's beside them.
 
-    `embedding` is a matrix (V, D), one row a token id, or None for `vocabulary` random rows of `dimension` from
+    `embedding` is a matrix (V, D), one row per token id, or None for `vocabulary` random rows of `dimension` from
     N(0, 1). A matrix is kept as it is and a random one trained, unless `train_embedding` says otherwise. Id 0 is
     padding and never trained; its random vector is zero. Layers start from torch's defaults, as in the reference.
     """
@@ -34,12 +34,9 @@ class GlobalPoolingCNN(nn.Module):
         dropout: float = 0.3,
     ) -> None:
         super().__init__()
-        classes = class_count(classes)
+        classes = whole("classes", classes, 2)
         if embedding is None:
-            rows, columns = (
-                whole_number("vocabulary", vocabulary, least=2),
-                whole_number("dimension", dimension, least=1),
-            )
+            rows, columns = whole("vocabulary", vocabulary, 2), whole("dimension", dimension, 1)
             self.embedding = nn.Embedding(rows, columns, padding_idx=0)
         else:
             matrix = _matrix(embedding)
@@ -74,5 +71,5 @@ def _matrix(embedding: Tensor) -> Tensor:
         kind = embedding.dtype if isinstance(embedding, Tensor) else type(embedding).__name__
         raise TypeError(f"embedding must be a floating-point tensor, got {kind}; use torch.as_tensor(...).float()")
     if embedding.dim() != 2 or 0 in embedding.shape:
-        raise ValueError(f"embedding must be a matrix (V, D), one row a token id, got shape {tuple(embedding.shape)}")
+        raise ValueError(f"embedding must be a matrix (V, D), one row per token id, got shape {tuple(embedding.shape)}")
     return embedding.detach().clone()  # training it must not change the caller's

@@ -1,4 +1,4 @@
-"""Files of published weights: found on disk or fetched from the hub, and read without running what they contain."""
+"""Published weights: found on disk or fetched from the hub, read without running code of theirs, put into a network."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalcal.core.extras import required
-from focalcal.models.published import PublishedWeightsError
 
 FILES = ("model.safetensors", "pytorch_model.bin")  # what a folder or a hub repository calls its weights
+HEAD = "classifier."  # what the names of the last layer begin with
 SUFFIXES = (".safetensors", ".bin", ".pth", ".pt")
 WRAPPERS = ("model", "state_dict")  # under which training scripts keep the weights
+
+
+class PublishedWeightsError(ValueError):
+    """The file does not hold the weights of the network."""
 
 
 def weights_of(pretrained: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -35,6 +39,42 @@ def is_in_format_of_transformers(pretrained: str | os.PathLike[str]) -> bool:
     except ValueError as error:
         raise PublishedWeightsError(f"{file} must be JSON, got {error}; fetch it again") from error
     return isinstance(settings, dict) and "model_type" in settings
+
+
+def fill(network: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
+    """Put the weights into the network, in place: all of them and no others, except for a head of another size.
+
+    Such a head stays as it was drawn. Numbers are stored in the network's precision.
+    """
+    # Batch norm's count of batches is bookkeeping that no output depends on, and files leave it out.
+    expected = {name: value for name, value in network.state_dict().items() if not name.endswith("num_batches_tracked")}
+    given = {name: value for name, value in weights.items() if not name.endswith("num_batches_tracked")}
+    head = [name for name in expected if name.startswith(HEAD)]
+    if any(name not in given or given[name].shape != expected[name].shape for name in head):
+        expected, given = _without_head(expected), _without_head(given)
+    shared = sorted(expected.keys() & given.keys())
+    faults = [
+        *(f"lacks {name}" for name in sorted(expected.keys() - given.keys())),
+        *(f"has {name} as well" for name in sorted(given.keys() - expected.keys())),
+        *(
+            f"has {name} of shape {tuple(given[name].shape)}, not {tuple(expected[name].shape)}"
+            for name in shared
+            if given[name].shape != expected[name].shape
+        ),
+        *(f"has {given[name].dtype} in {name}" for name in shared if not given[name].is_floating_point()),
+        *(f"has NaN or infinity in {name}" for name in shared if not given[name].isfinite().all()),
+    ]
+    if faults:
+        shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
+        raise PublishedWeightsError(
+            f"the weights must be those of {type(network).__name__}, except for its head; {source} {shown}. "
+            "Choose weights of this architecture and image size"
+        )
+    network.load_state_dict(given, strict=False)  # strictly checked above, but for the head and the counts
+
+
+def _without_head(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value for name, value in weights.items() if not name.startswith(HEAD)}
 
 
 def _on_disk(pretrained: str | os.PathLike[str]) -> Path | None:
@@ -77,24 +117,24 @@ def _from_hub(name: str, *files: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    load = _safetensors().load_file if path.suffix == ".safetensors" else _unpickled
+    load = _safetensors().load_file if path.suffix == ".safetensors" else _load_pickle
     try:
-        found: Any = load(path)
+        content: Any = load(path)
     except Exception as error:  # a damaged file can make either reader raise nearly anything
         raise _refusal(
             path, f"it is damaged, another file, or holds more than tensors ({type(error).__name__})"
         ) from error
     for wrapper in WRAPPERS:
-        if isinstance(found, Mapping) and isinstance(found.get(wrapper), Mapping):
-            found = found[wrapper]
-    if not isinstance(found, Mapping) or not found:
-        raise _refusal(path, f"it holds {type(found).__name__}")
-    if others := [name for name, value in found.items() if not isinstance(value, Tensor)]:
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
+            content = content[wrapper]
+    if not isinstance(content, Mapping) or not content:
+        raise _refusal(path, f"it holds {type(content).__name__}")
+    if others := [name for name, value in content.items() if not isinstance(value, Tensor)]:
         raise _refusal(path, f"{others[0]!r} is no tensor")
-    return dict(found)
+    return dict(content)
 
 
-def _unpickled(path: Path) -> Any:
+def _load_pickle(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)  # admits tensors and plain values, no code
 
 

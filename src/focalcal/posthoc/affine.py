@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from focalcal.core.scores import row_chunks
+from focalcal.core.chunks import row_chunks
 from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.newton_temperature import Status, optimal_inverse_temperature
 
@@ -32,11 +32,24 @@ def centred(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
 
 
 def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    """softmax(W x + c) of the centred logits; a vector `weight` is the diagonal of W."""
+    """softmax(W x + c) of the centred logits; a vector `weight` is the diagonal of W.
+
+    Rows of any size: x and W are first divided by powers of two, which is exact, so that no product overflows, and
+    the differences W x - max(W x) are multiplied by them again, at most by 1e300.
+    """
     weight, bias = torch.as_tensor(weight).to(logits), torch.as_tensor(bias).to(logits)
     inputs = centred(logits)
-    scores = inputs * weight + bias if weight.dim() == 1 else torch.addmm(bias, inputs, weight.T)
-    return scores.clamp(-_HUGE, _HUGE).softmax(1)
+    row_size, weight_size = _power_of_two(inputs.abs().amax(1, keepdim=True)), _power_of_two(weight.abs().amax())
+    inputs, weight = inputs / row_size, weight / weight_size
+    products = inputs * weight if weight.dim() == 1 else inputs @ weight.T
+    scores: Tensor = (products - products.amax(1, keepdim=True)) * (row_size * weight_size).clamp(max=_HUGE) + bias
+    return scores.softmax(1)
+
+
+def _power_of_two(sizes: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """The largest powers of two that are not above the sizes, or above the least size to divide by."""
+    sizes = sizes.clamp(min=_TINY)
+    return sizes / (2 * torch.frexp(sizes).mantissa)
 
 
 def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:

@@ -1,15 +1,19 @@
-"""Logits and labels as calibrators take them: checked, (N, K) only; results in the kind that was given."""
+"""Logits or probabilities, and labels, as calibrators take them: checked, (N, K) only; results in the kind given."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from focalcal.core.checks import ProbabilityWarning, finite, holds_probabilities, on_simplex, user_level
+from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import as_tensor, finite, row_chunks, scores_and_labels
+from focalcal.core.scores import as_tensor, scores_and_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +21,11 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
-def logits_and_labels(logits: Any, labels: Any) -> tuple[Float[Tensor, "n k"], Int[Tensor, " n"]]:
-    """Finite logits (N, K), K >= 2, and labels in 0 .. K - 1, of which at least two occur."""
+def logits_and_labels(logits: Any, labels: Any, *, probs: Any = None) -> tuple[Float[Tensor, "n k"], Int[Tensor, " n"]]:
+    """Finite logits (N, K), K >= 2, or those of `probs`; and labels in 0 .. K - 1, of which at least two occur."""
     if labels is None:
         raise ValueError("labels must be given, got None: requires y to be passed, but the target y is None")
-    scores, index = scores_and_labels("logits", finite_logits(logits), labels)
+    scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
     if bool((index == index[0]).all()):
         raise ValueError(
             f"labels must hold at least two classes, got one class only, {int(index[0])}, in {len(index)} rows; "
@@ -30,44 +34,92 @@ def logits_and_labels(logits: Any, labels: Any) -> tuple[Float[Tensor, "n k"], I
     return scores, index
 
 
-def finite_logits(logits: Any) -> Float[Tensor, "n k"]:
-    """Finite logits (N, K) with at least one row and two classes."""
-    scores = class_columns(logits)
+def logits_of(logits: Any, probs: Any) -> Float[Tensor, "n k"]:
+    """Finite logits (N, K) with at least one row and two classes: those given, or the logarithm of `probs`, in float64.
+
+    Rows that all hold probabilities are refused as logits. Zeros among `probs` count as the smallest positive number
+    of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or 6e-8), and a warning says how many there are.
+    """
+    if probs is not None:
+        if logits is not None:
+            raise TypeError("give logits or probs=, got both; the name says what the scores are")
+        return _log_probs(_rows("probs", probs))
+    scores = _rows("logits", logits)
+    finite("logits", scores)
+    _refuse_probabilities(scores)
+    return scores
+
+
+def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    on_simplex("probs", probs)
+    zeros = probs <= 0
+    number = int(zeros.sum())
+    smallest = torch.finfo(probs.dtype).tiny * torch.finfo(probs.dtype).eps
+    if number:
+        warnings.warn(
+            f"probs has {number} entries of 0, in {int(zeros.any(1).sum())} of {len(probs)} rows, whose logarithm is "
+            f"taken at {smallest:.2g}, the smallest positive {str(probs.dtype).removeprefix('torch.')}; where a label "
+            "has probability 0 a fit depends on that number: pass logits, or clip to what the digits tell from 0",
+            ProbabilityWarning,
+            stacklevel=user_level(),
+        )
+    return probs.double().clamp(min=0).log().clamp(min=math.log(smallest))
+
+
+def _refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
+    """Refuse rows that all are >= 0 and sum to one, which the logits of a network never do in two rows or more.
+
+    A single row may by accident: one of 30,000 pairs of normal logits with standard deviation 3 does. It is taken.
+    """
+    if not holds_probabilities(logits):
+        return
+    message = (
+        f"logits must not be probabilities, got {len(logits)} row(s) that all are >= 0 and sum to 1; pass "
+        "probs=... instead, or log(probs). If they are logits all the same, pass logits - 1: softmax does not see a "
+        "constant"
+    )
+    if len(logits) > 1:
+        raise ValueError(message)
+    warnings.warn(f"{message}. A single row is taken as logits", ProbabilityWarning, stacklevel=user_level())
+
+
+def _rows(name: str, given: Any) -> Float[Tensor, "n k"]:
+    """At least one row and two classes, floating point."""
+    scores = class_columns(name, given)
     if not scores.is_floating_point():
         raise TypeError(
-            f"logits must be floating point, got {scores.dtype}; convert them, e.g. logits.astype('float32')"
+            f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
         )
     if scores.shape[1] < 2:
+        single = "logit z of a positive class stack (0, z)" if name == "logits" else "probability p stack (1 - p, p)"
         raise ValueError(
-            f"logits must have one column a class, got {scores.shape[1]} feature(s) "
-            f"(shape={tuple(scores.shape)}) while a minimum of 2 is required. "
-            "For one logit z of a positive class stack (0, z)"
+            f"{name} must have one column a class, got {scores.shape[1]} feature(s) "
+            f"(shape={tuple(scores.shape)}) while a minimum of 2 is required. For one {single}"
         )
     if len(scores) == 0:
-        raise ValueError(f"logits must hold at least one row, got shape {tuple(scores.shape)}")
-    finite("logits", scores)
+        raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
     return scores
 
 
-def class_columns(logits: Any) -> Tensor:
+def class_columns(name: str, given: Any) -> Tensor:
     """Anything array-like with two dimensions, as a tensor; sparse and complex arrays are refused by name."""
-    if hasattr(logits, "tocsr"):
-        raise TypeError(f"logits must be dense, got a sparse {type(logits).__name__}; use logits.toarray()")
-    kind = logits.dtype if hasattr(logits, "dtype") else None
+    if hasattr(given, "tocsr"):
+        raise TypeError(f"{name} must be dense, got a sparse {type(given).__name__}; use {name}.toarray()")
+    kind = given.dtype if hasattr(given, "dtype") else None
     if str(kind).removeprefix("torch.").startswith("complex"):
-        raise ValueError(f"Complex data not supported: logits must be real, got {kind}; use logits.real")
-    scores = as_tensor("logits", logits)
+        raise ValueError(f"Complex data not supported: {name} must be real, got {kind}; use {name}.real")
+    scores = as_tensor(name, given)
     if scores.dim() != 2:
         raise ValueError(
-            f"logits must be (N, K), one row an example and one column a class, got shape {tuple(scores.shape)}. "
-            "Reshape your data: one example is logits.reshape(1, -1); for pixels move the classes last and flatten"
+            f"{name} must be (N, K), one row an example and one column a class, got shape {tuple(scores.shape)}. "
+            f"Reshape your data: one example is {name}.reshape(1, -1); for pixels move the classes last and flatten"
         )
     return scores
 
 
-def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor]) -> Float[Tensor, "n k"]:
-    """`function` of the rows in float64, a chunk at a time; float32 or float64 as the logits are (half: float32)."""
-    result = torch.empty(logits.shape, dtype=at_least_float32(logits[:0]).dtype, device=logits.device)
+def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor], like: Tensor) -> Float[Tensor, "n k"]:
+    """`function` of the rows in float64, a chunk at a time; float32 or float64 as `like` is (half: float32)."""
+    result = torch.empty(logits.shape, dtype=at_least_float32(like[:0]).dtype, device=logits.device)
     for start, rows in row_chunks(logits):
         result[start : start + len(rows)] = function(rows.double())
     return result
@@ -76,11 +128,6 @@ def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor])
 def in_kind_of(given: Any, result: Tensor) -> Any:
     """A tensor if a tensor was given, else a NumPy array."""
     return result if isinstance(given, Tensor) else result.numpy()
-
-
-def softmax_in_kind(logits: Any) -> Any:
-    """softmax of checked logits, computed in float64, in the kind and dtype of what was given."""
-    return in_kind_of(logits, map_rows(finite_logits(logits), lambda rows: rows.softmax(1)))
 
 
 def as_float64(scores: Tensor) -> Any:

@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import Tensor
 
-from focalcal.core.scores import row_chunks, scores_and_labels
-from focalcal.posthoc.arrays import class_columns, finite_logits, in_kind_of, logits_and_labels, map_rows
+from focalcal.core.chunks import row_chunks
+from focalcal.core.scores import as_tensor, scores_and_labels
+from focalcal.posthoc.arrays import class_columns, in_kind_of, logits_and_labels, logits_of, map_rows
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class CalibrationWarning(UserWarning):
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A map from logits (N, K) to probabilities (N, K), fitted on held-out logits and labels 0 .. K - 1.
 
+    `probs=` in place of logits takes probabilities: their logarithm is used, in which zeros count as the smallest
+    positive number of their dtype. Logits that all are rows of probabilities are refused.
     A subclass gives `_fit`, `_probs` and `_state`, the fitted attributes that a file holds. All of them see logits
     only through softmax: a constant added to a row changes nothing.
     """
@@ -56,43 +59,51 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _needs_fit(self) -> bool:
         return True
 
-    def fit(self, logits: Any, labels: Any) -> Self:
-        """Learn the map from logits (N, K) and labels (N,); NumPy arrays, tensors or nested lists of numbers."""
+    def fit(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> Self:
+        """Learn the map from logits (or probs) (N, K) and labels (N,): NumPy arrays, tensors or nested lists."""
         self._check_params()
-        scores, index = logits_and_labels(logits, labels)
+        scores, index = logits_and_labels(logits, labels, probs=probs)
         self._fit(scores, index)
-        _check_feature_names(self, logits, reset=True)
+        _check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(scores.shape[1])
         return self
 
     @overload
     def predict_proba(self, logits: Tensor) -> Tensor: ...
     @overload
-    def predict_proba(self, logits: Any) -> NDArray[Any]: ...
-    def predict_proba(self, logits: Any) -> Any:
+    def predict_proba(self, *, probs: Tensor) -> Tensor: ...
+    @overload
+    def predict_proba(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
+    def predict_proba(self, logits: Any = None, *, probs: Any = None) -> Any:
         """Calibrated probabilities (N, K), rows summing to one; a tensor for a tensor, NumPy for all else.
 
         float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
         """
         self._check_params()
-        return in_kind_of(logits, map_rows(self._checked(logits), self._probs))
+        given, scores = self._checked(logits, probs)
+        return in_kind_of(given, map_rows(scores, self._probs, like=as_tensor("scores", given)))
 
     @overload
     def predict(self, logits: Tensor) -> Tensor: ...
     @overload
-    def predict(self, logits: Any) -> NDArray[Any]: ...
-    def predict(self, logits: Any) -> Any:
+    def predict(self, *, probs: Tensor) -> Tensor: ...
+    @overload
+    def predict(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
+    def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
         """The class of largest calibrated probability, (N,); the first of several that tie.
 
         Compared in float64: classes that float32 probabilities cannot tell apart are told apart.
         """
         self._check_params()
-        return in_kind_of(logits, self._predicted(self._checked(logits)))
+        given, scores = self._checked(logits, probs)
+        return in_kind_of(given, self._predicted(scores))
 
-    def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
+    def score(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> float:
         """Accuracy of `predict`."""
         self._check_params()
-        scores, index = scores_and_labels("logits", self._checked(logits), labels)
+        scores, index = scores_and_labels(
+            "logits" if probs is None else "probs", self._checked(logits, probs)[1], labels
+        )
         right = (self._predicted(scores) == index).cpu().numpy()
         return float(np.average(right, weights=sample_weight))
 
@@ -155,18 +166,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "call fit(logits, labels) again, or set it back"
                 )
 
-    def _checked(self, logits: Any) -> Tensor:
+    def _checked(self, logits: Any, probs: Any) -> tuple[Any, Float[Tensor, "n k"]]:
+        """What was given, and its logits."""
         if self._needs_fit():
             self._check_fitted()
-        _check_feature_names(self, logits, reset=False)
-        columns = class_columns(logits).shape[1]
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        _check_feature_names(self, given, reset=False)
+        columns = class_columns(name, given).shape[1]
         if hasattr(self, "n_features_in_") and columns != self.n_features_in_:
             raise ValueError(
-                f"logits must have as many columns (classes) as at fit: X has {columns} features, but "
+                f"{name} must have as many columns (classes) as at fit: X has {columns} features, but "
                 f"{type(self).__name__} is expecting {self.n_features_in_} features as input; "
                 "fit another calibrator for this network"
             )
-        return finite_logits(logits)
+        return given, logits_of(logits, probs)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `predict_proba` can be called."""

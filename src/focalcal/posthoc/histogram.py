@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
-from focalcal.posthoc.arguments import positive_count
+from focalcal.core.checks import one_of, whole_number
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
@@ -51,7 +50,7 @@ class HistogramBinning(OneVsRestCalibrator):
         self.strategy = strategy
 
     def _check_params(self) -> None:
-        positive_count("bins", self.bins)
+        whole_number("bins", self.bins, least=1, remedy="15 is usual")
         one_of("strategy", self.strategy, STRATEGIES)
 
     def _check_state(self) -> None:

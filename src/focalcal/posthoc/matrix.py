@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from focalcal.core.checks import whole_number
 from focalcal.posthoc.affine import Problem, affine_nll, affine_probs, fitted_parameters, unit_scaled
-from focalcal.posthoc.arguments import penalty, positive_count
+from focalcal.posthoc.arguments import penalty
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.storage import Decoder, count, flag, matrix, vector
 
@@ -53,7 +54,7 @@ class MatrixScaling(Calibrator):
         penalty("off_diagonal_l2", self.off_diagonal_l2)
         penalty("bias_l2", self.bias_l2)
         penalty("tol", self.tol)
-        positive_count("max_iter", self.max_iter)
+        whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
         inputs, scale = unit_scaled(logits)

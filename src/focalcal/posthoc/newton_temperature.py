@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from focalcal.core.scores import row_chunks
+from focalcal.core.chunks import row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,11 @@ _CHUNK = 1 << 19  # bytes: two buffers of them stay in the second-level cache
 _SAMPLE = 1 << 13  # elements a sample of the rows has at least
 _FACTOR = 10.0  # the farthest a step moves b
 _SETTLED = 1e-4  # a relative step so small leaves an error of its third power
+
+
+def at_bound(temperature: float) -> bool:
+    """Whether a fitted T is an end of [1e-3, 1e3], taken because there is no finite optimum inside."""
+    return not LOWEST_TEMPERATURE * (1 + 1e-9) < temperature < HIGHEST_TEMPERATURE * (1 - 1e-9)
 
 
 class Status(StrEnum):

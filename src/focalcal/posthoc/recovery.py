@@ -13,9 +13,9 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
-from focalcal.core.scores import row_chunks
+from focalcal.core.chunks import row_chunks
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound
 from focalcal.posthoc.storage import Decoder, positive
 from focalcal.theory.recovery import log_posterior
 
@@ -38,7 +38,8 @@ class PosteriorRecovery(Calibrator):
     the inverse would undo it twice. gamma and lam are those the network was trained with; lam = 0 is focal loss.
 
     The order of the classes in a row, hence the predicted class, never changes. A trained network is not exactly at
-    the population optimum, so whether this helps is to be measured. Attributes: `temperature_`, `classes_`, ...
+    the population optimum, so whether this helps is to be measured. Attributes: `temperature_`, `at_bound_` (as in
+    `TemperatureScaling`), `classes_`, ...
 
     >>> import numpy as np
     >>> recovery = PosteriorRecovery(gamma=2.0, lam=1.0)
@@ -60,6 +61,11 @@ class PosteriorRecovery(Calibrator):
                 raise ValueError(f"{name} must be at most {_LARGEST:g}, got {value!r}; pass the value of the training")
         if not isinstance(self.fit_temperature, bool):
             raise TypeError(f"fit_temperature must be True or False, got {self.fit_temperature!r}")
+
+    @property
+    def at_bound_(self) -> bool:
+        """Whether the fitted T is a bound, since there is no finite optimum."""
+        return at_bound(self.temperature_)
 
     def _needs_fit(self) -> bool:
         return bool(self.fit_temperature)
@@ -110,9 +116,9 @@ class PosteriorRecovery(Calibrator):
         found = _polished(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
         if sample is not logits and abs(found - guess) > spacing / 2:
             found = min(found, _polished(on_all, best_of_grid(on_all), bounds), key=on_all)
-        if found in (lowest, highest):
+        if at_bound(math.exp(found)):
             warnings.warn(
-                f"temperature set to {math.exp(found):g}, a bound of its range: the logits predict the labels "
+                f"temperature set to {math.exp(found):g}: no finite optimum, since the logits predict the labels "
                 "perfectly, or worse than chance; check the labels, and fit on rows the network was not trained on",
                 CalibrationWarning,
                 stacklevel=4,

@@ -11,8 +11,10 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
+from focalcal.core.checks import rounding_collected, whole_number
+from focalcal.core.scores import as_tensor
 from focalcal.metrics import METRICS
-from focalcal.posthoc.arrays import in_kind_of, logits_and_labels, softmax_in_kind
+from focalcal.posthoc.arrays import in_kind_of, logits_and_labels, map_rows
 from focalcal.posthoc.calibrator import Calibrator
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class SplitHalf(Generic[C]):
-    """Metrics of softmax(logits) and of the calibrated probabilities on the same rows, and what was fitted on which."""
+    """Metrics of softmax(logits) and of the calibrated probabilities on the same rows, and what was fitted on which.
+
+    Where `calibrator.at_bound_` is True no temperature was best: leave `after` out of means.
+    """
 
     before: dict[str, float]
     after: dict[str, float]
@@ -39,7 +44,13 @@ REPORTED: Mapping[str, Metric] = {
 
 
 def split_half(
-    logits: Any, labels: Any, calibrator: C, *, seed: int = 0, metrics: Mapping[str, Metric] = REPORTED
+    logits: Any = None,
+    labels: Any = None,
+    calibrator: C = None,  # type: ignore[assignment]
+    *,
+    probs: Any = None,
+    seed: int = 0,
+    metrics: Mapping[str, Metric] = REPORTED,
 ) -> SplitHalf[C]:
     """Permute the rows by `seed`, fit a clone of `calibrator` on the first half, report metrics on the second.
 
@@ -47,18 +58,19 @@ def split_half(
     They are not comparable with values from the whole set. Of an odd number of rows the extra one is evaluated.
     `metrics` maps names to functions (probs, labels) -> float; both come in the kind (tensor or NumPy) that was given.
     `calibrator` is one of this package, or any scikit-learn estimator with `fit` and `predict_proba` (a grid search, a
-    pipeline), which is given NumPy arrays.
+    pipeline), which is given NumPy arrays of logits. `probs=` in place of logits takes probabilities: `before` is of
+    them as they are, and their logarithm is calibrated.
     """
     usable = all(callable(getattr(calibrator, name, None)) for name in ("fit", "predict_proba", "get_params"))
     if isinstance(calibrator, type) or not usable:
         raise TypeError(
             f"calibrator must be an estimator with fit and predict_proba, got {calibrator!r}; e.g. TemperatureScaling()"
         )
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}; the split has to be repeatable")
+    whole_number("seed", seed, least=0, remedy="the split has to be repeatable")
     if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
         raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {metrics!r}")
-    scores, index = logits_and_labels(logits, labels)
+    scores, index = logits_and_labels(logits, labels, probs=probs)
+    given = logits if probs is None else probs
     order = np.random.default_rng(int(seed)).permutation(len(scores))
     fit_rows, evaluation_rows = order[: len(order) // 2], order[len(order) // 2 :]
 
@@ -66,22 +78,27 @@ def split_half(
         return in_kind_of(given, values[torch.from_numpy(rows).to(values.device)])
 
     fitted: Any = clone(calibrator)
-    held_logits, held_labels = take(evaluation_rows, logits, scores), take(evaluation_rows, labels, index)
+    held_logits, held_labels = take(evaluation_rows, given, scores), take(evaluation_rows, labels, index)
     if isinstance(fitted, Calibrator):
-        fitted.fit(take(fit_rows, logits, scores), take(fit_rows, labels, index))
+        fitted.fit(take(fit_rows, given, scores), take(fit_rows, labels, index))
         after = fitted.predict_proba(held_logits)
     else:
         arrays, targets = scores.cpu().numpy(), index.cpu().numpy()
         fitted.fit(arrays[fit_rows], targets[fit_rows])
-        after = _as_given(logits, fitted.predict_proba(arrays[evaluation_rows]), held_logits)
-    before = softmax_in_kind(held_logits)
-    return SplitHalf(
-        before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
-        after={name: float(metric(after, held_labels)) for name, metric in metrics.items()},
-        calibrator=fitted,
-        fit_rows=fit_rows,
-        evaluation_rows=evaluation_rows,
-    )
+        after = _as_given(given, fitted.predict_proba(arrays[evaluation_rows]), held_logits)
+    if probs is None:
+        held = scores[torch.from_numpy(evaluation_rows).to(scores.device)]
+        before = in_kind_of(given, map_rows(held, lambda rows: rows.softmax(1), like=held))
+    else:
+        before = take(evaluation_rows, probs, as_tensor("probs", probs))
+    with rounding_collected():  # of probabilities that were looked at already
+        return SplitHalf(
+            before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
+            after={name: float(metric(after, held_labels)) for name, metric in metrics.items()},
+            calibrator=fitted,
+            fit_rows=fit_rows,
+            evaluation_rows=evaluation_rows,
+        )
 
 
 def _as_given(given: Any, probs: Any, logits: Any) -> Any:

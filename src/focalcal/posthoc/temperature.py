@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor
 
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import Status, optimal_inverse_temperature
+from focalcal.posthoc.newton_temperature import Status, at_bound, optimal_inverse_temperature
 from focalcal.posthoc.storage import Decoder, count, positive, word
 
 if TYPE_CHECKING:
@@ -20,10 +20,12 @@ class TemperatureScaling(Calibrator):
 
     Never changes the predicted class. The minimum is found exactly (relative error below 1e-9) by Newton-like steps
     on 1/T, in which the loss is convex. T is kept in [1e-3, 1e3]: labels that the logits predict perfectly, or worse
-    than chance, have no best T inside; the nearest bound is taken with a `CalibrationWarning`.
+    than chance, have no finite optimum; a bound is taken with a `CalibrationWarning`, and `at_bound_` is True. It is
+    used to predict: at 1e-3 rows are nearly one-hot, so that a single wrong one makes the NLL infinite, at 1e3 nearly
+    uniform. Such a T belongs in no mean of temperatures, nor the metrics after it in a mean of metrics.
 
-    Attributes: `temperature_`; `status_`, "converged" or what stood in the way; `n_iter_`, passes over all rows;
-    `classes_`, `n_features_in_`.
+    Attributes: `temperature_`; `at_bound_`; `status_`, "converged" or what stood in the way; `n_iter_`, passes over all
+    rows; `classes_`, `n_features_in_`.
 
     >>> import numpy as np
     >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]])
@@ -45,12 +47,18 @@ class TemperatureScaling(Calibrator):
         self.status_ = str(optimum.status)
         self.n_iter_ = optimum.passes
         if optimum.status is not Status.CONVERGED:
+            bound = "no finite optimum, since " * self.at_bound_
             warnings.warn(
-                f"temperature set to {self.temperature_:g}: {optimum.status}; "
+                f"temperature set to {self.temperature_:g}: {bound}{optimum.status}; "
                 "check the labels, and fit on rows that the network was not trained on",
                 CalibrationWarning,
                 stacklevel=3,
             )
+
+    @property
+    def at_bound_(self) -> bool:
+        """Whether T is a bound, since the fitted rows have no finite optimum."""
+        return at_bound(self.temperature_)
 
     def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
         return ((logits - logits.amax(1, keepdim=True)) / self.temperature_).softmax(1)

@@ -1,9 +1,9 @@
 """Stored predictions: what a model said about a set of examples, and what was true.
 
-Everything that measures, mends, compares or draws starts here, so it can be done again from a file alone.
+Everything that measures, calibrates, compares or draws starts here, so it can be done again from a file alone.
 """
 
-from focalcal.predictions.errors import PredictionsFileError
+from focalcal.predictions.header import PredictionsFileError
 from focalcal.predictions.record import Predictions
 
 __all__ = ["Predictions", "PredictionsFileError"]

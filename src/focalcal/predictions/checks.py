@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from focalcal.core.scores import SUM_TOLERANCE, as_tensor, finite, not_finite, on_simplex, row_chunks, scores_and_labels
+from focalcal.core.checks import finite, in_unit_interval, not_finite, on_simplex
+from focalcal.core.chunks import row_chunks
+from focalcal.core.scores import FLOATS, as_tensor, scores_and_labels
 
 LONGEST_PROVENANCE = 1 << 22  # characters of JSON
 DEEPEST_PROVENANCE = 64  # mappings and lists inside each other
-LONGEST_NAME = (
-    1024  # characters of a split, and of an id or group: NumPy gives every string of an array the room of the longest
-)
-_SURROGATES = (0xD800, 0xDFFF)
-_LAST_CHARACTER = 0x10FFFF
-_STRINGS_AT_ONCE = 65536
+# Characters of a split, an id or a group: NumPy gives every string of an array the room of the longest.
+LONGEST_NAME = 1024
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Tensor, Tensor]:
@@ -35,7 +35,7 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
         )
     if scores.layout is not torch.strided:
         raise TypeError(f"{name} must be dense, got {scores.layout}; use {name}.to_dense()")
-    if scores.is_floating_point() and scores.dtype not in SUM_TOLERANCE:
+    if scores.is_floating_point() and scores.dtype not in FLOATS:
         raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")
     given = as_tensor("labels", labels)
     if multilabel:
@@ -96,9 +96,10 @@ def truths(name: str, scores: Tensor, labels: Tensor) -> Tensor:
 def unit_interval(name: str, probs: Tensor) -> None:
     """Refuse entries that are not the probability of one event."""
     for start, rows in row_chunks(probs):
-        if float(rows.min()) >= 0 and float(rows.max()) <= 1:
+        wrong = ~in_unit_interval(rows)
+        if not bool(wrong.any()):
             continue
-        at = int((~((rows >= 0) & (rows <= 1))).any(1).nonzero()[0])
+        at = int(wrong.any(1).nonzero()[0])
         if not bool(torch.isfinite(rows[at]).all()):
             raise not_finite(name, start + at, rows[at])
         value = float(rows[at].min()) if float(rows[at].min()) < 0 else float(rows[at].max())
@@ -111,7 +112,7 @@ def unit_interval(name: str, probs: Tensor) -> None:
 def checked_posterior(posterior: Any, scores: Tensor, *, multilabel: bool) -> Tensor:
     """The true class probabilities, of the scores' shape and device."""
     truth = as_tensor("posterior", posterior)
-    if truth.dtype not in SUM_TOLERANCE:
+    if truth.dtype not in FLOATS:
         raise TypeError(f"posterior must be floating point, got {truth.dtype}; convert it")
     if truth.shape != scores.shape or truth.device != scores.device:
         raise ValueError(
@@ -123,74 +124,42 @@ def checked_posterior(posterior: Any, scores: Tensor, *, multilabel: bool) -> Te
 
 
 def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
-    """Ids or groups: one integer (as int64) or string a row."""
+    """Ids or groups, one per row: integers as int64, or text that every file format can hold."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
-    elif hasattr(values, "to_numpy"):
+    elif hasattr(values, "to_numpy"):  # pandas and polars
         values = values.to_numpy()
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    if array.dtype.kind in "OT":
-        array = _alike(name, array)
     if array.ndim != 1 or len(array) != rows:
         raise ValueError(f"{name} must have shape ({rows},), one for every row, got {array.shape}")
-    if array.dtype.kind in "iu":
-        if array.dtype == np.uint64 and rows and int(array.max()) > np.iinfo(np.int64).max:
-            raise ValueError(f"{name} must fit in 64 bits with sign, got {int(array.max())}; make them strings")
-        return array.astype(np.int64, copy=False)
-    if array.dtype.kind != "U":
+    if array.dtype.kind in "OTU":
+        return _checked_objects(name, array)
+    if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers or strings, got {array.dtype}; use .astype(int) or .astype(str)")
-    return _checked_strings(name, array)
+    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must fit in 64 bits with sign, got {int(array.max())}; make them strings")
+    return array.astype(np.int64, copy=False)
 
 
-def _alike(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Python objects that are all integers or all strings, as NumPy's."""
-    kind = str if array.size and isinstance(array.flat[0], str) else (int, np.integer)
-    for row, value in enumerate(array.flat):
-        if not isinstance(value, kind) or isinstance(value, bool):
-            found = f"{value!r} of type {type(value).__name__} in row {row}"
-            raise TypeError(f"{name} must be all integers or all strings, got {found}; convert them")
-    if kind is str and (fault := text_fault(array.flat)):
-        row, rule, found = fault
-        raise ValueError(f"{name} must {rule}, got {found} in row {row}; shorten or replace them")
+def _checked_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Python's integers or strings as NumPy's; an array of NumPy's strings as it is."""
+    items = array.tolist()
+    kind: Any = str if isinstance(items[0], str) else (int, np.integer)
+    for row, item in enumerate(items):
+        if not isinstance(item, kind) or isinstance(item, bool):
+            received = f"{item!r} of type {type(item).__name__} in row {row}"
+            raise TypeError(f"{name} must be all integers or all strings, got {received}; convert them")
+        if kind is str and (len(item) > LONGEST_NAME or _UNSTORABLE.search(item)):
+            raise ValueError(
+                f"{name} must be text of at most {LONGEST_NAME} characters without NUL characters and lone surrogates, "
+                f"got {item[:60]!r} of {len(item)} characters in row {row}; shorten or replace it"
+            )
+    if kind is str:
+        return array if array.dtype.kind == "U" and array.dtype.isnative else np.array(items, dtype=np.str_)
     try:
-        return array.astype(object).astype(np.str_ if kind is str else np.int64)
+        return np.array(items, dtype=np.int64)
     except OverflowError:
         raise ValueError(f"{name} must fit in 64 bits with sign; make them strings") from None
-
-
-def text_fault(texts: Iterable[str]) -> tuple[int, str, str] | None:
-    """What NumPy's strings cannot hold, before they are made: where, the rule that it breaks, and what was found."""
-    for at, text in enumerate(texts):
-        if len(text) > LONGEST_NAME:
-            return at, f"have at most {LONGEST_NAME} characters each", str(len(text))
-        if "\0" in text:  # NumPy drops those at the end
-            return at, "be text without NUL characters and lone surrogates", repr(text[:60])
-    return None
-
-
-def _checked_strings(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Strings that every file format can hold: no NUL, no half of a surrogate pair, not endless."""
-    width = array.dtype.itemsize // 4
-    if width > LONGEST_NAME:
-        raise ValueError(f"{name} must have at most {LONGEST_NAME} characters each, got room for {width}; shorten them")
-    if not array.dtype.isnative or not width:
-        array = array.astype(f"=U{max(1, width)}")
-    for start in range(0, len(array), _STRINGS_AT_ONCE):
-        rows = _unstorable(array[start : start + _STRINGS_AT_ONCE])
-        if rows.any():
-            raise ValueError(
-                f"{name} must be text without NUL characters and lone surrogates, got others in row "
-                f"{start + int(rows.argmax())}; replace them"
-            )
-    return array
-
-
-def _unstorable(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which strings are not Unicode text, or have a NUL inside."""
-    codes = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), -1)
-    bad = (codes > _LAST_CHARACTER) | ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1]))
-    bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
-    return np.asarray(bad.any(1))
 
 
 def provenance_text(provenance: Any) -> str:
@@ -202,37 +171,29 @@ def provenance_text(provenance: Any) -> str:
             f"provenance must be a mapping, got {type(provenance).__name__}; pass e.g. {{'model': 'resnet20'}}"
         )
     try:
-        size = _checked_json(provenance)
-        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True) if size <= LONGEST_PROVENANCE else ""
+        _check_json(provenance)
+        text = json.dumps(dict(provenance), allow_nan=False, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"provenance must be what JSON can say, with str keys and finite numbers: {error}; "
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
-    if max(size, len(text)) > LONGEST_PROVENANCE:
-        found = len(text) or f"more than {LONGEST_PROVENANCE}"
-        raise ValueError(f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {found}; shorten it")
+    if len(text) > LONGEST_PROVENANCE:
+        raise ValueError(
+            f"provenance must be at most {LONGEST_PROVENANCE} characters of JSON, got {len(text)}; shorten it"
+        )
     return text
 
 
-def _checked_json(whole: Any) -> int:
-    """At least how many characters of JSON it takes; stops counting where that is too many.
-
-    Refuses keys that are not strings, and what is nested so deep that a reader could run out of stack.
-    """
-    size, left = 0, [(whole, 1)]
-    while left and size <= LONGEST_PROVENANCE:
-        value, depth = left.pop()
-        size += len(value) if isinstance(value, str) else 1
-        if not isinstance(value, (Mapping, list, tuple)):
-            continue
-        if depth > DEEPEST_PROVENANCE:
-            raise ValueError(f"more than {DEEPEST_PROVENANCE} mappings and lists inside each other")
-        if isinstance(value, Mapping):
-            for key in value:
-                if not isinstance(key, str):
-                    raise TypeError(f"the key {key!r} is not a string")
-                size += len(key)
-            value = list(value.values())
-        left += [(inner, depth + 1) for inner in value]
-    return size
+def _check_json(value: Any, depth: int = 0) -> None:
+    """Refuse keys that JSON would make strings, and what is nested so deep that a reader could run out of stack."""
+    if depth > DEEPEST_PROVENANCE:
+        raise ValueError(f"more than {DEEPEST_PROVENANCE} mappings and lists inside each other")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_json(inner, depth + 1)

@@ -1,53 +1,47 @@
-"""Saving, loading and streaming: the way to the right format, and writes that are whole or nothing."""
+"""Saving, loading and streaming: the suffix chooses the format, writes are whole or nothing, errors name the file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib import import_module
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from numpy.typing import NDArray
 
 from focalcal.core.atomic import atomic_file
+from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding
 from focalcal.core.scores import as_tensor
-from focalcal.predictions.chunk import joined
-from focalcal.predictions.errors import problem, readable, reading
-from focalcal.predictions.header import Header, Names, type_name
+from focalcal.predictions import arrays_file, table_file
+from focalcal.predictions.header import KINDS, Header, Names, PredictionsFileError
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
-FORMATS = {".npz": "npz", ".parquet": "parquet", ".csv": "csv"}  # modules of this package
+SUFFIXES = (".npz", *table_file.SUFFIXES)
 UNKNOWN_SPLIT = "unknown"
-
-
-def row_count(rows: Any) -> int:
-    """A positive number of rows."""
-    if isinstance(rows, bool) or not hasattr(rows, "__index__") or int(rows) < 1:
-        raise ValueError(f"rows must be an integer >= 1, got {rows!r}")
-    return int(rows)
-
-
-def format_of(path: Path) -> Any:
-    """The module that reads and writes the path's suffix."""
-    if path.suffix.lower() not in FORMATS:
-        raise problem(path, f"the suffix must be one of {', '.join(FORMATS)}", repr(path.suffix), "rename the file")
-    return import_module(f"focalcal.predictions.{FORMATS[path.suffix.lower()]}")
 
 
 def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
     """Write under a temporary name beside the target; rename when the bytes are on the disk."""
     path = Path(path)
-    form = format_of(path)
-    if not path.parent.is_dir():
-        raise problem(path, "the folder must exist", f"no folder {path.parent}", "create it first")
-    if path.is_dir():
-        raise problem(path, "the path must name a file", "a folder", "add a file name")
+    suffix = path.suffix.lower()
+    with _naming(path):
+        if suffix and suffix not in SUFFIXES:
+            raise _wrong_suffix(path)
+        if not path.parent.is_dir():
+            raise PredictionsFileError(f"the folder must exist, got no folder {path.parent}; create it first")
+        if path.is_dir() or (not suffix and path.exists()):
+            raise PredictionsFileError("the name must be free, got a folder or file of that name; choose another name")
+    if not suffix:
+        arrays_file.write_folder(path, predictions)
+        return
     with atomic_file(path) as handle:
-        form.write(handle, predictions, Header.of(predictions))
+        if suffix == ".npz":
+            arrays_file.write_archive(handle, predictions)
+        else:
+            table_file.write(handle, predictions, suffix)
 
 
 def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, mmap: bool) -> Predictions:
@@ -55,71 +49,109 @@ def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, 
     if not isinstance(mmap, bool):
         raise TypeError(f"mmap must be True or False, got {mmap!r}")
     path = Path(path)
-    form = format_of(path)
-    if mmap and (form.__name__.rpartition(".")[2] != "npz" or names.dtype is not None):
-        raise problem(
-            path,
-            "mmap=True maps the arrays of a .npz as they are stored",
-            f"{path.suffix} and dtype={names.dtype}",
-            "use stream(path), or load without mmap",
-        )
-    with reading(path):
-        readable(path)
-        fields = form.mapped(path, names) if mmap else joined(list(form.chunks(path, names, None)))
-        return _predictions(cls, fields, names)
+    with _naming(path):
+        header, fields = next(_row_batches(path, names, None, mmap=mmap), (None, None))
+        if fields is None:
+            raise PredictionsFileError("the file must hold at least one row, got none; make it again")
+        whole = _predictions(cls, header, fields, names)
+        _check_rows(header, whole.n)
+        return whole
 
 
 def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, rows: int) -> Iterator[Predictions]:
     """A file's rows as `Predictions` of at most `rows` rows."""
     path = Path(path)
-    form = format_of(path)
-    with reading(path):
-        readable(path)
+    with _naming(path):
+        batches = _row_batches(path, names, rows)
 
     def each() -> Iterator[Predictions]:
-        chunks, start = form.chunks(path, names, rows), 0
+        header, count = None, 0
+        warned: set[str] = set()
         while True:
-            with reading(path, start):
-                fields = next(chunks, None)
+            with _naming(path):
+                header, fields = next(batches, (header, None))
                 if fields is None:
+                    _check_rows(header, count)
                     return
-                part = _predictions(cls, fields, names)
-            start += part.n
+                with rounding_collected() as misses:
+                    part = _predictions(cls, header, fields, names, first_row=count)
+            count += part.n
+            for name, miss in misses.items():
+                if miss > ROUNDING and name not in warned:  # once for the whole stream
+                    warned.add(name)
+                    warn_of_rounding(name, miss)
             yield part
 
     return each()
 
 
-def _predictions(cls: type[Predictions], fields: dict[str, Any], names: Names) -> Predictions:
+def _row_batches(path: Path, names: Names, rows: int | None, *, mmap: bool = False) -> Iterator[Any]:
+    """What the format's module reads, of a path that names something readable."""
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise PredictionsFileError("the file must exist, got nothing of that name; check the path")
+    if path.is_dir() or suffix == ".npy":
+        return arrays_file.row_batches(path, names, rows, mmap=mmap)
+    if suffix not in SUFFIXES:
+        raise _wrong_suffix(path)
+    if mmap:
+        raise PredictionsFileError(
+            f"mmap=True maps .npy files, got {suffix}; save to a folder (a path without suffix) and load that, "
+            "or use stream(path)"
+        )
+    if suffix == ".npz":
+        return arrays_file.row_batches(path, names, rows)
+    return table_file.row_batches(path, names, rows)
+
+
+def _predictions(
+    cls: type[Predictions], header: Header | None, fields: dict[str, Any], names: Names, first_row: int = 0
+) -> Predictions:
     """Predictions of what a format read, in the width that the caller or the header asks for."""
-    header, text = fields.pop("header"), fields.pop("text", False)
-    kind = "logits" if "logits" in fields else "probs"
-    for name, stated in ((kind, "dtype"), ("posterior", "posterior")):
-        if fields.get(name) is None or fields[name].dtype.kind != "f":
-            continue
-        if header and not getattr(names, name):
-            fields[name] = _narrowed(name, fields[name], getattr(header, stated), text=text)
-        if names.dtype:
-            fields[name] = as_tensor(name, fields[name]).to(getattr(torch, names.dtype))
-    fields["split"] = header.split if header else UNKNOWN_SPLIT
-    if names.split is not None:
-        fields["split"] = names.split
+    for name in (*KINDS, "posterior"):
+        width = names.dtype or names.stated_type(name, header)
+        if width and name in fields and fields[name].dtype.kind == "f":
+            fields[name] = as_tensor(name, fields[name]).to(getattr(torch, width))
+    fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
-    made = cls(provenance=header.provenance if header else None, **fields)
-    for name in ("ids", "groups"):
-        if header and getattr(names, name) is None and getattr(made, name) is not None:
-            found, stated = type_name(getattr(made, name)), getattr(header, name)
-            if found != stated:
-                raise ValueError(f"{name} must be stored as {stated}, as the header states, got {found}")
-    return made
+    try:
+        return cls(provenance=header.provenance if header else None, **fields)
+    except (TypeError, ValueError) as error:
+        counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
+        raise PredictionsFileError(f"{error}{counted}; fix the file, or make it again") from error
 
 
-def _narrowed(name: str, values: NDArray[Any], width: str | None, *, text: bool) -> NDArray[Any] | torch.Tensor:
-    """Stored scores in the width that the header states. Text has no width; arrays must have the right one."""
-    storage = "float64" if width == "float64" else "float32"
-    if text:
-        values = values.astype(storage, copy=False)
-    if values.dtype.name != storage:
-        raise ValueError(f"{name} must be stored as {storage}, as the header states {width}, got {values.dtype}")
-    return torch.from_numpy(values).to(getattr(torch, width)) if width in ("float16", "bfloat16") else values
+def _check_rows(header: Header | None, count: int) -> None:
+    expected = header.rows if header else max(1, count)
+    if count != expected:
+        raise PredictionsFileError(
+            f"the file must hold {expected} row(s), got {count}; it may be cut off: make it again"
+        )
+
+
+def _wrong_suffix(path: Path) -> PredictionsFileError:
+    return PredictionsFileError(
+        f"the suffix must be one of {', '.join(SUFFIXES)}, or none for a folder of .npy files, got {path.suffix!r}; "
+        "rename it"
+    )
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one error that names it.
+
+    Broad on purpose: a damaged file makes zip, NumPy, Arrow and JSON readers raise nearly anything.
+    """
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise
+    except PredictionsFileError as error:
+        raise PredictionsFileError(f"{path}: {error}") from error.__cause__
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        raise PredictionsFileError(
+            f"{path}: cannot be read as predictions ({reason}); it may be cut off, damaged, not what its suffix says, "
+            "or too large for memory: make it again, or use stream(path)"
+        ) from error

@@ -1,73 +1,35 @@
-"""What a file states of itself, what the caller says of it, and which of the two decides."""
+"""What a file states of itself, what the caller says of it, and the one error of a file that cannot be read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.predictions.checks import checked_split
-from focalcal.predictions.errors import listed, problem
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
-SCHEMA = 1
-LONGEST = 1 << 23  # characters
+Place = str | os.PathLike[str]  # the name of an array, a column or a prefix of columns, or the path of a .npy file
 KEY = "focalcal"  # of the header, in every format
+SCHEMA = 1
+KINDS = ("logits", "probs")
+OPTIONAL = ("ids", "groups", "posterior")
+# A file may unpack to so many bytes, however small it is, or to so many times its size.
+ALLOWED_BYTES = 256 << 20
+ALLOWED_RATIO = 100
 _WIDTHS = ("float64", "float32", "float16", "bfloat16")
 
 
-@dataclass(frozen=True)
-class Names:
-    """What the caller says of a file: where its fields are, and what the file does not state itself."""
-
-    logits: str | Sequence[str] | None = None
-    probs: str | Sequence[str] | None = None
-    labels: str | Sequence[str] | None = None
-    ids: str | Literal[False] | None = None
-    groups: str | Literal[False] | None = None
-    posterior: str | Sequence[str] | Literal[False] | None = None
-    split: str | None = None
-    multilabel: bool | None = None
-    dtype: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
-        if self.logits is not None and self.probs is not None:
-            raise TypeError("name at most one of logits= and probs=, got both; a Predictions holds one kind of scores")
-        if self.dtype is not None:
-            one_of("dtype", self.dtype, ("float32", "float64"))
-        if self.multilabel is not None and not isinstance(self.multilabel, bool):
-            raise TypeError(f"multilabel must be True, False or None, got {self.multilabel!r}")
-        if self.split is not None:
-            checked_split(self.split)
-        for name in ("logits", "probs", "labels", "posterior"):
-            _checked_place(name, getattr(self, name), several=True)
-        for name in ("ids", "groups"):
-            _checked_place(name, getattr(self, name), several=False)
-
-
-def _checked_place(name: str, given: Any, *, several: bool) -> None:
-    """Refuse what does not name a key or columns; False leaves out what is optional."""
-    if given is None or (given is False and name in ("ids", "groups", "posterior")):
-        return
-    each = given if several and isinstance(given, (list, tuple)) else [given]
-    for one in each:
-        if not isinstance(one, str):
-            kinds = "a string or a list of strings" if several else "a string"
-            raise TypeError(f"{name} must name a key or columns, got {given!r}; pass {kinds}")
-    if not each or not all(each):
-        raise ValueError(f"{name} must name columns, got {given!r}; list them in the order of the classes")
-    if len(set(each)) < len(each):
-        twice = next(one for at, one in enumerate(each) if one in each[:at])
-        raise ValueError(f"{name} must name every column once, got {twice!r} again; give each class its own")
+class PredictionsFileError(ValueError):
+    """A file that is not there, is cut off or damaged, or does not say what is needed to read it."""
 
 
 @dataclass(frozen=True)
@@ -88,59 +50,103 @@ class Header:
     @staticmethod
     def of(predictions: Predictions) -> str:
         """The JSON text for these predictions."""
-        types = {
-            name: None if (v := getattr(predictions, name)) is None else type_name(v)
-            for name in ("ids", "groups", "posterior")
-        }
         stated = {
             "schema": SCHEMA,
             "kind": predictions.kind,
             "multilabel": predictions.multilabel,
             "split": predictions.split,
             "rows": predictions.n,
-            "dtype": type_name(predictions.scores),
-            **types,
+            "dtype": _type_name(predictions.scores),
+            **{name: _type_name(getattr(predictions, name)) for name in OPTIONAL},
         }
         return f'{json.dumps(stated)[:-1]}, "provenance": {predictions._provenance}}}'
 
     @staticmethod
-    def parse(text: str, path: Path) -> Header:
+    def parse(text: str) -> Header:
         """The header that a file holds, if it is one."""
-        if len(text) > LONGEST:
-            raise problem(path, f"{KEY!r} must have at most {LONGEST} characters", len(text), "do not trust it")
         stated = json.loads(text)
-        if not isinstance(stated, dict):
-            raise problem(path, f"{KEY!r} must hold a JSON object", type(stated).__name__, "make the file again")
-        schema = stated.get("schema")
+        schema = stated["schema"]
         if type(schema) is int and schema > SCHEMA:
-            raise problem(path, f"the schema must be at most {SCHEMA}", schema, "read it with a newer focalcal")
-        rules = {
-            "schema": schema == SCHEMA and type(schema) is int,
-            "kind": stated.get("kind") in ("logits", "probs"),
-            "multilabel": isinstance(stated.get("multilabel"), bool),
-            "split": isinstance(stated.get("split"), str),
-            "rows": type(stated.get("rows")) is int,
-            "dtype": stated.get("dtype") in _WIDTHS,
-            "ids": stated.get("ids") in (None, "int", "str"),
-            "groups": stated.get("groups") in (None, "int", "str"),
-            "posterior": stated.get("posterior") in (None, *_WIDTHS),
-            "provenance": isinstance(stated.get("provenance"), dict),
-        }
-        for name, right in rules.items():
-            if name not in stated or not right:
-                found = repr(stated[name])[:80] if name in stated else "nothing"
-                raise problem(path, f"{KEY!r} must state {name} as documented", found, "make the file again")
-        return Header(**{name: stated[name] for name in rules})
+            raise PredictionsFileError(
+                f"its schema must be at most {SCHEMA}, got {schema}; read it with a newer focalcal"
+            )
+        header = Header(**{field.name: stated[field.name] for field in fields(Header)})
+        if not (
+            (type(schema), schema) == (int, SCHEMA)
+            and header.kind in KINDS
+            and type(header.multilabel) is bool
+            and type(header.split) is str
+            and type(header.rows) is int
+            and header.dtype in _WIDTHS
+            and {header.ids, header.groups} <= {None, "int", "str"}
+            and header.posterior in (None, *_WIDTHS)
+            and type(header.provenance) is dict
+        ):
+            raise PredictionsFileError(f"{KEY!r} must be the documented header, got {text[:200]}; make the file again")
+        return header
 
 
-def type_name(values: Tensor | NDArray[Any]) -> str:
-    """What a header calls the type of a field."""
-    if isinstance(values, Tensor):
-        return str(values.dtype).removeprefix("torch.")
-    return "int" if values.dtype.kind == "i" else "str"
+@dataclass(frozen=True)
+class Names:
+    """What the caller says of a file: where its fields are, and what the file does not state itself."""
+
+    logits: Place | Sequence[str] | None = None
+    probs: Place | Sequence[str] | None = None
+    labels: Place | Sequence[str] | None = None
+    ids: Place | Literal[False] | None = None
+    groups: Place | Literal[False] | None = None
+    posterior: Place | Sequence[str] | Literal[False] | None = None
+    split: str | None = None
+    multilabel: bool | None = None
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.logits is not None and self.probs is not None:
+            raise TypeError("name at most one of logits= and probs=, got both; a Predictions holds one kind of scores")
+        if self.dtype is not None:
+            one_of("dtype", self.dtype, ("float32", "float64"))
+        if self.multilabel is not None and not isinstance(self.multilabel, bool):
+            raise TypeError(f"multilabel must be True, False or None, got {self.multilabel!r}")
+        if self.split is not None:
+            checked_split(self.split)
+        for name in (*KINDS, "labels", *OPTIONAL):
+            given = getattr(self, name)
+            if isinstance(given, os.PathLike):
+                given = os.fspath(given)
+                object.__setattr__(self, name, given)
+            if given is not None and (given is not False or name not in OPTIONAL):
+                _check_place(name, given)
+
+    def reads(self, name: str, header: Header | None, *, present: bool) -> bool:
+        """Whether an optional field is read: as the caller says, else as the header states, else if it is there."""
+        given = getattr(self, name)
+        if given is not None:
+            return given is not False
+        return present if header is None else getattr(header, name) is not None
+
+    def stated_type(self, name: str, header: Header | None) -> str | None:
+        """The type that the header states for a field, unless the caller has named another place for it."""
+        if header is None or getattr(self, name) is not None:
+            return None
+        stated: str | None = getattr(header, "dtype" if name in KINDS else name)
+        return stated
 
 
-def kind_of(path: Path, names: Names, header: Header | None, found: Sequence[str], present: Sequence[str]) -> str:
+def _check_place(name: str, given: Any) -> None:
+    """Refuse what does not name a key, a file or columns."""
+    one_column = name in ("ids", "groups")
+    places = given if isinstance(given, (list, tuple)) and not one_column else [given]
+    if not all(isinstance(place, str) for place in places):
+        allowed = "a string" if one_column else "a string or a list of strings"
+        raise TypeError(f"{name} must name a key, a file or columns, got {given!r}; pass {allowed}")
+    if not places or not all(places):
+        raise ValueError(f"{name} must name columns, got {given!r}; list them in the order of the classes")
+    if len(set(places)) < len(places):
+        raise ValueError(f"{name} must name every column once, got {given!r}; give each class its own")
+
+
+def kind_of(names: Names, header: Header | None, existing: Iterable[str], present: Sequence[str]) -> str:
     """Whether to read logits or probabilities: as the caller says, else the header, else what alone is `present`."""
     if names.logits is not None or names.probs is not None:
         return "probs" if names.logits is None else "logits"
@@ -148,17 +154,33 @@ def kind_of(path: Path, names: Names, header: Header | None, found: Sequence[str
         return header.kind
     if len(present) == 1:
         return present[0]
-    raise problem(
-        path,
-        "the file must say whether its scores are logits or probabilities",
-        f"{'both' if present else 'neither'} in {listed(found)}",
-        "name one, e.g. load(path, logits='...', labels='...') or load(path, probs='...', labels='...')",
+    raise PredictionsFileError(
+        "the file must say whether its scores are logits or probabilities, got "
+        f"{'both' if present else 'neither'} in {listed(existing)}; "
+        "name one, e.g. load(path, logits='...', labels='...') or load(path, probs='...', labels='...')"
     )
 
 
-def optional(name: str, names: Names, header: Header | None) -> tuple[Any, bool]:
-    """Where the caller says that ids, groups or the posterior are (None: the usual place), and whether they must be."""
-    given = getattr(names, name)
-    return given, given not in (None, False) or (
-        given is None and header is not None and getattr(header, name) is not None
-    )
+def listed(names: Iterable[str]) -> str:
+    """Names for an error message, not more than a reader wants to see."""
+    names = list(names)
+    shown = ", ".join(repr(str(name)[:60]) for name in names[:24])
+    return f"{shown or 'nothing'}{f' and {len(names) - 24} more' if len(names) > 24 else ''}"
+
+
+def check_unpacked_size(unpacked: int, size: int) -> None:
+    """Refuse what takes far more memory than a file of `size` bytes should, before memory is asked for."""
+    allowed = max(ALLOWED_BYTES, ALLOWED_RATIO * size)
+    if not 0 <= unpacked <= allowed:
+        raise PredictionsFileError(
+            f"a file of {size} bytes must unpack to at most {allowed}, got {unpacked}; "
+            "do not trust it; if you made it, save it without compression"
+        )
+
+
+def _type_name(values: Tensor | NDArray[Any] | None) -> str | None:
+    if values is None:
+        return None
+    if isinstance(values, Tensor):
+        return str(values.dtype).removeprefix("torch.")
+    return "int" if values.dtype.kind == "i" else "str"

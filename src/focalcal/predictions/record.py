@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from focalcal.core.primitives import whole
 from focalcal.predictions import files
 from focalcal.predictions.checks import checked_names, checked_posterior, checked_scores, checked_split, provenance_text
-from focalcal.predictions.header import Names
-from focalcal.predictions.joining import PER_ROW, concatenated, same
+from focalcal.predictions.header import Names, Place
 
-ROWS = 65536  # of a batch and of a chunk, unless told otherwise
+ROWS = 65536  # of a batch, unless told otherwise
+_PER_ROW = ("scores", "labels", "ids", "groups", "posterior")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
@@ -29,7 +30,7 @@ class Predictions:
     Exactly one of `logits` and `probs` is given, (N, K), and says what the scores are. `labels` are the indices of the
     classes, (N,). With `multilabel=True` every column is a yes-or-no question of its own: scores (N, L) are the
     logits or probabilities of yes, labels (N, L) are 0 or 1 and are kept as bool. `split` names the set: "test", "val",
-    a shift. Optional: `ids` and `groups` (integers or strings, one a row), the true `posterior` of the scores' shape,
+    a shift. Optional: `ids` and `groups` (integers or strings, one per row), the true `posterior` of the scores' shape,
     and `provenance`, anything that JSON can say.
 
     Tensors and NumPy arrays are taken without a copy and held as tensors on the same memory, so treat them as
@@ -113,7 +114,7 @@ class Predictions:
         if self.kind == "logits":
             return self.scores
         raise ValueError(
-            "these predictions hold probabilities, and logits cannot be had from them (log(0), lost digits); "
+            "these predictions hold probabilities, and logits cannot be computed from them (log(0), lost digits); "
             "store the logits, or use log(probs) yourself where every entry is positive"
         )
 
@@ -137,11 +138,9 @@ class Predictions:
         shape = f"{self.kind} {str(self.scores.dtype).removeprefix('torch.')} {tuple(self.scores.shape)}"
         more = ["multilabel"] * self.multilabel
         more += [name for name in ("ids", "groups", "posterior") if getattr(self, name) is not None]
-        keys = [key if len(key) <= 20 else key[:17] + "..." for key in self.provenance]
-        if keys:
-            more.append(f"provenance: {' '.join(keys[:6])}{' ...' * (len(keys) > 6)}")
-        split = self.split if len(self.split) <= 40 else self.split[:37] + "..."
-        return f"Predictions({', '.join([shape, f'split={split!r}', *more])})"
+        if keys := " ".join(self.provenance):
+            more.append(f"provenance: {keys[:100]}")
+        return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
 
     def __getitem__(self, rows: Any) -> Predictions:
         """Some of the rows: a slice (a view), a mask of N booleans, or an array of indices."""
@@ -151,16 +150,16 @@ class Predictions:
             raise TypeError(
                 f"rows must be a slice, a mask or an array of indices, got {rows!r}; use batches(rows) or [i : i + 1]"
             )
-        rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows if isinstance(rows, slice) else np.asarray(rows)
-        if isinstance(rows, np.ndarray) and rows.shape == (0,) and rows.dtype.kind == "f":  # the type of []
-            rows = rows.astype(np.int64)
+        if not isinstance(rows, slice):
+            rows = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
+            rows = rows if rows.size else rows.astype(np.int64)  # NumPy takes [] for floats
         index = np.ascontiguousarray(np.arange(self.n)[rows])
         if index.ndim != 1:
             raise IndexError(f"rows must have one dimension, got shape {np.shape(rows)}")
         return self._rows(torch.from_numpy(index).to(self.scores.device), index)
 
     def _rows(self, tensors: Any, arrays: Any) -> Predictions:
-        changed = {name: getattr(self, name) for name in PER_ROW}
+        changed = {name: getattr(self, name) for name in _PER_ROW}
         for name, value in changed.items():
             if value is not None:
                 changed[name] = value[tensors if isinstance(value, Tensor) else arrays]
@@ -170,29 +169,43 @@ class Predictions:
 
     def batches(self, rows: int = ROWS) -> Iterator[Predictions]:
         """Consecutive rows, at most `rows` at a time, as views."""
-        rows = files.row_count(rows)
+        rows = whole("rows", rows, 1)
         return (self[start : start + rows] for start in range(0, self.n, rows))
 
     def equals(self, other: object) -> bool:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        return (self.kind, self.split, self.multilabel, self._provenance) == (
-            other.kind,
-            other.split,
-            other.multilabel,
-            other._provenance,
-        ) and all(same(getattr(self, name), getattr(other, name)) for name in PER_ROW)
+        about = ("kind", "split", "multilabel", "_provenance")
+        return all(getattr(self, name) == getattr(other, name) for name in about) and all(
+            _equal(getattr(self, name), getattr(other, name)) for name in _PER_ROW
+        )
 
     @staticmethod
     def concatenate(
         parts: Iterable[Predictions], *, split: str | None = None, provenance: Mapping[str, Any] | None = None
     ) -> Predictions:
         """The rows of all parts in order. Where parts differ in split or provenance, say the whole's."""
-        return concatenated(list(parts), split, provenance)
+        parts = list(parts)
+        if not parts:
+            raise ValueError("parts must hold at least one Predictions, got none")
+        first, about = parts[0], {}
+        if split is not None:
+            about["split"] = checked_split(split)
+        if provenance is not None:
+            about["_provenance"] = provenance_text(provenance)
+        for number, part in enumerate(parts):
+            if not isinstance(part, Predictions):
+                raise TypeError(f"parts must be Predictions, got {type(part).__name__}; make them such first")
+            _check_alike(first, part, number, stated=about)
+        columns = {name: [getattr(part, name) for part in parts] for name in _PER_ROW}
+        return first._with_known(**{name: _stack(values) for name, values in columns.items()}, **about)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a .npz, .parquet or .csv file, whole or not at all; a file of that name is replaced."""
+        """Write a .npz, .parquet or .csv file, or to a path without suffix a folder of .npy files.
+
+        Whole or not at all. A file of that name is replaced, a folder is not.
+        """
         files.save(self, path)
 
     @classmethod
@@ -201,22 +214,23 @@ class Predictions:
         path: str | os.PathLike[str],
         *,
         mmap: bool = False,
-        logits: str | Sequence[str] | None = None,
-        probs: str | Sequence[str] | None = None,
-        labels: str | Sequence[str] | None = None,
-        ids: str | Literal[False] | None = None,
-        groups: str | Literal[False] | None = None,
-        posterior: str | Sequence[str] | Literal[False] | None = None,
+        logits: Place | Sequence[str] | None = None,
+        probs: Place | Sequence[str] | None = None,
+        labels: Place | Sequence[str] | None = None,
+        ids: Place | Literal[False] | None = None,
+        groups: Place | Literal[False] | None = None,
+        posterior: Place | Sequence[str] | Literal[False] | None = None,
         split: str | None = None,
         multilabel: bool | None = None,
         dtype: Literal["float32", "float64"] | None = None,
     ) -> Predictions:
-        """Read a .npz, .parquet or .csv file, also one that another program made.
+        """Read a .npz, .parquet or .csv file or .npy files, also such that another program made.
 
         What a file of ours states need not be said. Else `logits=` or `probs=`, `labels=` and so on name the array of
         a .npz, or the columns of a table: a list of them in the order of the classes, or "z" for z_0, z_1, ...
-        `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype` converts scores and posterior.
-        `mmap=True` leaves the arrays of an uncompressed .npz on the disk, copied on write.
+        `load("logits.npy", labels="labels.npy")` reads .npy files: a name that ends in .npy is a path, another one a
+        file beside the first. `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype` converts
+        scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on write.
         A file that cannot be trusted raises `PredictionsFileError`; nothing in a file is ever executed.
         """
         names = Names(logits, probs, labels, ids, groups, posterior, split, multilabel, dtype)
@@ -232,7 +246,41 @@ class Predictions:
     ) -> Iterator[Predictions]:
         """The rows of a file in order, at most `rows` at a time and in memory; `names` as in `load`.
 
-        Each chunk is checked. The file's checksum and row count are known only at its end: use what you made of the
-        chunks after the iteration has ended without an error.
+        Each batch is checked. The file's checksum and row count are known only at its end: use what you made of the
+        batches after the iteration has ended without an error.
         """
-        return files.stream(cls, path, Names(**names), files.row_count(rows))
+        return files.stream(cls, path, Names(**names), whole("rows", rows, 1))
+
+
+def _equal(values: Any, others: Any) -> bool:
+    """Whether two fields are equal in type and value."""
+    if values is None or others is None:
+        return values is others
+    if isinstance(values, Tensor):
+        return values.dtype == others.dtype and values.device == others.device and torch.equal(values, others)
+    return values.dtype.kind == others.dtype.kind and np.array_equal(values, others)
+
+
+def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
+    """Refuse parts that differ in anything but their rows and what is stated for the whole."""
+    for name in ("kind", "multilabel", "n_classes", "split", "_provenance", *_PER_ROW):
+        of_first, of_part = _compared(getattr(first, name)), _compared(getattr(part, name))
+        if of_first != of_part and name not in stated:
+            what = name.removeprefix("_")
+            remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
+            raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
+
+
+def _compared(value: Any) -> Any:
+    """What must be alike in two parts: of arrays the type and the device."""
+    if isinstance(value, Tensor):
+        return f"{value.dtype} on {value.device}"
+    if isinstance(value, np.ndarray):
+        return "integers" if value.dtype.kind == "i" else "strings"
+    return value
+
+
+def _stack(values: list[Any]) -> Any:
+    if values[0] is None:
+        return None
+    return torch.cat(values) if isinstance(values[0], Tensor) else np.concatenate(values)

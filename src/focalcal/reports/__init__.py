@@ -1,1 +1,1 @@
-"""Tables, figures and pages made of results; nothing here computes what they show."""
+"""Tables, figures and pages made of what `analysis` computed."""

@@ -1,143 +1,157 @@
-"""Our numbers beside the paper's, cell by cell, and how the runs behind them differ."""
+"""Our numbers beside the paper's, its tables cell by cell and its text number by number, and how the runs differ."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from focalcal.reports.evidence import Evidence, RunEvidence
-from focalcal.reports.metric_names import title
-from focalcal.reports.paper_numbers import PaperNumber, Protocol, paper_number
+from focalcal.analysis.evidence import Evidence, RunEvidence
+from focalcal.analysis.metric_names import title
+from focalcal.analysis.numbers import Mean, Printed, Rounded
+from focalcal.analysis.paper_numbers import PaperNumber, paper_number, study_of, table_cells
+from focalcal.analysis.paper_queries import Answer
+from focalcal.analysis.paper_runs import PaperRuns, differences
+from focalcal.analysis.paper_text import READ_INTO_IT, TEXT_NUMBERS, TextNumber
 from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.tables import Mean, Rounded, Table
+from focalcal.reports.tables import Table
 
-_METRICS = ("error", "ece", "nll", "brier", "auroc", "mce")
-_TRANSFORMERS = ("deit_small", "vit_small", "swin_tiny")
-_EPOCHS = {  # of the recipes that the paper says it follows
-    "cifar10": 350,
-    "cifar100": 350,
-    "tiny_imagenet": 100,
-    "newsgroups_19997": 50,
-    "ag_news": 20,
-    "finsen": 20,
-    "chestxray14": 100,
-}
+NOT_RUN = "not run"
+_FCL = ("fcl", "multilabel_fcl")
+_ELSEWHERE = "The paper's other numbers stand beside ours in focalcal theory study and focalcal overhead."
 
 
-def against_paper(evidence: Evidence) -> CaptionedTable | None:
-    """A row a setting, objective and metric that the paper prints a number for; None if there is none."""
+def against_paper(
+    evidence: Evidence, operating_points: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, CaptionedTable]:
+    """By name: the paper's tables, if any of their settings was run, and its text; nothing without runs.
+
+    operating_points  (gamma, lam) by setting: which of several points of FCL stands for the paper's
+    """
+    if not evidence.runs:
+        return {}
+    runs = PaperRuns(evidence, operating_points)
+    tables = {"against_paper": paper_tables(runs), "against_paper_text": paper_text(runs)}
+    return {name: table for name, table in tables.items() if table is not None}
+
+
+def paper_tables(runs: PaperRuns) -> CaptionedTable | None:
+    """One row per cell of the paper's tables, of the settings of which something was run; None if nothing was."""
     rows: list[dict[str, Any]] = []
-    compared: list[RunEvidence] = []
-    for setting in evidence.settings:
-        for objective in evidence.objectives:
-            runs = evidence.of(setting, objective)
-            for metric in _METRICS:
-                theirs = _theirs(runs, metric)
-                ours = _ours(runs, metric, theirs) if theirs is not None else None
-                if theirs is not None and ours is not None:
-                    rows.append(_row(runs[0], metric, ours, theirs))
-                    compared += runs
-    if not rows:
+    compared: dict[str, RunEvidence] = {}
+    absent: dict[str, None] = {}
+    for protocol, setting, objective, metric in table_cells():
+        grid = runs.grid(protocol)
+        if setting not in grid.settings:
+            absent[f"{setting} ({study_of(protocol, setting)})"] = None
+            continue
+        theirs = paper_number(setting, objective, metric, protocol=protocol)
+        assert theirs is not None
+        cell = grid.of(setting, objective)
+        ours = _ours(cell, metric, theirs)
+        rows.append(_row(setting, objective, metric, ours, theirs))
+        compared |= {run.key: run for run in cell if ours is not None}
+    if not compared:
         return None
+    told = list(compared.values())
+    note = (
+        "The paper's numbers are copied from it and come from other runs. Differences of protocol: "
+        f"{'; '.join(protocol_differences(told))}.{_points(told)}"
+    )
+    if absent:
+        note += f" Of these settings, with the study that has them, nothing was run: {', '.join(absent)}."
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     headings = {"value": "this study", "paper": "the paper's", "paper_std": "its std", "source": "in the paper"}
-    note = "The paper's numbers are copied from it and come from other runs. Differences of protocol: "
-    return CaptionedTable(
-        "Beside the paper's numbers",
-        Table(columns, headings=headings),
-        note + "; ".join(protocol_differences(compared)) + "." + _points(compared),
+    return CaptionedTable("Beside the paper's tables", Table(columns, headings=headings), note)
+
+
+def paper_text(runs: PaperRuns) -> CaptionedTable:
+    """One row per number of the paper's text that stored runs can answer."""
+    answered = [(number, number.ours(runs)) for number in TEXT_NUMBERS]
+    columns: dict[str, list[Any]] = {
+        "what": [number.what for number, _ in answered],
+        "unit": [number.unit for number, _ in answered],
+        "value": [NOT_RUN if ours is None else _shown(number, ours) for number, ours in answered],
+        "paper": [number.printed if " of " in number.printed else Printed(number.printed) for number, _ in answered],
+        "difference": [_difference(number, ours) for number, ours in answered],
+        "source": [number.section for number, _ in answered],
+        "study": [number.study for number, _ in answered],
+    }
+    headings = {"value": "this study", "paper": "the paper's", "source": "section"}
+    missing = sum(ours is None for _, ours in answered)
+    note = (
+        f"Test split. {missing} of {len(answered)} numbers have no runs here; the study in the last column makes them. "
+        "Counts are of what was run. Lowest and highest are means as printed, whatever the error; significant is as in "
+        f"the comparisons, where seeds suffice. {READ_INTO_IT} {_ELSEWHERE}"
     )
+    return CaptionedTable("Beside the numbers of the paper's text", Table(columns, headings=headings), note)
 
 
 def protocol_differences(runs: list[RunEvidence]) -> list[str]:
     """How these runs differ from the paper's, as far as their specs say; the machine and the seeds always do."""
     told = ["other seeds, software and machines"]
-    seeds = {(run.setting, run.objective): 0 for run in runs}
-    for run in {run.key: run for run in runs}.values():
-        seeds[run.setting, run.objective] += 1
-    if set(seeds.values()) != {3}:
-        counted = sorted(set(seeds.values()))
-        told.append(f"{_range(counted)} seed{'s' * (counted != [1])} a cell instead of three")
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for run in runs:
+        seeds.setdefault((run.setting, run.objective), set()).add(run.seed)
+    counted = sorted({len(several) for several in seeds.values()})
+    if counted != [3]:
+        shown = str(counted[0]) if len(counted) == 1 else f"{counted[0]} to {counted[-1]}"
+        told.append(f"{shown} seed{'s' * (counted != [1])} per cell instead of three")
     for setting in dict.fromkeys(run.setting for run in runs):
         there = [run for run in runs if run.setting == setting]
-        found = list(dict.fromkeys(sentence for run in there for sentence in _differences(run)))
+        found = list(dict.fromkeys(sentence for run in there for sentence in differences(run)))
         if found:
             told.append(f"{setting}: {', '.join(found)}")
     return told
 
 
 def _points(runs: list[RunEvidence]) -> str:
-    """Which gamma and lam these runs of FCL have; the paper's are in its supplement and not known here."""
+    """Which gamma and lam these runs of FCL have; most of the paper's are in its supplement and not known here."""
     settings: dict[str, list[str]] = {}
     for run in runs:
-        if "lam" in run.options:
+        if run.objective in _FCL:
             point = ", ".join(f"{name} = {run.options[name]:g}" for name in ("gamma", "lam") if name in run.options)
             settings.setdefault(point, []).append(run.setting)
     told = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]
     return f" FCL here has {'; '.join(told)}; the paper's points are in its supplement." if told else ""
 
 
-def _theirs(runs: list[RunEvidence], metric: str) -> PaperNumber | None:
-    if not runs or "#" in runs[0].objective:
-        return None
-    run = runs[0]
-    protocol = _protocol(run)
-    return None if protocol is None else paper_number(run.setting, run.objective, metric, protocol=protocol)
-
-
-def _protocol(run: RunEvidence) -> Protocol | None:
-    """Which of the paper's protocols a run follows in kind; None for transformers from scratch, in its supplement."""
-    training = run.spec["training"]
-    if run.setting.partition("/")[2] in _TRANSFORMERS:
-        return "fine-tuned" if training.get("initial_weights") else None
-    held_out = (training.get("data_options") or {}).get("validation")
-    return "common split" if run.setting.startswith("cifar") and held_out else "main"
-
-
-def _differences(run: RunEvidence) -> list[str]:
-    training, protocol = run.spec["training"], run.spec["protocol"]
-    data_set = run.setting.partition("/")[0]
-    told = []
-    for name, what in (("train_examples", "training"), ("test_examples", "test")):
-        if protocol.get(name):
-            told.append(f"a subset of {protocol[name]} {what} examples")
-    if protocol.get("imbalance"):
-        told.append(f"a long-tailed training set ({protocol['imbalance']:g})")
-    if protocol.get("allow_partial"):
-        told.append("a data set of which files may be missing")
-    usual = _EPOCHS.get(data_set)
-    if usual and _protocol(run) != "fine-tuned" and training.get("epochs") != usual:
-        told.append(f"a lite recipe of {training.get('epochs')} epochs instead of {usual}")
-    if data_set in ("newsgroups_19997", "ag_news", "finsen") and not training.get("word_vectors"):
-        told.append("random word vectors instead of GloVe's")
-    if data_set == "chestxray14" and not training.get("initial_weights"):
-        told.append("random weights instead of ImageNet's")
-    return told
-
-
 def _ours(runs: list[RunEvidence], metric: str, theirs: PaperNumber) -> Mean | None:
     """In the paper's unit and with its digits."""
     values = [run.metrics.get("test", {}).get(metric, math.nan) * (100 if theirs.percent else 1) for run in runs]
     there = [value for value in values if not math.isnan(value)]
-    return Mean(there, decimals=_decimals(theirs)) if there else None
+    return Mean(there, decimals=_decimals(theirs.value.text)) if there else None
 
 
-def _decimals(theirs: PaperNumber) -> int:
-    return len(theirs.value.text.partition(".")[2])
-
-
-def _row(run: RunEvidence, metric: str, ours: Mean, theirs: PaperNumber) -> dict[str, Any]:
+def _row(setting: str, objective: str, metric: str, ours: Mean | None, theirs: PaperNumber) -> dict[str, Any]:
+    form = f"+.{_decimals(theirs.value.text)}f"
     return {
-        "setting": run.setting,
-        "objective": run.objective,
+        "setting": setting,
+        "objective": objective,
         "metric": title(metric) + " %" * theirs.percent,
-        "value": ours,
+        "value": NOT_RUN if ours is None else ours,
         "paper": theirs.value,
         "paper_std": theirs.deviation,
-        "difference": Rounded(float(ours) - float(theirs.value), f"+.{_decimals(theirs)}f"),
+        "difference": None if ours is None else Rounded(float(ours) - float(theirs.value), form),
         "source": theirs.source,
     }
 
 
-def _range(counted: list[int]) -> str:
-    return str(counted[0]) if len(counted) == 1 else f"{counted[0]} to {counted[-1]}"
+def _in_unit(number: TextNumber, ours: Answer) -> float:
+    return 100 * ours.value if number.unit else ours.value
+
+
+def _shown(number: TextNumber, ours: Answer) -> Rounded | str:
+    if ours.of is not None:
+        return f"{ours.value:g} of {ours.of}"
+    return Rounded(_in_unit(number, ours), f".{max(2, _decimals(number.printed))}f")
+
+
+def _difference(number: TextNumber, ours: Answer | None) -> Rounded | None:
+    if ours is None or ours.of is not None:
+        return None
+    return Rounded(_in_unit(number, ours) - float(number.printed), f"+.{max(2, _decimals(number.printed))}f")
+
+
+def _decimals(printed: str) -> int:
+    return len(printed.partition(".")[2])

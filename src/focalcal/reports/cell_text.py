@@ -7,11 +7,12 @@ that leaves every number other than 0 at least two significant digits, else in p
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from focalcal.analysis.numbers import Mean, Printed, Rounded
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -29,67 +30,6 @@ LATEX = {
 MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
 PLUS_MINUS = "±"
 _WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
-
-
-class Printed(float):
-    """A number that somebody printed, which is shown with the digits it was printed with."""
-
-    text: str
-
-    def __new__(cls, text: str) -> Printed:
-        """Of "0.180", say."""
-        made = super().__new__(cls, text)
-        made.text = text
-        return made
-
-
-class Rounded(float):
-    """A number that is shown in a form of its own, "+.3f" say, and is exact in CSV."""
-
-    form: str
-
-    def __new__(cls, value: float, form: str) -> Rounded:
-        """Of any number; NaN is shown as missing."""
-        made = super().__new__(cls, value)
-        made.form = form
-        return made
-
-    @property
-    def text(self) -> str:
-        """As it is shown; no -0."""
-        shown = format(float(self) + 0.0, self.form)
-        return shown if any(digit in shown for digit in "123456789in") else shown.replace("-", "+" * ("+" in self.form))
-
-
-class Mean(float):
-    """A mean over runs, and their standard deviation (n - 1); NaN and not shown for a single one.
-
-    Shown as 4.58 ± 0.13 with `decimals`, which is also what decides whether two of them tie.
-    """
-
-    deviation: float
-    n: int
-    decimals: int
-
-    def __new__(cls, values: Iterable[float], *, decimals: int) -> Mean:
-        """Of one value at least; an infinite one makes the mean infinite, without a spread."""
-        found = list(values)
-        made = super().__new__(cls, statistics.fmean(found))
-        made.deviation = statistics.stdev(found) if len(found) > 1 and math.isfinite(made) else math.nan
-        made.n = len(found)
-        made.decimals = decimals
-        return made
-
-    @property
-    def text(self) -> str:
-        """4.58 ± 0.13, or 4.58."""
-        spread = "" if math.isnan(self.deviation) else f" ± {self.deviation:.{self.decimals}f}"
-        return self.printed + spread
-
-    @property
-    def printed(self) -> str:
-        """The mean alone, as it is shown."""
-        return Rounded(self, f".{self.decimals}f").text
 
 
 def number(value: float, *, digits: int = 3) -> str:
@@ -131,13 +71,6 @@ def _text(value: Any, form: str, missing: str) -> str:
             return "0"
         return format(float(value) + 0.0, form) if math.isfinite(value) else str(float(value))  # no -0
     return str(value)
-
-
-def exact(value: Any) -> str:
-    """For CSV: floats so that reading them gives the same bits; nothing for None."""
-    if value is None:
-        return ""
-    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
 def is_number(value: Any) -> bool:

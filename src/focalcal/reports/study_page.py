@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal import __version__
+from focalcal.analysis.contenders import MARGIN, RULE, is_constant_guess
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.leaders import HEADLINE
+from focalcal.analysis.metric_names import SINGLE_LABEL, shown, title, titled
+from focalcal.analysis.numbers import Rounded
+from focalcal.analysis.origins import origins
 from focalcal.core.extras import required
-from focalcal.reports.evidence import Evidence
 from focalcal.reports.figures.surface import Point, Surface, surface
-from focalcal.reports.metric_names import SINGLE_LABEL, shown, title, titled
-from focalcal.reports.study_leaders import HEADLINE, leaders_table
-from focalcal.reports.study_origins import origins
 from focalcal.reports.study_page_data import LEGEND_AT_MOST, inert_json, number_or_name, page_data
 from focalcal.reports.study_summary import summary
-from focalcal.reports.tables import Rounded, Table
+from focalcal.reports.study_tables.leaders import leaders_table
+from focalcal.reports.tables import Table
 from focalcal.reports.theory_page import template
 
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ def study_page(
         plotly=markup(_in_a_script(plotly.get_plotlyjs())),
         data=markup(inert_json({**numbers, "surfaces": surfaces, "tables": csv})),
         summary=found,
+        rule=RULE,
+        margin=MARGIN,
         leaders=leading,
         tables=given,
         folded=_folded(evidence, given),
@@ -88,7 +93,7 @@ def study_page(
 
 
 def runs_table(evidence: Evidence) -> Table | None:
-    """A row a run; None without runs."""
+    """One row per run; None without runs."""
     if not evidence.runs:
         return None
     tests = [run.metrics.get("test", {}) for run in evidence.runs]
@@ -98,11 +103,16 @@ def runs_table(evidence: Evidence) -> Table | None:
         "objective": [run.objective for run in evidence.runs],
         "seed": [run.seed for run in evidence.runs],
     }
-    for metric in HEADLINE:
+    for metric in (*HEADLINE, "confidence_gap"):
         if any(metric in test for test in tests):
             columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
+    if any(run.scaled is not None and run.scaled.at_bound for run in evidence.runs):
+        columns["no finite T"] = [None if run.scaled is None else run.scaled.at_bound for run in evidence.runs]
     if any(run.scaled is not None for run in evidence.runs):
         columns["T"] = [None if run.scaled is None else Rounded(run.scaled.temperature, ".3f") for run in evidence.runs]
+    useless = {run.key for run in evidence.runs if is_constant_guess(run)}
+    if useless:
+        columns["flag"] = ["constant guess" if run.key in useless else None for run in evidence.runs]
     columns["epochs"] = [run.record.get("epochs") for run in evidence.runs]
     columns["seconds"] = [float(run.record.get("seconds", math.nan)) for run in evidence.runs]
     return Table(columns)
@@ -128,7 +138,7 @@ def _sections(*, surfaces: bool) -> dict[str, str]:
 def _folded(evidence: Evidence, tables: Mapping[str, CaptionedTable]) -> list[str]:
     """The tables of one metric each, if the overview has all their numbers: in one setting they are one row long."""
     one_setting = len(evidence.settings) == 1 and "overview" in tables
-    return [name for name in tables if name in SINGLE_LABEL] if one_setting else []
+    return [name for name in tables if name in (*SINGLE_LABEL, "confidence_gap")] if one_setting else []
 
 
 def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.evidence import Evidence, RunEvidence
 
 _SPLITS = ("train", "val", "test")
 _CURVES = ("loss", "error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece")
@@ -40,6 +40,7 @@ def page_data(evidence: Evidence) -> dict[str, Any]:
                 "seed": run.seed,
                 "metrics": run.metrics,
                 "temperature": None if run.scaled is None else run.scaled.temperature,
+                "at_bound": run.scaled is not None and run.scaled.at_bound,
                 "scaled": None if run.scaled is None else {"before": run.scaled.before, "after": run.scaled.after},
                 "reliability": _diagrams(run),
                 "epochs": _curves(run, every),

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from focalcal.analysis.collected import collected
+from focalcal.analysis.evidence import Evidence, FittedOn, gather
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
 from focalcal.reports.against_paper import against_paper as beside_the_paper
-from focalcal.reports.evidence import Evidence, FittedOn, gather, reading_order
 from focalcal.reports.figures.catalogue import figures
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.file_names import as_file_name, unused
-from focalcal.reports.labels import cell_names
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
-from focalcal.results.several import runs_of
 
 if TYPE_CHECKING:
     from focalcal.reports.figures.surface import Point
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 FOLDER = "report"  # in the store, unless another is given
-_SHORT = 12  # digits of a key in a sentence
 _MARK = b'<meta name="generator" content="focalcal'
 _FILES = re.compile(rb'<meta name="focalcal-files" content="([^"]*)">')
 _OURS = re.compile(r"(tables|figures)/[\w.=-]+\.(csv|md|tex|pdf|png)", re.ASCII)
@@ -98,8 +96,8 @@ def rendered_report(
 ) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
     found = all_tables(evidence)
-    if against_paper and (beside := beside_the_paper(evidence)) is not None:
-        found = {"against_paper": beside, **found}
+    if against_paper:
+        found |= beside_the_paper(evidence, operating_points)
     tables: dict[str, CaptionedTable] = {}
     files: dict[str, bytes] = {}
     for given, one in found.items():
@@ -114,18 +112,6 @@ def rendered_report(
             files[f"figures/{name}.{form}"] = rendered(figure, form)
     page = study_page(evidence, tables=tables, operating_points=operating_points, files=tuple(files))
     return files | {PAGE: page.encode()}
-
-
-def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[str]]:
-    """The runs, those of `specs` if there are any, and sentences about those that cannot be shown."""
-    runs, told = runs_of(stores)
-    if specs:
-        names = cell_names(specs)
-        runs = [run for run in runs if run.key in names]
-        told = [f"{names[key]}: {one}" for one in told for key in names if key[:_SHORT] in one]
-    if not runs:
-        told.insert(0, "There is no whole run of this study." if specs else "The store holds no whole run.")
-    return reading_order(runs), told
 
 
 def check_target(folder: Path) -> None:

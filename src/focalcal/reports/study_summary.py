@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from focalcal.reports.comparisons import Family, comparisons, seeds_needed, usual_candidate
-from focalcal.reports.evidence import Evidence
-from focalcal.reports.metric_names import title
-from focalcal.reports.study_leaders import Leader, leaders
-from focalcal.stats import verdict_counts
+from focalcal.analysis.contenders import ConstantGuess
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.findings import Findings, PairVerdicts, RunNote, Significance, study_findings
+from focalcal.analysis.leaders import Leader
+from focalcal.analysis.metric_names import PERCENT, title
+from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.study_tables.leaders import leading_objectives
 
-ALPHA = 0.05
-MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
-_HALVES = (
-    "Temperatures are fitted on one half of the test rows and measured on the other, so that values before and after "
-    "temperature scaling are of that half alone: compare them with each other, not with the values of all test rows."
-)
-_VALIDATION = "Temperatures are fitted on the validation rows and measured on all test rows."
+_MOST_FLAGGED = 6  # objectives that a sentence names
+_MOST_VERDICTS = 4
+_FITTED = {
+    "halves": "Temperatures are fitted on one half of the test rows and measured on the other, so that values before "
+    "and after temperature scaling are of that half alone: compare them with each other, not with the values of all "
+    "test rows.",
+    "validation": "Temperatures are fitted on the validation rows and measured on all test rows.",
+}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Sentences and the leaders they rest on, ready to be shown."""
+    """Sentences and the leaders they rest on, ready to be shown; `flags` name what learnt nothing."""
 
     ran: str
+    flags: tuple[str, ...]
     best: tuple[str, ...]
     significant: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -32,130 +36,132 @@ class Summary:
 
 
 def summary(evidence: Evidence) -> Summary:
-    """Of the test split, means over the seeds there are; differences tested in pairs of one seed."""
-    found = leaders(evidence)
+    """The sentences of `study_findings`."""
+    findings = study_findings(evidence)
     return Summary(
-        ran=_ran(evidence),
-        best=tuple(_best(evidence, found)),
-        significant=tuple(significance(families(evidence))) if evidence.runs else (),
-        unknown=tuple(_unknown(evidence)),
-        leaders=tuple(found),
+        ran=_ran(findings),
+        flags=tuple(flag_sentences(findings.constant_guesses)),
+        best=tuple(_best(findings)),
+        significant=tuple(_significance(findings.significance)) if findings.runs else (),
+        unknown=tuple(_unknown(findings)),
+        leaders=findings.leaders,
     )
 
 
-def families(evidence: Evidence) -> list[Family]:
-    """FCL against every other objective; without it, or with several of it, the first objective; none of a grid."""
-    candidate = usual_candidate(evidence)
-    if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
-        candidate = evidence.objectives[0]
-    return [] if candidate is None else comparisons(evidence, candidate, alpha=ALPHA)
-
-
-def significance(found: Sequence[Family]) -> list[str]:
-    """What the tests say, and what they could not have said whatever the numbers."""
-    every = [one for family in found for one in family.comparisons]
-    if not every:
+def _significance(tested: Significance | None) -> list[str]:
+    if tested is None:
         return [
             "Nothing was tested: a test needs one objective to compare others with, and two seeds at least that both "
             "have. See focalcal compare."
         ]
-    hopeless = [one for one in every if not one.reachable]
-    needed = seeds_needed(max(len(family.comparisons) for family in found), ALPHA)
-    if len(hopeless) == len(every):
-        counts = sorted({one.test.n for one in every})
-        floor, size = min(one.test.floor for one in every), max(len(family.comparisons) for family in found)
+    if tested.hopeless == tested.comparisons:
         return [
-            f"No difference is significant, and with {_joined(map(str, counts))} seeds none could be: the paired "
-            f"sign-flip test cannot give less than p = {floor:.2g}. With Holm's correction over {size} metrics it "
-            f"takes {needed} seeds to reach {ALPHA:g}. Differences of the means may be chance."
+            f"No difference is significant, and with {_joined(map(str, tested.seeds))} seeds none could be: the paired "
+            f"sign-flip test cannot give less than p = {tested.floor:.2g}. With Holm's correction over {tested.tests} "
+            f"metrics it takes {tested.seeds_needed} seeds to reach {tested.alpha:g}. Differences of the means may be "
+            "chance."
         ]
-    pairs = dict.fromkeys((family.candidate, family.baseline) for family in found if family.comparisons)
-    lines = [_verdict_line(*pair, [one for one in found if (one.candidate, one.baseline) == pair]) for pair in pairs]
-    candidates = dict.fromkeys(family.candidate for family in found)
-    lines.append(f"Only comparisons with {_joined(candidates)} were made; focalcal compare makes others.")
-    if hopeless:
+    lines = [_verdicts(pair) for pair in tested.pairs]
+    lines.append(f"Only comparisons with {_joined(tested.candidates)} were made; focalcal compare makes others.")
+    if tested.hopeless:
         lines.append(
-            f"{len(hopeless)} of {len(every)} comparisons could not have been significant with the seeds there are; "
-            f"it takes {needed}."
+            f"{tested.hopeless} of {tested.comparisons} comparisons could not have been significant with the seeds "
+            f"there are; it takes {tested.seeds_needed}."
         )
     return lines
 
 
-def _verdict_line(candidate: str, baseline: str, found: Sequence[Family]) -> str:
-    every = [one for family in found for one in family.comparisons]
-    shown = ", ".join(f"{count} {verdict}" for verdict, count in verdict_counts(every).items())
+def _verdicts(pair: PairVerdicts) -> str:
+    shown = ", ".join(f"{count} {verdict}" for verdict, count in pair.counts.items())
     named = [
-        f"{title(one.metric)} {one.verdict}" + (f" on {family.setting}" if len(found) > 1 else "")
-        for family in found
-        for one in family.comparisons
-        if one.verdict != "indistinguishable"
+        f"{title(metric)} {verdict}" + (f" on {setting}" if len(pair.settings) > 1 else "")
+        for setting, metric, verdict in pair.clear
     ]
-    detail = f" ({'; '.join(named)})" if named and len(named) <= 4 else ""
-    return f"{candidate} against {baseline}: {shown} of {len(every)} comparisons{detail}."
+    detail = f" ({'; '.join(named)})" if named and len(named) <= _MOST_VERDICTS else ""
+    return f"{pair.candidate} against {pair.baseline}: {shown} of {sum(pair.counts.values())} comparisons{detail}."
 
 
-def _ran(evidence: Evidence) -> str:
-    runs, settings, objectives = len(evidence.runs), len(evidence.settings), len(evidence.objectives)
-    if not runs:
+def _ran(findings: Findings) -> str:
+    if not findings.runs:
         return "No run is stored yet."
-    seeds = sorted({run.seed for run in evidence.runs})
-    where = evidence.settings[0] if settings == 1 else f"{settings} settings"
+    seeds, settings = findings.seeds, findings.settings
+    where = settings[0] if len(settings) == 1 else f"{len(settings)} settings"
     named = (
         f"seed{'s' if len(seeds) > 1 else ''} {_joined(map(str, seeds))}" if len(seeds) <= 10 else f"{len(seeds)} seeds"
     )
-    return f"{_many(runs, 'run')}: {_many(objectives, 'objective')} on {where}, {named}."
+    return f"{_many(findings.runs, 'run')}: {_many(len(findings.objectives), 'objective')} on {where}, {named}."
 
 
-def _best(evidence: Evidence, found: Sequence[Leader]) -> list[str]:
+def flag_sentences(guesses: Sequence[ConstantGuess]) -> list[str]:
+    """One per setting that has a cell whose error is that of a constant guess."""
+    settings: dict[str, list[ConstantGuess]] = {}
+    for guess in guesses:
+        settings.setdefault(guess.setting, []).append(guess)
+    lines = []
+    for setting, flagged in settings.items():
+        named = [
+            f"{guess.objective} ({'' if len(guess.seeds) == guess.of else f'{len(guess.seeds)} of {guess.of} seeds, '}"
+            f"{100 * guess.error:.1f} %)"
+            for guess in flagged
+        ]
+        shown = _joined(named) if len(named) <= _MOST_FLAGGED else f"{len(named)} objectives"
+        lines.append(
+            f"On {setting} the error of {shown} is no better than that of a constant guess, "
+            f"{100 * flagged[0].constant:.1f} %: nothing was learnt that decides, so a low calibration error is no "
+            "merit."
+        )
+    return lines
+
+
+def _best(findings: Findings) -> list[str]:
     """An objective a sentence in one setting; counts where there are several."""
-    if not found:
-        return ["With fewer than two objectives measured there is no best one."] if evidence.runs else []
+    if not findings.leaders:
+        return ["With fewer than two objectives measured there is no best one."] if findings.runs else []
     alone: dict[str, list[Leader]] = {}
-    for leader in found:
+    for leader in findings.leaders:
         if len(leader.objectives) == 1:
             alone.setdefault(leader.objectives[0], []).append(leader)
     ordered = sorted(alone, key=lambda name: -len(alone[name]))
-    tied = [leader for leader in found if len(leader.objectives) > 1]
-    if len(evidence.settings) > 1:
+    tied = [leader for leader in findings.leaders if len(leader.objectives) > 1]
+    if len(findings.settings) > 1:
         counted = [f"{name} in {len(alone[name])}" for name in ordered]
         counted += [f"several that tie in {len(tied)}"] if tied else []
-        return [f"Of {len(found)} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
-    return [f"{name} has the lowest {_joined(map(str, alone[name]))}." for name in ordered] + [
-        f"{one.who} share the lowest {one}." for one in tied
+        pairs = len(findings.leaders)
+        return [f"Of {pairs} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
+    return [f"{name} has the lowest {_joined(map(_lowest, alone[name]))}." for name in ordered] + [
+        f"{leading_objectives(leader)} share the lowest {_lowest(leader)}." for leader in tied
     ]
 
 
-def _unknown(evidence: Evidence) -> list[str]:
-    limits = list(evidence.missing)
-    if not evidence.runs:
+def _lowest(leader: Leader) -> str:
+    """`ECE (1.23 %)`."""
+    name = title(leader.metric)
+    shown = name.lower() if leader.metric == "error" else name
+    return f"{shown} ({leader.mean.printed}{' %' if leader.metric in PERCENT else ''})"
+
+
+def _unknown(findings: Findings) -> list[str]:
+    limits = gap_sentences(findings.gaps)
+    if not findings.runs:
         return limits
-    seeds = {run.seed for run in evidence.runs}
-    if len(seeds) > 1:
+    if len(findings.seeds) > 1:
         limits.append(
             "The spread over seeds is that of training again on the same examples; how results vary with other "
             "examples is not known."
         )
-    limits += _notes(evidence)
-    if any(run.scaled is not None for run in evidence.runs):
-        limits.append(_HALVES if evidence.fitted_on == "halves" else _VALIDATION)
-    if len(evidence.settings) == 1:
+    limits += [_note(note, findings.runs) for note in findings.notes]
+    if findings.fitted_on is not None:
+        limits.append(_FITTED[findings.fitted_on])
+    if len(findings.settings) == 1:
         limits.append(
-            f"Only {evidence.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known."
+            f"Only {findings.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known."
         )
     return limits
 
 
-def _notes(evidence: Evidence) -> list[str]:
-    """What several runs say of themselves, once, with how many do."""
-    said: dict[str, list[str]] = {}
-    for run in evidence.runs:
-        for note in run.notes:
-            if not any(note in one for one in evidence.missing):
-                said.setdefault(note, []).append(run.name)
-    return [
-        f"{names[0] if len(names) == 1 else f'{len(names)} of {len(evidence.runs)} runs'}: {note}"
-        for note, names in said.items()
-    ]
+def _note(note: RunNote, of: int) -> str:
+    who = note.runs[0] if len(note.runs) == 1 else f"{len(note.runs)} of {of} runs"
+    return f"{who}: {note.note}"
 
 
 def _many(count: int, what: str) -> str:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from focalcal.analysis.numbers import Mean
+from focalcal.core.csv_text import csv_text
 from focalcal.reports.cell_text import (
     LATEX,
     MARKDOWN,
-    Mean,
-    Printed,
-    Rounded,
     escaped,
-    exact,
     is_number,
     latex_number,
     number,
     texts,
 )
 
-__all__ = ["Mean", "Printed", "Rounded", "Table", "number"]
+__all__ = ["Table", "number"]
 
 _MARK = "*"  # after a bold cell of plain text
 _FITTED = (  # no wider and no higher than the page, and never enlarged
@@ -91,17 +87,13 @@ class Table:
 
         A column of means is three: the mean, `_std` and `_n`.
         """
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
         columns: dict[str, list[Any]] = {}
         for name, values in self.columns.items():
             columns[name] = list(values)
             if any(isinstance(value, Mean) for value in values):
                 columns[f"{name}_std"] = [value.deviation if isinstance(value, Mean) else None for value in values]
                 columns[f"{name}_n"] = [value.n if isinstance(value, Mean) else None for value in values]
-        writer.writerow(columns)
-        writer.writerows(zip(*([exact(value) for value in values] for values in columns.values()), strict=True))
-        return out.getvalue()
+        return csv_text([columns, *zip(*columns.values(), strict=True)])
 
     def markdown(self) -> str:
         """A pipe table, padded so that it can be read as text, too."""

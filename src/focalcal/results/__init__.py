@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from focalcal.results.content import Evaluation as Evaluation
+    from focalcal.results.evaluations import Evaluations as Evaluations
     from focalcal.results.keys import SCHEMA as SCHEMA
     from focalcal.results.problems import Problem as Problem
     from focalcal.results.problems import RunProblem as RunProblem
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from focalcal.results.store import Store as Store
 
 _HOME = {
+    "Evaluation": "content",
+    "Evaluations": "evaluations",
     "SCHEMA": "keys",
     "Problem": "problems",
     "Protocol": "protocol",
@@ -25,7 +29,7 @@ _HOME = {
     "Store": "store",
 }
 
-__all__ = ["SCHEMA", "Problem", "Protocol", "Run", "RunProblem", "Spec", "Store"]
+__all__ = ["SCHEMA", "Evaluation", "Evaluations", "Problem", "Protocol", "Run", "RunProblem", "Spec", "Store"]
 
 
 def __getattr__(name: str) -> Any:

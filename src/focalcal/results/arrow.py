@@ -7,7 +7,7 @@ from typing import Any
 
 
 def arrow_table(arrow: Any, columns: Sequence[str], rows: list[dict[str, Any]]) -> Any:
-    """The given columns first, others as they come; text where types are mixed."""
+    """The given columns first, others as they come; text where types are mixed or numbers too large."""
     names = column_names(columns, rows)
     return arrow.table({title: _column(arrow, name, [row.get(name) for row in rows]) for name, title in names.items()})
 
@@ -32,13 +32,16 @@ def column_names(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> d
 
 def _column(arrow: Any, name: str, values: list[Any]) -> Any:
     kinds = {type(value) for value in values if value is not None}
+    kind = arrow.string()
     if kinds and kinds <= {int, float}:
-        whole = name in ("seed", "epoch", "epochs")
-        return arrow.array(values, arrow.int64() if whole else arrow.float64())
-    if kinds == {list}:
-        return arrow.array(values, arrow.list_(arrow.float64()))
-    if kinds == {bool}:
-        return arrow.array(values, arrow.bool_())
-    if not kinds and name in ("value", "seconds", "seed", "epoch"):
-        return arrow.array(values, arrow.float64())
-    return arrow.array([None if value is None else str(value) for value in values], arrow.string())
+        kind = arrow.int64() if name in ("seed", "epoch", "epochs") else arrow.float64()
+    elif kinds == {list}:
+        kind = arrow.list_(arrow.float64())
+    elif kinds == {bool}:
+        kind = arrow.bool_()
+    elif not kinds and name in ("value", "seconds", "seed", "epoch"):
+        kind = arrow.float64()
+    try:
+        return arrow.array(values, kind)
+    except (arrow.ArrowException, OverflowError):  # mixed types, and numbers that do not fit
+        return arrow.array([None if value is None else str(value) for value in values], arrow.string())

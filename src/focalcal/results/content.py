@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from focalcal.core.primitives import whole
-from focalcal.predictions import Predictions, npz
-from focalcal.predictions.header import Header
+from focalcal.predictions import Predictions
+from focalcal.predictions.arrays_file import write_archive
 from focalcal.results.entry import sha256
 from focalcal.results.keys import SCHEMA
-from focalcal.results.layout import EPOCHS, FILES, LAYOUT, PREDICTIONS, RESULT, SPEC, json_bytes
+from focalcal.results.layout import (
+    EPOCHS,
+    EVALUATIONS,
+    FILES,
+    LAYOUT,
+    PREDICTIONS,
+    RESULT,
+    SPEC,
+    is_evaluation,
+    json_bytes,
+    split_file,
+)
 from focalcal.results.spec import Spec
 
-_OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS)
-_LONGEST_FILE_NAME = 200
+_OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS, EVALUATIONS)
 _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What came out of evaluating a trained network on more than its own splits.
+
+    name         that of its folder: letters, digits, ".", "_" and "-"
+    record       {"metrics": {split: {metric: number}}, "provenance": {...}, "seconds": number}
+    predictions  of splits that the run does not have
+    files        others to keep, by the name they get
+    """
+
+    name: str
+    record: Mapping[str, Any]
+    predictions: Iterable[Predictions] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a folder's name."""
+        if not is_evaluation(self.name):
+            raise ValueError(
+                "an evaluation's name must be at most 100 letters, digits, '.', '_' and '-', and not begin with '.' or "
+                f"'-', got {self.name!r}; choose another"
+            )
 
 
 def checked_record(record: Any) -> dict[str, Any]:
@@ -59,28 +92,35 @@ def write_run(
     files: Mapping[str, Path],
 ) -> None:
     """Every file of a run into an empty folder; `files.json`, which lists them, last."""
-    for name in files:
-        if name in _OURS or name != os.path.basename(name) or name.startswith(".") or not name:
-            raise ValueError(f"files must have plain names other than {', '.join(_OURS)}, got {name!r}; rename it")
+    _check_names(files)
     (folder / SPEC).write_bytes(json_bytes({"schema": SCHEMA, **spec.as_dict()}))
     (folder / RESULT).write_bytes(json_bytes(checked_record(record)))
     if epochs is not None:
         (folder / EPOCHS).write_bytes(_checked_epochs(Path(epochs)))
     for name, source in files.items():
         shutil.copyfile(source, folder / name)
-    splits = _write_predictions(folder, predictions)
+    _write_list(folder, {"key": spec.key}, _write_predictions(folder, predictions))
+
+
+def write_evaluation(folder: Path, key: str, evaluation: Evaluation) -> None:
+    """Every file of an evaluation of the run with this key into an empty folder; `files.json` last."""
+    _check_names(evaluation.files)
+    stored = checked_record({**evaluation.record, "epochs": 0})
+    (folder / RESULT).write_bytes(json_bytes({name: value for name, value in stored.items() if name != "epochs"}))
+    for name, content in evaluation.files.items():
+        (folder / name).write_bytes(content)
+    _write_list(folder, {"key": key, "evaluation": evaluation.name}, _write_predictions(folder, evaluation.predictions))
+
+
+def _check_names(files: Iterable[str]) -> None:
+    for name in files:
+        if name in _OURS or name != os.path.basename(name) or name.startswith(".") or not name:
+            raise ValueError(f"files must have plain names other than {', '.join(_OURS)}, got {name!r}; rename it")
+
+
+def _write_list(folder: Path, about: Mapping[str, str], splits: Mapping[str, str]) -> None:
     listed = {name: {"bytes": os.path.getsize(folder / name), "sha256": sha256(folder / name)} for name in _all(folder)}
-    (folder / FILES).write_bytes(json_bytes({"schema": LAYOUT, "key": spec.key, "splits": splits, "files": listed}))
-
-
-def split_file(split: str) -> str:
-    """A file name for a split, whatever characters it has: `svhn/test` is `svhn%2Ftest.npz`."""
-    name = quote(split, safe="", errors="surrogatepass")
-    if name.startswith("."):
-        name = "%2E" + name[1:]
-    if len(name) > _LONGEST_FILE_NAME:
-        name = f"{name[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
-    return f"{name}.npz"
+    (folder / FILES).write_bytes(json_bytes({"schema": LAYOUT, **about, "splits": splits, "files": listed}))
 
 
 def _write_predictions(folder: Path, predictions: Iterable[Predictions]) -> dict[str, str]:
@@ -93,7 +133,7 @@ def _write_predictions(folder: Path, predictions: Iterable[Predictions]) -> dict
         if (folder / name).exists():
             raise ValueError(f"predictions must have different splits, got {one.split!r} twice; rename or join them")
         with open(folder / name, "xb") as handle:  # not `save`: the whole folder is forced to the disk at once
-            npz.write(handle, one, Header.of(one))
+            write_archive(handle, one)
         splits[one.split] = name
     return splits
 

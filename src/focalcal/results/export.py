@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from focalcal.core.atomic import atomic_file, write_atomically
+from focalcal.core.csv_text import csv_text
 from focalcal.core.extras import required
 from focalcal.results.arrow import arrow_table, column_names
-from focalcal.results.layout import FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
+from focalcal.results.layout import EVALUATIONS, FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
 from focalcal.results.run import Run
 from focalcal.results.tables import split_rows
 
@@ -35,19 +34,16 @@ def _zip(runs: Sequence[Run], path: Path) -> None:
     with atomic_file(path) as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))
         for run in runs:
-            for name in run.files:
-                archive.write(run.file(name), f"{RUNS}/{run.key}/{name}")
-            archive.write(run.path / FILES, f"{RUNS}/{run.key}/{FILES}")
+            lists = [run.path / FILES, *(run.path / EVALUATIONS / name / FILES for name in run.evaluations)]
+            for path in dict.fromkeys([*map(run.file, run.files), *filter(Path.exists, lists)]):
+                archive.write(path, f"{RUNS}/{run.path.name}/{path.relative_to(run.path)}")
 
 
 def _csv(runs: Sequence[Run], path: Path) -> None:
     rows = list(split_rows(runs))
     names = column_names(_FIRST, rows)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names.values())
-    writer.writerows([row.get(name) for name in names] for row in rows)
-    write_atomically(path, out.getvalue().encode())
+    text = csv_text([names.values(), *([row.get(name) for name in names] for row in rows)])
+    write_atomically(path, text.encode())
 
 
 def _parquet(runs: Sequence[Run], path: Path) -> None:

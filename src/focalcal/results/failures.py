@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
+from focalcal.results.keys import current_fields, current_key
 from focalcal.results.layout import is_key, json_bytes
 from focalcal.results.problems import Problem
 
@@ -59,9 +60,13 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _failure(path: Path) -> dict[str, Any] | None:
+    """With the key that the spec has now, whatever version wrote it."""
     try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, OSError):
+        found = None if path.is_symlink() else json.loads(path.read_bytes())
+        if not isinstance(found, dict) or not found.keys() >= _FIELDS or not is_key(path.stem):
+            return None
+        if found["key"] != path.stem or not isinstance(found["spec"], dict):
+            return None
+        return {**found, "key": current_key(found["spec"]), "spec": current_fields(found["spec"])}
+    except (ValueError, RecursionError, OSError):
         return None
-    right = isinstance(found, dict) and found.keys() >= _FIELDS and found["key"] == path.stem and is_key(path.stem)
-    return found if right else None

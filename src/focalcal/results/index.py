@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from focalcal.core.atomic import write_atomically
-from focalcal.results.entry import Entry, State, examined, state_of, unreadable
-from focalcal.results.layout import CACHE, RUNS
+from focalcal.results.entry import Entry, State, examined, spec_key, state_of, unreadable
+from focalcal.results.layout import CACHE, RUNS, is_key
 from focalcal.results.problems import Problem, RunProblem
 
-_SUFFIX = ".v1"  # of the form of a line: key, state, CRC-32 of the texts, texts with tabs between
+_SUFFIX = ".v3"  # of what is checked, and of a line: folder, state, CRC-32 of the texts, texts with tabs between
 _KEY, _STATE, _CHECK, _TEXTS = slice(0, 32), slice(33, 57), slice(58, 66), slice(67, -1)  # of a line
+_CACHE_FILE = re.compile(r"[0-9a-f]{16}\.v[0-9]+")
 _MOST_FILES = 8
 
 
@@ -33,22 +35,23 @@ class Listing(NamedTuple):
     problems: list[Problem]
 
 
-def listing(store: Path, among: Collection[str] | None = None) -> Listing:
-    """Every run, or those of these keys, from the cache where that holds, else from the folder; then it is updated."""
-    files = _cache_files(store / CACHE)
+def listing(store: Path, *, cached: bool = True) -> Listing:
+    """Every run, from the cache where that holds, else from its folder; then the cache is updated."""
+    files = _cache_files(store / CACHE) if cached else []
     known = _read(files)
-    entries: dict[str, Entry] = {}
+    entries: list[Entry] = []
     problems: list[Problem] = []
     lines: dict[str, bytes] = {}
     new: list[str] = []
-    for name in _names(store / RUNS, among):
+    for name in _names(store / RUNS):
         folder = os.path.join(store, RUNS, name)  # not a Path: there are thousands
         try:
             state = state_of(folder)
             digest = _digest(state)
             old = known.get(name)
             if old is not None and old[_STATE] == digest:
-                entries[name], lines[name] = Entry(name, folder, old[_TEXTS]), old
+                entries.append(Entry(folder, old[_TEXTS]))
+                lines[name] = old
                 continue
             entry = examined(folder, state)
         except (RunProblem, OSError) as error:
@@ -56,17 +59,50 @@ def listing(store: Path, among: Collection[str] | None = None) -> Listing:
                 known_as = error if isinstance(error, RunProblem) else unreadable(folder, error)
                 problems.append(known_as.problem)
             continue
-        entries[name], lines[name] = entry, _line(entry, digest)
-        new.append(name)
-    with suppress(OSError):  # a store that cannot be written to can be read all the same
-        _update(store / CACHE, files, known, lines, new, tidy=among is None)
-    return Listing(entries, problems)
+        entries.append(entry)
+        problems += entry.problems
+        if not entry.problems:  # else it is read until its evaluations are whole
+            lines[name] = _line(entry, digest)
+            new.append(name)
+    if cached:
+        with suppress(OSError):  # a store that cannot be written to can be read all the same
+            _update(store / CACHE, files, known, lines, new)
+    return Listing(_by_key(entries), problems)
 
 
-def _names(runs: Path, among: Collection[str] | None) -> list[str]:
+def older_folders(store: Path) -> dict[str, list[str]]:
+    """The folders of runs that older versions stored under other keys, by the key that such a run has now.
+
+    A folder's name says what was run, so what the cache knows of it holds as long as it is there.
+    """
+    known = _read(_cache_files(store / CACHE))
+    found: dict[str, list[str]] = {}
+    for name in filter(is_key, _names(store / RUNS)):
+        # RecursionError: of JSON that is nested too deep. Whatever is not whole, `examined` says so.
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            key = known[name][_TEXTS][:32].decode() if name in known else spec_key(store / RUNS / name)
+            if key != name:
+                found.setdefault(key, []).append(name)
+    return found
+
+
+def _by_key(entries: Iterable[Entry]) -> dict[str, Entry]:
+    """As `Store` finds them: older versions could store a training several times, with different evaluations."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        if (other := found.get(entry.key)) is None or _preference(entry) > _preference(other):
+            found[entry.key] = entry
+    return dict(sorted(found.items()))
+
+
+def _preference(entry: Entry) -> tuple[bool, int]:
+    """The folder of the current version, else that with most evaluations."""
+    return os.path.basename(entry.folder) == entry.key, len(entry.evaluations)
+
+
+def _names(runs: Path) -> list[str]:
     try:
-        found = os.listdir(runs)
-        return sorted(found if among is None else set(found).intersection(among))
+        return sorted(os.listdir(runs))
     except FileNotFoundError:
         return []
 
@@ -77,19 +113,20 @@ def _digest(state: State) -> bytes:
 
 
 def _line(entry: Entry, digest: bytes) -> bytes:
-    return b"%s %s %08x %s\n" % (entry.key.encode(), digest, zlib.crc32(entry.texts), entry.texts)
+    name = os.path.basename(entry.folder).encode()
+    return b"%s %s %08x %s\n" % (name, digest, zlib.crc32(entry.texts), entry.texts)
 
 
 def _cache_files(folder: Path) -> list[Path]:
     with suppress(FileNotFoundError), os.scandir(folder) as names:
-        return [Path(one.path) for one in names if one.name.endswith(_SUFFIX)]
+        return [Path(one.path) for one in names if _CACHE_FILE.fullmatch(one.name)]
     return []
 
 
 def _read(files: Iterable[Path]) -> dict[str, bytes]:
-    """The lines by key."""
+    """The lines by key; those of other versions are left alone."""
     found: dict[str, bytes] = {}
-    for path in files:
+    for path in (one for one in files if one.suffix == _SUFFIX):
         with suppress(OSError):  # merged by another process, or not for us to read
             for line in path.read_bytes().splitlines(keepends=True):
                 if line[_CHECK] == b"%08x" % zlib.crc32(memoryview(line)[_TEXTS]):
@@ -97,11 +134,9 @@ def _read(files: Iterable[Path]) -> dict[str, bytes]:
     return found
 
 
-def _update(
-    folder: Path, files: list[Path], known: dict[str, bytes], lines: dict[str, bytes], new: list[str], *, tidy: bool
-) -> None:
-    """Write what is new as one more file; or, to be tidy, all as one if there are many files or many useless lines."""
-    merge = tidy and (len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100)
+def _update(folder: Path, files: list[Path], known: dict[str, bytes], lines: dict[str, bytes], new: list[str]) -> None:
+    """Write what is new as one more file; or all as one if there are many files or many useless lines."""
+    merge = len(files) >= _MOST_FILES or len(known) > 2 * len(lines) + 100
     if not new and not merge:
         return
     folder.mkdir(exist_ok=True)

@@ -7,21 +7,27 @@ runs/<key>/             a run: whole, and never changed
     epochs.jsonl        one line an epoch, if there are any
     predictions/*.npz   one file a split
     files.json          written last: size and SHA-256 of each file, and which file holds which split
+    evaluations/<name>/ of the trained network on other sets: whole, added at any time, and never changed;
+                        a result.json, predictions/*.npz and files.json of its own
 work/<key>/             what a run in progress wants to find again after a crash
 work/<key>.lock         locked by the process that works on it
 failures/<key>.json     the last failure of a run
 set-aside/              damaged runs that were run again
-tmp/                    runs being written
+tmp/                    runs being written, and what running cells print
 cache/                  what listings know already; safe to delete
+
+Links are not followed: none of these is read, written or cleared if it is one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from focalcal.core.atomic import write_atomically
 
@@ -30,9 +36,13 @@ WHAT = "focalcal store of runs"
 MARK = "STORE.json"
 RUNS, WORK, FAILURES, SET_ASIDE, TMP, CACHE = "runs", "work", "failures", "set-aside", "tmp", "cache"
 SPEC, RESULT, EPOCHS, PREDICTIONS, FILES = "spec.json", "result.json", "epochs.jsonl", "predictions", "files.json"
+EVALUATIONS = "evaluations"
 DEFAULT, VARIABLE = "focalcal-runs", "FOCALCAL_STORE"
 
+_FOLDERS = (RUNS, WORK, FAILURES, SET_ASIDE, TMP, CACHE)
 _KEY = re.compile(r"[0-9a-f]{32}\Z")
+_LONGEST_FILE_NAME = 200
+_EVALUATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 
 
 def store_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -45,6 +55,30 @@ def is_key(name: str) -> bool:
     return _KEY.match(name) is not None
 
 
+def is_evaluation(name: str) -> bool:
+    """Whether a name can be that of an evaluation, and so of a folder anywhere."""
+    return _EVALUATION.match(name) is not None
+
+
+def split_file(split: str) -> str:
+    """A file name for a split, whatever characters it has: `svhn/test` is `svhn%2Ftest.npz`."""
+    name = quote(split, safe="", errors="surrogatepass")
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if len(name) > _LONGEST_FILE_NAME:
+        name = f"{name[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    return f"{name}.npz"
+
+
+def refuse_link(path: Path) -> None:
+    """What is kept in a store lies in it: a link would have its target written to, and cleared."""
+    if path.is_symlink():
+        raise OSError(
+            f"{path} must lie in the store itself, got a link to {os.readlink(path)}; "
+            "remove the link, or move the whole store and link that"
+        )
+
+
 def json_bytes(value: Any) -> bytes:
     """What is stored: standard JSON in UTF-8, to be read by people too."""
     return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
@@ -53,6 +87,8 @@ def json_bytes(value: Any) -> bytes:
 def open_layout(folder: Path, *, create: bool) -> None:
     """Check that the folder is a store that this version can read; make it one if it is new or empty."""
     mark = folder / MARK
+    for name in _FOLDERS:
+        refuse_link(folder / name)
     if not mark.exists():
         _make(folder, create=create)
         return

@@ -37,7 +37,7 @@ def _locked(path: Path, *, wait: bool) -> int | None:
             "locking runs needs flock, which this operating system does not have; use Linux or macOS"
         ) from error
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _is_at(handle, path):
@@ -53,6 +53,6 @@ def _locked(path: Path, *, wait: bool) -> int | None:
 
 def _is_at(handle: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
         return False

@@ -1,9 +1,10 @@
 """SQL over runs, with DuckDB.
 
-runs     key, data_set, model, objective, seed, seconds, epochs, a column for each option of an objective (gamma,
-         lam, ...), and as JSON: options, training, protocol, provenance
-metrics  key, split, metric, value
-epochs   key, epoch, and a column for each number of an epoch's record: lr, seconds, train_loss, val_nll, ...
+runs          key, data_set, model, objective, seed, seconds, epochs, a column for each option of an objective (gamma,
+              lam, ...), and as JSON: options, training, protocol, provenance
+test_metrics  the columns of runs, and one for each metric of the test split: one row per run
+metrics       key, split, metric, value
+epochs        key, epoch, and a column for each number of an epoch's record: lr, seconds, train_loss, val_nll, ...
 """
 
 from __future__ import annotations
@@ -13,13 +14,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
-from focalcal.results.arrow import arrow_table
+from focalcal.results.arrow import arrow_table, column_names
 from focalcal.results.run import Run
-from focalcal.results.tables import EPOCH_COLUMNS, METRIC_COLUMNS, RUN_COLUMNS, epoch_rows, metric_rows, run_rows
+from focalcal.results.tables import (
+    EPOCH_COLUMNS,
+    METRIC_COLUMNS,
+    RUN_COLUMNS,
+    epoch_rows,
+    metric_rows,
+    option_columns,
+    run_rows,
+)
 
 if TYPE_CHECKING:
     import duckdb
 
+TABLES = "runs, test_metrics, metrics and epochs"
 _JSON = ("options", "training", "protocol", "provenance")
 _CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
 
@@ -30,6 +40,7 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     connection = engine.connect(":memory:", config=_CLOSED)
     _fill(connection, arrow, "runs", RUN_COLUMNS, run_rows(runs))
     _fill(connection, arrow, "metrics", METRIC_COLUMNS, metric_rows(runs))
+    _view_test_metrics(connection)
     named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
     _fill(connection, arrow, "epochs", EPOCH_COLUMNS, epoch_rows(runs) if named else [])
     connection.execute("set enable_external_access = false")
@@ -45,7 +56,7 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
 
 def query_error(error: Exception) -> ValueError:
     """What DuckDB says about a query, on one line."""
-    return ValueError(f"query must be SQL over runs, metrics and epochs, got an error: {' '.join(str(error).split())}")
+    return ValueError(f"query must be SQL over {TABLES}, got an error: {' '.join(str(error).split())}")
 
 
 def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
@@ -57,6 +68,27 @@ def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: 
     connection.register("_given", table)
     connection.execute(f"create table {name} as select {chosen} from _given")
     connection.unregister("_given")
+
+
+def _view_test_metrics(connection: Any) -> None:
+    """A view and no table: queries that do not name it pay nothing for its columns, of which several labels have many.
+
+    A run without metrics of the test split has a row of NULLs; a metric named like a column of runs is `metric_name`.
+    """
+    taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
+    found = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
+    titled = option_columns({name: name for (name,) in found}, taken, prefix="metric")
+    titles = list(column_names(taken, [titled]).values())[len(taken) :]
+    columns = [
+        f", max(value) filter (metric = {_text(metric)}) as {_quoted(title)}"
+        for metric, title in zip(titled.values(), titles, strict=True)
+    ]
+    measured = f"select key{''.join(columns)} from metrics where split = 'test' group by key"
+    connection.execute(f"create view test_metrics as from runs left join ({measured}) using (key)")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _quoted(name: str) -> str:

@@ -1,6 +1,7 @@
-"""What a run is: everything that decides its numbers, and the key that follows from it.
+"""What a run is: everything that decides its training, and the key that follows from it.
 
-Device, number of workers, threads and paths do not belong to it; they are in a run's provenance.
+Device, number of workers, threads and paths do not belong to it; they are in a run's provenance. Neither does what the
+trained network is evaluated on besides: see `results/evaluations.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from focalcal.core.plain import Plain
+from focalcal.core.json_dataclass import JsonDataclass
 from focalcal.core.primitives import Options, as_json, options, text, whole
 from focalcal.results.keys import SCHEMA, stored_key
 from focalcal.results.protocol import EVERYTHING, Protocol
@@ -21,14 +22,14 @@ _LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec(Plain):
+class Spec(JsonDataclass):
     """One training run. `gamma=2` and `gamma=2.0` are the same one.
 
     data_set, model     by name
     objective           the loss, by name
     objective_options   all of its hyper-parameters, defaults included
-    training            the recipe by value: what `Recipe.settings()` says, less the fields above and FCL's point
-    protocol            which examples, which shifts, what is kept
+    training            the recipe by value: what `Recipe.as_dict()` says, less the fields above
+    protocol            which examples
     seed                of the initial weights, the order, the augmentation and the drop-out
     """
 
@@ -45,7 +46,7 @@ class Spec(Plain):
         for name in ("data_set", "model", "objective"):
             text(name, getattr(self, name))
         if not isinstance(self.training, Mapping):
-            raise TypeError(f"training must be a mapping, got {type(self.training).__name__}; use Recipe.settings()")
+            raise TypeError(f"training must be a mapping, got {type(self.training).__name__}; use Recipe.as_dict()")
         protocol = self.protocol
         self._set(
             seed=whole("seed", self.seed, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from focalcal.results.locks import held
 
+_OURS = re.compile(r"[0-9a-f]{16}(\.lock)?")
 STALE_SECONDS = 3600.0  # of a leftover before it is looked at; its writer must be dead as well
 
 
@@ -39,6 +41,8 @@ def clear_leftovers(tmp: Path) -> None:
     with suppress(FileNotFoundError):
         for found in list(os.scandir(tmp)):
             with suppress(OSError):
+                if not _OURS.fullmatch(found.name) or found.is_symlink():
+                    continue
                 if time.time() - found.stat(follow_symlinks=False).st_mtime < STALE_SECONDS:
                     continue
                 folder = tmp / found.name.removesuffix(".lock")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 

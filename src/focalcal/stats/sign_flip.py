@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 

@@ -3,8 +3,9 @@
 Names are imported when first used: a calibrator that needs the inverse map does not pay for the study.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from focalcal.theory.bias import asymptote_delay as asymptote_delay
@@ -128,15 +129,4 @@ _HOME = {
 }
 
 __all__ = [*_HOME]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"focalcal.theory has no attribute {name!r}; it has {', '.join(__all__)}")
-    value = getattr(import_module(f"focalcal.theory.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

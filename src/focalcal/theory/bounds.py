@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, whole_number
+from focalcal.core.checks import whole_number
+from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions
 from focalcal.theory.potential import entropy, focal_potential
 
 if TYPE_CHECKING:

@@ -27,11 +27,17 @@ def keeps_decision(eta: Any, *, gamma: Any, lam: Any) -> Bool[np.ndarray, "*b"]:
     posterior, (g, weight) = broadcast(
         distributions("eta", eta), at_least_zero("gamma", gamma), at_least_zero("lam", lam)
     )
-    q = minimise(posterior, gamma=g, lam=weight).unwrap()
-    most, highest = posterior.max(-1, keepdims=True), q.max(-1, keepdims=True)
-    leads = posterior == most
+    return same_decision(posterior, minimise(posterior, gamma=g, lam=weight).unwrap(), g)
+
+
+def same_decision(
+    eta: Float[np.ndarray, "*b k"], q: Float[np.ndarray, "*b k"], gamma: Float[np.ndarray, "*b"]
+) -> Bool[np.ndarray, "*b"]:
+    """Whether these q, solved at these gammas, have the maxima of these eta, as in `keeps_decision`."""
+    most, highest = eta.max(-1, keepdims=True), q.max(-1, keepdims=True)
+    leads = eta == most
     tied = q >= highest * (1 - _ROUNDING)
-    below = (q < highest) | (posterior >= most * (1 - _ROUNDING * (1 + g[..., None])))
+    below = (q < highest) | (eta >= most * (1 - _ROUNDING * (1 + gamma[..., None])))
     return np.where(leads, tied, below).all(-1)[()]
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.posteriors import above_zero, at_least_zero, one_number, whole_number
+from focalcal.core.checks import whole_number
+from focalcal.theory.posteriors import above_zero, at_least_zero, one_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float

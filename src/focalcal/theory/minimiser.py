@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.checks import whole_number
 from focalcal.theory.newton import solve_rows
-from focalcal.theory.posteriors import LARGEST_GAMMA, at_least_zero, broadcast, distributions, whole_number
+from focalcal.theory.posteriors import LARGEST_GAMMA, at_least_zero, broadcast, distributions
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.checks import ROUNDING
 from focalcal.core.scores import as_tensor
-from focalcal.theory.posteriors import PREDICTION_TOLERANCE, at_least_zero, distributions, one_number, state_weights
+from focalcal.theory.posteriors import at_least_zero, distributions, one_number, state_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -39,15 +40,15 @@ class TopLabel:
 def top_label(probs: Any, eta: Any, weights: Any = None, displacement: Any = None) -> TopLabel:
     """The arguments, checked, and what follows from them in each state."""
     posterior = state_rows("eta", distributions("eta", eta))
-    distributions("probs", probs, tolerance=PREDICTION_TOLERANCE)
+    distributions("probs", probs, used="used as they are")
     reported = _like(posterior, "probs", probs)
     difference = reported - posterior
     if displacement is not None:
         given = _like(posterior, "displacement", displacement)
         off = np.abs(given - difference).max()
-        if not off <= PREDICTION_TOLERANCE:  # NaN is wrong, too
+        if not off <= ROUNDING:  # NaN is wrong, too
             raise ValueError(
-                f"displacement must be probs - eta, within {PREDICTION_TOLERANCE:g}, got one that is off by {off:g}; "
+                f"displacement must be probs - eta, within {ROUNDING:g}, got one that is off by {off:g}; "
                 "pass that difference, or leave it out"
             )
         difference = given

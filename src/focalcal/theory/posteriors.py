@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.checks import ROUNDING, SUM_TOLERANCE, off_simplex, warn_of_rounding
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-POSTERIOR_TOLERANCE = 1e-9  # how far a posterior may sum from one
-PREDICTION_TOLERANCE = 1e-5  # a prediction may come from a softmax in float32
 LARGEST_GAMMA = 1e9  # the relative error of (1 - q)^gamma is gamma times that of 1 - q
 
 
-def distributions(name: str, values: Any, *, tolerance: float = POSTERIOR_TOLERANCE) -> Float[np.ndarray, "*b k"]:
-    """Rows over the last axis as float64, each >= 0 and summing to one within `tolerance`, then exactly so.
+def distributions(name: str, values: Any, *, used: str = "divided by their sums") -> Float[np.ndarray, "*b k"]:
+    """Rows over the last axis as float64, which are probabilities by the rule of `core.checks`, then exactly so.
 
-    A single distribution has shape (K,); tensors, arrays and lists are taken. The rows are divided by their sums, so
-    that nothing later depends on how they were rounded.
+    A single distribution has shape (K,); tensors, arrays and lists are taken. What rounding left below 0 becomes 0, and
+    the rows are divided by their sums, so that nothing later depends on how they were rounded; a warning says so, or
+    how else the caller's are `used`.
     """
     array = as_float64(name, values)
     if array.ndim == 0 or array.shape[-1] == 0:
@@ -29,25 +30,25 @@ def distributions(name: str, values: Any, *, tolerance: float = POSTERIOR_TOLERA
         )
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite sum is no distribution, and so is NaN
         total = array.sum(-1)
-    wrong = ~((array >= 0).all(-1) & (np.abs(total - 1) <= tolerance))  # NaN is wrong, too
+    wrong = off_simplex(array.min(-1), total)
     if wrong.any():
-        raise _not_a_distribution(name, array, total, np.argwhere(wrong)[0], tolerance)
-    return array / total[..., None]
+        raise _not_a_distribution(name, array, total, np.argwhere(wrong)[0])
+    warn_of_rounding(name, float(np.abs(total - 1).max(initial=0)), used=used)
+    inside = np.maximum(array, 0)
+    return inside / inside.sum(-1, keepdims=True)
 
 
-def _not_a_distribution(
-    name: str, array: np.ndarray, total: np.ndarray, at: np.ndarray, tolerance: float
-) -> ValueError:
+def _not_a_distribution(name: str, array: np.ndarray, total: np.ndarray, at: np.ndarray) -> ValueError:
     row = array[tuple(at)]
     where = f" at index {', '.join(map(str, at))}" if len(at) else ""
     if not np.isfinite(row).all():
         found, remedy = f"{row[~np.isfinite(row)][0]}", "find out where it comes from"
-    elif (row < 0).any():
+    elif (row < -ROUNDING).any():
         found, remedy = f"{row.min():g}", "pass probabilities, not logits or scores"
     else:
         found, remedy = f"a sum of {total[tuple(at)]:.12g}", "divide it by its sum, in float64"
     return ValueError(
-        f"{name} must be a distribution over the last axis, >= 0 and summing to 1 within {tolerance:g}, "
+        f"{name} must be a distribution over the last axis, >= 0 and summing to 1 within {SUM_TOLERANCE:g}, "
         f"got {found}{where}; {remedy}"
     )
 
@@ -85,13 +86,6 @@ def one_number(name: str, checked: Float[np.ndarray, "*b"]) -> float:
     if checked.ndim:
         raise ValueError(f"{name} must be one number, got shape {checked.shape}; call once for each value")
     return float(checked)
-
-
-def whole_number(name: str, value: Any, *, least: int, remedy: str) -> int:
-    """A Python or NumPy integer that is not too small."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__") or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}; {remedy}")
-    return int(value)
 
 
 def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:

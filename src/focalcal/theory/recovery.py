@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.softmax_logs import log_probs_and_complements
-from focalcal.theory.posteriors import PREDICTION_TOLERANCE, at_least_zero, broadcast, distributions, focusing
+from focalcal.theory.posteriors import at_least_zero, broadcast, distributions, focusing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     """The posterior eta whose FCL minimiser is q: the inverse of `minimise`, in closed form (`log_posterior`).
 
-    q is one prediction (K,) or a batch (*b, K) whose rows sum to one within 1e-5, and are then divided by their sums;
+    q is one prediction (K,) or a batch (*b, K) whose rows sum to one within 1e-3, and are then divided by their sums;
     gamma >= 0 and lam >= 0 are numbers or arrays that broadcast with (*b). q_k = 0 gives eta_k = 0, and a vertex
     gives itself. 1 - q_k of a row's largest entry is taken as the sum of the others, which near a vertex has the
     digits that the entry itself has not. For lam = 0 an eta_k is of the order of q_k (1 - q_max)^gamma, and 0 where
@@ -28,9 +28,7 @@ def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     >>> recover([0.5924, 0.2584, 0.1492], gamma=2.0, lam=1.0).round(3)
     array([0.7, 0.2, 0.1])
     """
-    prediction, (g, weight) = broadcast(
-        distributions("q", q, tolerance=PREDICTION_TOLERANCE), focusing(gamma), at_least_zero("lam", lam)
-    )
+    prediction, (g, weight) = broadcast(distributions("q", q), focusing(gamma), at_least_zero("lam", lam))
     classes = prediction.shape[-1]
     if classes == 1:
         return np.ones(prediction.shape)

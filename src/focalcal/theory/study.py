@@ -1,4 +1,4 @@
-"""The paper's numerical study (its section 6.6) on exact solutions, and what it leaves open.
+"""The paper's numerical study (its section 6.7) on exact solutions, and what it leaves open.
 
 504 solves: seven interior posteriors x gamma in {1, 2, 3, 5} x 18 values of lam; 36 more for the exact calibration
 error of a population of 40 states. The paper's seven posteriors are not printed in it; ours have its four shapes and

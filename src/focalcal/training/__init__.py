@@ -1,15 +1,14 @@
-"""How networks are trained: the paper's recipes, plain values that say where each of them comes from, and the loop."""
+"""How networks are trained: the paper's recipes as plain values, where each setting comes from, and the loop."""
 
 from focalcal.training.checkpoint import CheckpointError
 from focalcal.training.distributed import is_first_process
 from focalcal.training.fit import Fitted, fit
-from focalcal.training.network import build_network
+from focalcal.training.network import build_network, check_start, trained_network
 from focalcal.training.non_finite import NonFiniteLossError
 from focalcal.training.predict import predict
-from focalcal.training.recipe import Recipe
-from focalcal.training.recipe_parts import Optimizer, Schedule, Step
-from focalcal.training.recipe_table import recipe_table
-from focalcal.training.recipes import RECIPES, recipe
+from focalcal.training.recipe import Optimizer, Recipe, Schedule, Step
+from focalcal.training.recipes import RECIPES, recipe, source_of
+from focalcal.training.recipes.tables import recipe_table, sources_table
 
 __all__ = [
     "RECIPES",
@@ -21,9 +20,13 @@ __all__ = [
     "Schedule",
     "Step",
     "build_network",
+    "check_start",
     "fit",
     "is_first_process",
     "predict",
     "recipe",
     "recipe_table",
+    "source_of",
+    "sources_table",
+    "trained_network",
 ]

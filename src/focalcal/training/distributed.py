@@ -20,11 +20,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from focalcal.training.batches import shard
-
 # The first process evaluates, or waits for its turn, while the others wait for it: longer than torch's ten minutes.
 # That one of them has died is found out by torchrun, not by this.
 _PATIENCE = timedelta(days=1)
+
+
+def shard(count: int, rank: int, processes: int) -> slice:
+    """The rows of a batch of `count` that process `rank` takes: consecutive, sizes differing by one at most."""
+    return slice(rank * count // processes, (rank + 1) * count // processes)
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Processes:
         padded[: len(own)] = own.detach()
         parts = [torch.empty_like(padded) for _ in range(self.size)]
         dist.all_gather(parts, padded)
-        lengths = [one.stop - one.start for one in (shard(count, rank, self.size) for rank in range(self.size))]
-        rows = [part[:length] for part, length in zip(parts, lengths, strict=True)]
+        shares = [shard(count, rank, self.size) for rank in range(self.size)]
+        rows = [part[: share.stop - share.start] for part, share in zip(parts, shares, strict=True)]
         rows[self.rank] = own
         return torch.cat(rows)
 

@@ -1,4 +1,4 @@
-"""One record an epoch: JSON lines in a file and, if asked for, the numbers in TensorBoard."""
+"""One record per epoch: JSON lines in a file and, if asked for, the numbers in TensorBoard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from focalcal.core.atomic import write_atomically
 
 
 class EpochLog:
-    """Begins with the records of the epochs that a checkpoint has; whatever the file said of later ones is gone."""
+    """Begins with the records of the epochs that a checkpoint has; records of later epochs in the file are removed."""
 
     def __init__(self, path: Path | None, tensorboard: Path | None, records: Iterable[Mapping[str, Any]]) -> None:
         known = list(records)
@@ -45,9 +45,9 @@ def _line(record: Mapping[str, Any]) -> str:
 def _scalars(record: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
     for name, value in record.items():
         if isinstance(value, dict):
-            yield from ((f"{name}/{metric}", one) for metric, one in value.items() if one is not None)
+            yield from ((f"{name}/{metric}", number) for metric, number in value.items() if number is not None)
         elif isinstance(value, list):
-            yield from ((f"{name}/{place}", one) for place, one in enumerate(value))
+            yield from ((f"{name}/{place}", number) for place, number in enumerate(value))
         elif name != "epoch":
             yield name, value
 

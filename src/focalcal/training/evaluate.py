@@ -20,7 +20,7 @@ _WAITING = 1 << 20  # logits that running metrics keep before they add them up
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The logits of a split, float32 (N, crops, K) on the CPU, and its labels; one crop but with "ten_crop"."""
+    """The logits of a split, float32 (N, crops, K) on the CPU, and its labels; with ten crops or one."""
 
     logits: Tensor
     labels: Tensor

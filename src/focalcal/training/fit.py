@@ -6,7 +6,7 @@ import copy
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,22 @@ from torch import Tensor, nn
 from focalcal.core.atomic import remove_unfinished, write_atomically
 from focalcal.core.primitives import whole
 from focalcal.data import DataSet
-from focalcal.training.batches import epoch_batches, steps_per_epoch
-from focalcal.training.checkpoint import check_room, checkpoint_bytes, load_checkpoint, save_checkpoint
+from focalcal.training.checkpoint import (
+    check_disk_space,
+    checkpoint_bytes,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+)
+from focalcal.training.determinism import deterministic, seed_epoch
 from focalcal.training.distributed import Processes, joined_processes
 from focalcal.training.epoch_log import EpochLog
 from focalcal.training.evaluate import Outputs, RunningMetrics, finite_or_none, outputs
-from focalcal.training.identity import identity
-from focalcal.training.inputs import Inputs
+from focalcal.training.inputs import Inputs, epoch_batches, steps_per_epoch
 from focalcal.training.network import build_network
 from focalcal.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
-from focalcal.training.optimizers import build_optimizer
+from focalcal.training.optimization import Plateau, build_optimizer, rate_share
 from focalcal.training.recipe import Recipe
-from focalcal.training.repeatable import repeatable, seed_epoch
-from focalcal.training.schedule import Plateau, rate_share
 
 OnEpoch = Callable[[dict[str, Any], int], None]
 OnStep = Callable[[int, int], None]
@@ -36,7 +39,7 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The last epoch's network, in evaluation mode; the loss with its final state; a record an epoch; the time."""
+    """The last epoch's network, in evaluation mode, the loss with its final state, and one record per epoch."""
 
     model: nn.Module
     loss: nn.Module
@@ -59,7 +62,7 @@ def fit(
     on_step: OnStep | None = None,
     tensorboard: Path | None = None,
 ) -> Fitted:
-    """Train the recipe's network on `data` with `loss`, which is copied and must give one number a batch.
+    """Train the recipe's network on `data` with `loss`, which is copied and must give one number per batch.
 
     The numbers follow from recipe, data, loss and seed: the same on one machine to the bit, whatever was drawn before.
     With `folder`, what the run has reached is kept there (checkpoint.pt, at the end of an epoch, at most every
@@ -68,22 +71,23 @@ def fit(
 
     An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
     the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
-    the last, None where a number is not finite; `gammas` and `edges` of a loss that is steered by validation data.
-    A loss with a method `update(probs, labels)`, such as AdaFocal, gets the validation split's after each epoch.
+    the last, with one crop of an image where ten are reported, None where a number is not finite; `gammas` and `edges`
+    of a loss that is steered by validation data. A loss with a method `update(probs, labels)`, such as AdaFocal, gets
+    the validation split's after each epoch.
 
     `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
-    stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, told in folder/non_finite.json.
-    A disk without room for two checkpoints raises OSError before any training.
+    stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
+    where. A disk without room for two checkpoints raises OSError before any training.
     """
     processes = joined_processes(device)
     whole("evaluate_every", evaluate_every, 1)
-    with repeatable(processes.device):
+    with deterministic(processes.device):
         run = _Run(recipe, data, loss, seed, processes, data_dir)
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
         if files is not None and len(records) < recipe.epochs:
-            check_room(files, checkpoint_bytes(run.network, recipe.optimizer))
+            check_disk_space(files, checkpoint_bytes(run.network, recipe.optimizer))
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
         try:
@@ -121,7 +125,7 @@ class _Run:
         self.steps = steps_per_epoch(recipe, len(data.train))
         self.steered = callable(getattr(loss, "update", None))
         self._check(len(data.train))
-        self.identity = identity(recipe, data, loss, seed)
+        self.identity = run_identity(recipe, data, loss, seed)
         self.loss = copy.deepcopy(loss).to(self.device)
         network = build_network(recipe, data, seed=seed, data_dir=data_dir)
         if processes.size > 1 and self.device.type == "cuda":
@@ -159,19 +163,19 @@ class _Run:
         train, rate = self._train(epoch, on_step)
         record: dict[str, Any] = {"epoch": epoch, "lr": rate, "seconds": 0.0, "train": train}
         patience = self.recipe.schedule.patience
-        found: dict[str, Outputs] = {}
+        by_split: dict[str, Outputs] = {}
         for split in ("val", "test"):
             steers = split == "val" and (self.steered or patience is not None)
             if split in self.inputs and (evaluated or steers):
-                found[split] = outputs(self.network, self.inputs[split], self.processes)
-                check_logits(found[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
+                by_split[split] = outputs(self.network, self.inputs[split], self.processes)
+                check_logits(by_split[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
                 if evaluated:
-                    record[split] = {"loss": found[split].loss(self.loss, self.device), **found[split].metrics()}
+                    record[split] = {"loss": by_split[split].loss(self.loss, self.device), **by_split[split].metrics()}
         # After both losses, which are to be those of the objective that the epoch was trained with.
         if patience is not None:
-            self.plateau.see(found["val"].loss(self.loss, self.device), patience)
+            self.plateau.see(by_split["val"].loss(self.loss, self.device), patience)
         if self.steered:
-            val = found["val"]
+            val = by_split["val"]
             self.loss.update(val.probs.to(self.device), val.labels.to(self.device))  # type: ignore[operator]
             record |= {
                 name: getattr(self.loss, name).tolist() for name in ("gammas", "edges") if hasattr(self.loss, name)
@@ -226,7 +230,7 @@ class _Run:
             "model": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
-            "plateau": self.plateau.state(),
+            "plateau": asdict(self.plateau),
             "loss": self.loss.state_dict(),
             "records": json.dumps(records),
         }
@@ -239,14 +243,14 @@ class _Run:
             folder.mkdir(parents=True, exist_ok=True)
             remove_unfinished(folder)
             state = load_checkpoint(folder / "checkpoint.pt", self.identity)
-            (folder / "non_finite.json").unlink(missing_ok=True)  # it told of an earlier attempt
+            (folder / "non_finite.json").unlink(missing_ok=True)  # of an earlier attempt
         state = self.processes.from_first(state)
         if state is None:
             return []
         self.network.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
-        self.plateau.restore(state["plateau"])
+        self.plateau = Plateau(**state["plateau"])
         self.loss.load_state_dict(state["loss"])
         records: list[dict[str, Any]] = json.loads(state["records"])
         return records
@@ -254,5 +258,5 @@ class _Run:
 
 def _one_number(loss: Tensor) -> Tensor:
     if loss.dim():
-        raise ValueError(f"loss must give one number a batch, got shape {tuple(loss.shape)}; use reduction='mean'")
+        raise ValueError(f"loss must give one number per batch, got shape {tuple(loss.shape)}; use reduction='mean'")
     return loss.detach()

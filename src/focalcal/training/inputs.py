@@ -1,4 +1,4 @@
-"""From examples to what a network takes: augmentation, normalisation, and what a test image goes through.
+"""From examples to what a network takes: batches, augmentation, normalisation, what a test image goes through.
 
 Images stay uint8 until a batch is made of them: augmentation, (image / 255 - mean) / std, what comes after.
 Tokens and features go in as they are.
@@ -6,13 +6,15 @@ Tokens and features go in as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.counter import example_keys
+from focalcal.core.counter_rng import example_keys
+from focalcal.core.rng import stream
 from focalcal.core.scores import as_tensor
 from focalcal.data import Examples
 from focalcal.data.augment import Compose
@@ -22,10 +24,35 @@ from focalcal.training.recipe import Recipe
 CROPS = 10
 
 
-class Inputs:
-    """The inputs of one split, on the host, and how batches of them reach the network on `device`."""
+def steps_per_epoch(recipe: Recipe, examples: int) -> int:
+    """How many batches an epoch has; none at all is refused."""
+    if not examples:
+        raise ValueError("data must have training examples, got none; load the data set with its training split")
+    whole, rest = divmod(examples, recipe.batch_size)
+    steps = whole + (1 if rest and not recipe.drop_last else 0)
+    if not steps:
+        raise ValueError(
+            f"an epoch must hold at least one batch, got {examples} training examples for batch_size = "
+            f"{recipe.batch_size} and drop_last = {recipe.drop_last}; lower batch_size, or set drop_last to False"
+        )
+    return steps
 
-    def __init__(self, examples: Examples, recipe: Recipe, device: torch.device) -> None:
+
+def epoch_batches(recipe: Recipe, examples: int, *, seed: int, epoch: int) -> Iterator[Tensor]:
+    """int64 positions, batch after batch: a permutation that (seed, epoch) alone decide."""
+    order = torch.randperm(examples, generator=stream(seed, "order", epoch))
+    for start in range(0, steps_per_epoch(recipe, examples) * recipe.batch_size, recipe.batch_size):
+        yield order[start : start + recipe.batch_size]
+
+
+class Inputs:
+    """The inputs of one split, on the host, and how batches of them reach the network on `device`.
+
+    Where a recipe has ten crops they are made for predictions that are `reported`; an epoch's evaluation, which would
+    take ten times as long, sees the one at the centre.
+    """
+
+    def __init__(self, examples: Examples, recipe: Recipe, device: torch.device, *, reported: bool = False) -> None:
         self.recipe, self.device = recipe, device
         self.ids = examples.ids
         self.values = _values(examples.inputs)
@@ -35,13 +62,14 @@ class Inputs:
         self._before = Compose(*(step.build() for step in recipe.augmentation))
         self._after = Compose(*(step.build() for step in recipe.after_normalisation))
         self._scale, self._shift = _normalisation(recipe, device)
+        self.crops = CROPS if reported and self.images and recipe.evaluation == "ten_crop" else 1  # rows an example
 
     def __len__(self) -> int:
         """The number of examples."""
         return len(self.values)
 
     def keys(self, seed: int, epoch: int) -> tuple[Tensor, Tensor] | None:
-        """The keys of this epoch's augmentation before and after normalisation, one an example; None without any."""
+        """The keys of this epoch's augmentation before and after normalisation, one per example; None without any."""
         if not self._before.steps and not self._after.steps:
             return None
         rows = torch.arange(len(self))
@@ -57,27 +85,24 @@ class Inputs:
             return values
         if keys is None:
             return self._normalised(values)
-        before, after = (one[rows] for one in keys)
+        before, after = (drawn[rows] for drawn in keys)
         if self._before.steps:
             values = self._before(values, before)
         values = self._normalised(values)
         return self._after(values, after) if self._after.steps else values
 
     def evaluation_batch(self, rows: slice) -> Tensor:
-        """The examples at `rows` as they are tested; ten crops of each, one after the other, with "ten_crop"."""
+        """The examples at `rows` as they are tested; `crops` of each, one after the other."""
         values = self.values[rows].to(self.device)
         if not self.images:
             return values
         if self.recipe.evaluation == "resize":
             values = resized(values, self._side, interpolation(self.recipe))
         elif self.recipe.evaluation == "ten_crop":
-            values = ten_crops(values, self._side).flatten(0, 1)
+            values = (
+                ten_crops(values, self._side).flatten(0, 1) if self.crops > 1 else five_crops(values, self._side)[-1]
+            )
         return self._normalised(values)
-
-    @property
-    def crops(self) -> int:
-        """How many rows of an evaluation batch an example takes."""
-        return CROPS if self.images and self.recipe.evaluation == "ten_crop" else 1
 
     @property
     def _side(self) -> int:
@@ -108,8 +133,8 @@ def resized(images: Tensor, side: int, how: str) -> Tensor:
     return (rows @ images.float() @ columns.mT).round_().clamp_(0, 255).to(torch.uint8)
 
 
-def ten_crops(images: Tensor, side: int) -> Tensor:
-    """(N, 10, C, side, side): four corners, the centre, and the five again mirrored left to right."""
+def five_crops(images: Tensor, side: int) -> list[Tensor]:
+    """Four corners (N, C, side, side), then the centre; not copied."""
     height, width = images.shape[2:]
     if min(height, width) < side:
         raise ValueError(
@@ -119,7 +144,12 @@ def ten_crops(images: Tensor, side: int) -> Tensor:
     bottom, right = height - side, width - side
     # A half rounds to even, as in torchvision.
     corners = [(0, 0), (0, right), (bottom, 0), (bottom, right), (round(bottom / 2), round(right / 2))]
-    five = [images[:, :, top : top + side, left : left + side] for top, left in corners]
+    return [images[:, :, top : top + side, left : left + side] for top, left in corners]
+
+
+def ten_crops(images: Tensor, side: int) -> Tensor:
+    """(N, 10, C, side, side): four corners, the centre, and the five again mirrored left to right."""
+    five = five_crops(images, side)
     return torch.stack([*five, *(crop.flip(3) for crop in five)], 1)
 
 

@@ -1,8 +1,7 @@
-"""The network of a recipe for a data set, with the weights that it starts from."""
+"""The network of a recipe for a data set, with the weights that it starts from or has ended with."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,46 @@ from focalcal.data.text.glove import glove_vectors
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training.recipe import Recipe
 
-TORCHVISION_DENSENET = "torchvision densenet121 IMAGENET1K_V1"
-TORCHVISION_FILE = "densenet121-a639ec97.pth"
-
 
 def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | None = None) -> nn.Module:
     """In training mode, on the CPU. What is random in it comes from the stream (seed, "init") and from nothing else.
 
-    `data_dir` is where `word_vectors` (in glove/NAME.txt) and torchvision's weights (in weights/) are looked for; by
-    default what FOCALCAL_DATA names. The transformers' `initial_weights` are a folder or a hub id.
+    `initial_weights` is what the network's builder takes as `pretrained`: a file, a folder or a hub id. `word_vectors`
+    are looked for in glove/NAME.txt of `data_dir`, by default what FOCALCAL_DATA names.
     """
     if len(data.classes) != recipe.classes:
         raise ValueError(f"classes must be {len(data.classes)} for {data.name}, got {recipe.classes} in the recipe")
     _check_tokens(recipe, data)
-    options: dict[str, Any] = dict(recipe.model_options)
+    start: dict[str, Any] = {}
     if recipe.word_vectors is not None:
-        options["embedding"] = _word_vectors(recipe.word_vectors, data, data_dir)
-    from_hub = recipe.initial_weights is not None and recipe.initial_weights != TORCHVISION_DENSENET
-    if from_hub:
-        if recipe.model not in ("vit_small", "deit_small", "swin_tiny"):
-            raise ValueError(f"initial_weights must be None for {recipe.model}, got {recipe.initial_weights!r}")
-        options["pretrained"] = recipe.initial_weights
+        assert data.vocabulary is not None  # only networks for tokens take vectors
+        start["embedding"] = torch.from_numpy(glove_vectors(_vectors_file(recipe, data_dir), data.vocabulary))
+    if recipe.initial_weights is not None:
+        start["pretrained"] = recipe.initial_weights
+    return _built(recipe, seed, start).train()
+
+
+def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
+    """Refuse, before any data are read, what `build_network` would refuse after: weights or vectors that do not fit."""
+    if recipe.word_vectors is not None:
+        _vectors_file(recipe, data_dir)
+    if recipe.initial_weights is not None:
+        _built(recipe, 0, {"pretrained": recipe.initial_weights})
+
+
+def trained_network(recipe: Recipe, weights: Path) -> nn.Module:
+    """The network with the final weights of a run, in evaluation mode; what it started from is not needed."""
+    state: dict[str, Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
+    start = {} if recipe.word_vectors is None else {"embedding": torch.zeros_like(state["embedding.weight"])}
+    network = _built(recipe, 0, start)
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def _built(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(stream(seed, "init").get_state())
-        network = build_model(recipe.model, classes=recipe.classes, **options)
-    if recipe.initial_weights == TORCHVISION_DENSENET:
-        _load_torchvision_densenet(network, data_folder(data_dir) / "weights" / TORCHVISION_FILE)
-    return network.train()
+        return build_model(recipe.model, classes=recipe.classes, **dict(recipe.model_options), **start)
 
 
 def _check_tokens(recipe: Recipe, data: DataSet) -> None:
@@ -58,30 +70,8 @@ def _check_tokens(recipe: Recipe, data: DataSet) -> None:
         )
 
 
-def _word_vectors(name: str, data: DataSet, data_dir: Path | None) -> Tensor:
-    assert data.vocabulary is not None  # only networks for tokens take vectors
-    path = data_folder(data_dir) / "glove" / f"{name}.txt"
+def _vectors_file(recipe: Recipe, data_dir: Path | None) -> Path:
+    path = data_folder(data_dir) / "glove" / f"{recipe.word_vectors}.txt"
     if not path.is_file():
         raise FileNotFoundError(f"word_vectors must lie in {path}, which is not there; run `focalcal data get glove`")
-    return torch.from_numpy(glove_vectors(path, data.vocabulary))
-
-
-def _load_torchvision_densenet(network: nn.Module, path: Path) -> None:
-    """Everything but the head, which has other classes."""
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"initial_weights must lie in {path}, which is not there; put torchvision's file {TORCHVISION_FILE} there, "
-            "or set initial_weights to None"
-        )
-    stored = torch.load(path, map_location="cpu", weights_only=True)
-    # The file was written when a layer's parts were called norm.1, conv.1, ...
-    state = {re.sub(r"(denselayer\d+\.(?:norm|conv))\.([12])\.", r"\1\2.", key): one for key, one in stored.items()}
-    state = {key: one for key, one in state.items() if not key.startswith("classifier.")}
-    expected = {key for key in network.state_dict() if not key.startswith("classifier.")}
-    counts = {key for key in expected if key.endswith("num_batches_tracked")}  # older than these counters
-    if (missing := expected - counts - set(state)) or (extra := set(state) - expected):
-        raise ValueError(
-            f"{path} must hold torchvision's DenseNet-121, got other parts: "
-            f"{', '.join(sorted(missing or extra)[:3])}; fetch {TORCHVISION_FILE} again"
-        )
-    network.load_state_dict(state, strict=False)  # strictly checked above, but for the head and the counters
+    return path

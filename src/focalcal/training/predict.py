@@ -32,14 +32,14 @@ def predict(
     to `device`, and evaluated in evaluation mode; its mode is as before afterwards.
     """
     place = torch.device(device)
-    found = outputs(model.to(place), Inputs(examples, recipe, place), Processes(place))
-    averaged = found.logits.shape[1] > 1
+    result = outputs(model.to(place), Inputs(examples, recipe, place, reported=True), Processes(place))
+    averaged = result.logits.shape[1] > 1
     return Predictions(
-        logits=None if averaged else found.logits[:, 0].contiguous(),
-        probs=found.probs if averaged else None,
+        logits=None if averaged else result.logits[:, 0].contiguous(),
+        probs=result.probs if averaged else None,
         labels=examples.labels,
         split=split,
-        multilabel=found.multilabel,
+        multilabel=result.multilabel,
         ids=examples.ids,
         groups=examples.groups,
         posterior=examples.posterior,

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from focalcal.core.counter import example_keys
+from focalcal.core.counter_rng import example_keys
 from focalcal.core.rng import stream
 from focalcal.data.augment import RandomErasing
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import ndimage
 
 from focalcal.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from focalcal.data.corruptions.blur import disk_kernel, streak_weights, streaked, zoomed
+from focalcal.data.corruptions.blur import disk_kernel, magnify, streak, streak_weights
 
 DISKS = CORRUPTIONS["defocus_blur"].strengths
 
@@ -64,7 +64,7 @@ def test_streaks_have_mass_one_and_half_a_bells_moments(strength):
 def test_a_point_becomes_a_streak_in_its_direction(degrees, step):
     image = np.zeros((1, 41, 41, 1), dtype=np.float32)
     image[0, 20, 20] = 1
-    blurred = streaked(image, np.array([degrees]), 6, 2.0)[0, ..., 0]
+    blurred = streak(image, np.array([degrees]), 6, 2.0)[0, ..., 0]
     assert blurred.sum() == pytest.approx(1, abs=1e-6)
     weights = streak_weights(6, 2.0)
     angle = np.deg2rad(degrees)
@@ -106,14 +106,14 @@ def test_zooms_are_scipys(factor, side):
     large = ndimage.zoom(image[0, start : start + crop, start : start + crop], (factor, factor, 1), order=1)
     trim = (len(large) - side) // 2
     expected = large[trim : trim + side, trim : trim + side]
-    assert np.allclose(zoomed(image, factor)[0], expected, atol=1e-5)
+    assert np.allclose(magnify(image, factor)[0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_zoom_blur_is_the_mean_of_its_zooms(severity):
     image = np.random.default_rng(0).random((2, 32, 32, 3)).astype(np.float32)
     zooms = [1 + k / 100 for k in range(5 * severity + 1)]
-    expected = (image + sum(zoomed(image, factor) for factor in zooms)) / (len(zooms) + 1)
+    expected = (image + sum(magnify(image, factor) for factor in zooms)) / (len(zooms) + 1)
     strength = CORRUPTIONS["zoom_blur"].strengths[severity - 1]
     assert strength == pytest.approx(zooms[-1])
     assert np.allclose(CORRUPTIONS["zoom_blur"].function(image, generators(2), strength), expected, atol=1e-6)

@@ -33,7 +33,8 @@ def test_a_part_is_corrupted_as_in_the_whole(data):
     some = np.array([7, 0, 3])
     part = DataSet("part", data.classes, data.train, data.val, data.test.take(some))
     whole = corrupted(data, "glass_blur", seed=0).test.inputs
-    assert np.array_equal(corrupted(part, "glass_blur", seed=0).test.inputs, whole[some])
+    same = corrupted(part, "glass_blur", seed=0).test.inputs
+    assert np.abs(same.astype(int) - whole[some]).max() <= 1  # a level, where rounding decides
 
 
 def test_the_provenance_says_what_was_done(data):

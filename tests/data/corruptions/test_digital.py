@@ -1,4 +1,4 @@
-import builtins
+import sys
 from io import BytesIO
 
 import numpy as np
@@ -7,7 +7,7 @@ from PIL import Image
 from scipy import ndimage
 
 from focalcal.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from focalcal.data.corruptions.resampling import mirrored, read_bilinear, reflected
+from focalcal.data.corruptions.pixels import mirror, read_bilinear, reflect
 
 
 def generators(count):
@@ -55,19 +55,12 @@ def test_jpeg_has_the_quality(severity):
 
 
 def test_jpeg_without_pillow_names_what_to_install(monkeypatch):
-    load = builtins.__import__
-
-    def without_pillow(name, *rest):
-        if name.split(".")[0] == "PIL":
-            raise ImportError(name)
-        return load(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_pillow)
-    with pytest.raises(ImportError, match=r"jpeg_compression needs Pillow.*pip install pillow"):
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(ImportError, match=r"jpeg_compression needs the package PIL: pip install 'focalcal\[study\]'"):
         corrupt(noise(1), "jpeg_compression", 1, seed=0)
 
 
-@pytest.mark.parametrize(("fold", "mode"), [(mirrored, "mirror"), (reflected, "reflect")])
+@pytest.mark.parametrize(("fold", "mode"), [(mirror, "mirror"), (reflect, "reflect")])
 def test_bilinear_reading_is_scipys(fold, mode):
     images = np.random.default_rng(0).random((2, 9, 12, 3)).astype(np.float32)
     rows, columns = np.random.default_rng(1).uniform(-20, 30, (2, 2, 9, 12))

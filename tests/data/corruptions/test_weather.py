@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from focalcal.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from focalcal.data.corruptions.frost_textures import SIDE, TEXTURES, frost_textures
-from focalcal.data.corruptions.plasma import plasma_fractal
+from focalcal.data.corruptions.textures import SIDE, TEXTURES, frost_textures, plasma_fractal
 
 
 def generators(count):

@@ -3,17 +3,20 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from threading import Event, Thread
 
 import grid_work
 import pytest
-from grid_process import ended
+from grid_process import PATIENCE, ended, grid_process
 from grid_work import cell
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
+from focalcal.experiments.executors.attempt import WAITS
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.executors.ray import RayExecutor
 from focalcal.experiments.grid import run_grid
@@ -88,6 +91,7 @@ def test_an_exception_fails_at_once_and_a_death_after_all_retries(cluster, store
     assert {one["key"]: (one["kind"], one["message"]) for one in store.failures()} == failed
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_local_processes(cluster, store, tmp_path):
     cells, here = [cell(0), cell(1)], Store(tmp_path / "here")
     run_grid(cells, here, executor=LocalExecutor(1, work=grid_work.train))
@@ -97,6 +101,7 @@ def test_numbers_are_those_of_local_processes(cluster, store, tmp_path):
         assert store.run(spec.key).record["provenance"]["threads"] == 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_cancels_what_runs_and_what_waits(cluster, store):
     pids = []
 
@@ -117,6 +122,7 @@ def test_an_interrupt_cancels_what_runs_and_what_waits(cluster, store):
     assert len(store.runs()) == 4
 
 
+@pytest.mark.slow
 def test_no_message_is_lost_when_the_mailbox_answers_late(cluster, store, monkeypatch):
     monkeypatch.setattr("focalcal.experiments.executors.ray._SECONDS_BETWEEN_LOOKS", 1e-4)  # any answer is late
     heard = set()
@@ -150,6 +156,59 @@ def test_another_cluster_is_refused_while_connected(cluster, store):
         run_grid([cell(0)], store, executor=RayExecutor("auto", work=grid_work.at_once))
 
 
+def test_a_cell_that_another_process_holds_is_waited_for(cluster, store):
+    cells, events, holding, let_it_go = [cell(0), cell(1)], [], Event(), Event()
+
+    def hold():
+        with store.claim(cells[0]):
+            holding.set()
+            assert let_it_go.wait(PATIENCE)
+
+    def watch(event):
+        events.append(event)
+        if isinstance(event, Progress) and event.note == WAITS:
+            let_it_go.set()
+
+    holder = Thread(target=hold)
+    holder.start()
+    assert holding.wait(PATIENCE)
+    try:
+        outcome = run_grid(cells, store, executor=RayExecutor(work=grid_work.at_once), on_event=watch)
+    finally:
+        let_it_go.set()
+        holder.join()
+    assert outcome.done == (cells[0].key, cells[1].key)
+    assert [type(event) for event in events if event.key == cells[0].key] == [Started, Progress, Finished]
+    assert Counter(key for key, _ in grid_work.calls(store)) == {spec.key: 1 for spec in cells}
+
+
+@pytest.fixture
+def no_connection(monkeypatch):
+    """As in a process that is in no cluster, and must not try for minutes to enter one."""
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda *given, **more: pytest.fail("it does not return for minutes"))
+
+
+def test_an_address_where_nothing_listens_is_refused(no_connection, store):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with pytest.raises(
+            ConnectionError, match=rf"no Ray cluster answers at '{address}' \(Connection refused\); start"
+        ):
+            run_grid([cell(0)], store, executor=RayExecutor(address, work=grid_work.at_once))
+
+
+def test_an_address_that_never_answers_is_given_up(no_connection, store, monkeypatch):
+    monkeypatch.setattr("focalcal.experiments.executors.ray_cluster.SECONDS_TO_ANSWER", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(
+            ConnectionError, match=r"answers at .* \(nothing was heard for 2 s\); start one with `ray start"
+        ):
+            run_grid([cell(0)], store, executor=RayExecutor(address, work=grid_work.at_once))
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -169,8 +228,23 @@ def test_without_ray_the_error_names_the_extra(store, monkeypatch):
         run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
 
 
+@pytest.mark.slow
 def test_without_a_cluster_one_is_made_for_the_grid(store):
-    ray.shutdown()  # the last test of this file: the others have one
+    ray.shutdown()  # after the tests that have one
     outcome = run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
     assert outcome.done == (cell(0).key,)
     assert not ray.is_initialized()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are held by file descriptors, which Linux has")
+def test_nothing_of_a_cluster_outlives_a_driver_that_is_killed(store):
+    import psutil
+
+    with grid_process(store, grid_work.until_told, seeds=1, jobs="ray") as process:
+        assert int(process.stdout.readline())
+        family = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+        names = [psutil.Process(pid).cmdline()[0] for pid in family]
+        assert {"ray::DashboardAgent", "ray::RuntimeEnvAgent"} <= set(names), names  # which used to stay for a minute
+        process.kill()
+        process.wait()
+        assert ended(family, seconds=30)

@@ -3,17 +3,22 @@
 import json
 import math
 import os
+import shutil
 import signal
+import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Thread
 
 import grid_work
 import pytest
 from grid_process import PATIENCE, alive, ended, grid_process
 from grid_work import cell
 
-from focalcal.experiments.events import Failed, Progress, Started
+from focalcal.experiments.events import Failed, Finished, Progress
+from focalcal.experiments.executors.attempt import WAITS
+from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.experiments.study import load_study
@@ -29,7 +34,7 @@ def let_go(store: Store) -> None:
     Path(f"{store.path}-go").touch()
 
 
-def interrupted_once(store: Store, work, *, running: int) -> tuple[Outcome, list[int]]:
+def interrupted_once(store: Store, *, running: int, by: int) -> tuple[Outcome, list[int]]:
     """A grid of three, two at a time, in this process, interrupted when so many of its cells are running."""
     pids = []
 
@@ -37,53 +42,66 @@ def interrupted_once(store: Store, work, *, running: int) -> tuple[Outcome, list
         if isinstance(event, Progress):
             pids.append(int(event.note))
             if len(pids) == running:
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), by)
 
     cells = [cell(seed) for seed in range(3)]
-    return run_grid(cells, store, executor=LocalExecutor(2, work=work), on_event=interrupt), pids
+    executor = LocalExecutor(2, work=grid_work.until_told)
+    return run_grid(cells, store, executor=executor, on_event=interrupt), pids
 
 
-@pytest.mark.parametrize("work", [grid_work.until_told, grid_work.deaf_to_requests])
-def test_an_interrupt_stops_all_cells_and_the_grid_can_be_resumed(store, work):
-    handler = signal.getsignal(signal.SIGINT)
-    outcome, pids = interrupted_once(store, work, running=2)
+@pytest.mark.parametrize("stop", STOPPING)
+def test_an_interrupt_stops_all_cells_and_the_grid_can_be_resumed(store, stop):
+    handlers = [signal.getsignal(one) for one in STOPPING]
+    outcome, pids = interrupted_once(store, running=2, by=stop)
     assert outcome == Outcome(done=(), failed=(), interrupted=True)
     assert not any(map(alive, pids))
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert [signal.getsignal(one) for one in STOPPING] == handlers
     assert store.failures() == []  # to be interrupted is not to fail
+    assert os.listdir(store.path / "tmp") == []
     let_go(store)
-    resumed = run_grid([cell(seed) for seed in range(3)], store, executor=LocalExecutor(2, work=work))
+    resumed = run_grid([cell(seed) for seed in range(3)], store, executor=LocalExecutor(2, work=grid_work.until_told))
     assert len(resumed.done) == 3
 
 
-def test_a_process_that_ignores_interrupts_goes_on(store):
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGHUP])
+def test_a_process_that_ignores_interrupts_goes_on(store, stop):
+    before = signal.signal(stop, signal.SIG_IGN)
     let_go(store)
     try:
-        outcome, _ = interrupted_once(store, grid_work.until_told, running=1)
+        outcome, _ = interrupted_once(store, running=1, by=stop)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(stop, before)
     assert len(outcome.done) == 3
 
 
-def test_ctrl_c_in_a_terminal_ends_the_grid_without_a_word(store):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGHUP])  # SIGTERM: tests/cli/test_study.py
+def test_what_a_terminal_sends_to_all_processes_ends_the_grid_without_a_word(store, stop):
     with grid_process(store, grid_work.until_told, seeds=3, jobs=2) as process:
         pids = [int(process.stdout.readline()) for _ in range(2)]
         assert all(map(alive, pids))
-        os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to all of them
+        os.killpg(process.pid, stop)  # the terminal, or a scheduler, sends it to all of them
         said, complained = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert json.loads(said)["interrupted"]
     assert complained == ""
     assert not any(map(alive, pids))
+    assert store.failures() == []
 
 
-def test_cells_end_when_the_grid_is_killed(store):
+def test_cells_end_when_the_grid_is_killed(store, monkeypatch):
+    temporary = Path(tempfile.mkdtemp())  # a short name: sockets, which the processes make there, cannot have long ones
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with grid_process(store, grid_work.until_told, seeds=2, jobs=2) as process:
         pids = [int(process.stdout.readline()) for _ in range(2)]
         process.kill()
         process.wait()
         assert ended(pids)
+    assert not list(temporary.glob("focalcal*"))
+    shutil.rmtree(temporary)
+    assert os.listdir(store.path / "tmp")  # what the cells printed, until it is an hour old
+    monkeypatch.setattr("focalcal.results.staging.STALE_SECONDS", -1.0)
+    with store.scratch():
+        assert len(os.listdir(store.path / "tmp")) == 2  # its own, and the lock of it
     assert store.missing([cell(0), cell(1)]) == [cell(0), cell(1)]
     let_go(store)
     assert len(run_grid([cell(0), cell(1)], store, executor=LocalExecutor(2, work=grid_work.until_told)).done) == 2
@@ -105,25 +123,56 @@ def test_a_cell_killed_from_outside_fails_alone(store):
     assert (outcome.done, outcome.failed) == ((cells[1].key,), (cells[0].key,))
 
 
-def test_two_grids_on_one_store_run_each_cell_once(store):
-    cells, seen = [cell(seed) for seed in range(4)], []
+def test_two_grids_on_one_store_take_different_cells_and_run_each_once(store):
+    cells, working = [cell(seed) for seed in range(4)], set()
 
-    def both_have_begun(event):
-        if isinstance(event, Started):
-            seen.append(event.key)
-            if len(seen) == 4:  # two cells of each grid, of which those of one wait for those of the other
+    def all_are_under_way(event):
+        if isinstance(event, Progress) and event.note != WAITS:
+            working.add(event.key)
+            if len(working) == 4:  # two cells of each grid: no grid waits for the other
                 let_go(store)
 
     def outcome(_):
         executor = LocalExecutor(2, work=grid_work.until_told)
-        return run_grid(cells, Store(store.path), executor=executor, on_event=both_have_begun)
+        return run_grid(cells, Store(store.path), executor=executor, on_event=all_are_under_way)
 
     with ThreadPoolExecutor(2) as grids:
         one, two = grids.map(outcome, range(2))
-    assert seen.count(cells[0].key) == seen.count(cells[1].key) == 2
+    assert one.failed == two.failed == ()
     assert set(one.done + one.found) == set(two.done + two.found) == {spec.key for spec in cells}
     assert Counter(key for key, _ in grid_work.calls(store)) == {spec.key: 1 for spec in cells}
     assert len(store.runs()) == 4
+
+
+@pytest.mark.parametrize("stores_it", [True, False])
+def test_a_cell_that_another_process_holds_is_left_to_the_end_and_waited_for(store, stores_it):
+    cells, ended_in_order, holding, let_it_go = [cell(seed) for seed in range(3)], [], Event(), Event()
+
+    def hold():
+        with store.claim(cells[0]):
+            holding.set()
+            assert let_it_go.wait(PATIENCE)
+            if stores_it:
+                grid_work.store_run(cells[0], store)
+
+    def watch(event):
+        if isinstance(event, Progress) and event.note == WAITS:
+            assert event.key == cells[0].key
+            let_it_go.set()
+        elif isinstance(event, Finished):
+            ended_in_order.append(event.key)
+
+    holder = Thread(target=hold)
+    holder.start()
+    assert holding.wait(PATIENCE)
+    try:
+        outcome = run_grid(cells, store, executor=LocalExecutor(1, work=grid_work.at_once), on_event=watch)
+    finally:
+        let_it_go.set()
+        holder.join()
+    assert ended_in_order == [cells[1].key, cells[2].key, cells[0].key]
+    assert len(outcome.done) == 3
+    assert len(grid_work.calls(store)) == (2 if stores_it else 3)
 
 
 def test_training_is_what_cells_do_unless_told_otherwise_and_two_grids_train_once(store):

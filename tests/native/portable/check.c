@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-int forked = 0;
+int forked = 0, most_sets = 3;
 
 enum { EXAMPLES = 37, MOST_CLASSES = 300 };
 static const double gamma_ = 2.5, lam_ = 0.7;
@@ -61,7 +61,7 @@ static double worst_error(Examples run, int dtype, int K, int channel_first)
     const int64_t rows[3] = {0, 1, K}, planes[3] = {0, EXAMPLES, 1};
     const int64_t *strides = channel_first ? planes : rows;
     Problem p = {.logits = logits, .gradient = gradient, .loss = &loss, .labels = labels, .outer = 1,
-                 .inner = EXAMPLES, .classes = K, .ignore_index = -100, .dtype = dtype, .reduction = SUM,
+                 .inner = EXAMPLES, .classes = K, .ignores = 1, .ignore_index = -100, .dtype = dtype, .reduction = SUM,
                  .focal = 1, .gamma = gamma_, .lam = lam_, .gradient_scale = 1};
     memcpy(p.logit_strides, strides, sizeof rows);
     memcpy(p.gradient_strides, strides, sizeof rows);

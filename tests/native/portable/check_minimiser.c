@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-int forked = 0;
+int forked = 0, most_sets = 3;
 
 enum { MOST_CLASSES = 30, EXAMPLES = 2000 };
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-int forked = 0;
+int forked = 0, most_sets = 3;
 
 enum { EXAMPLES = 150, MOST_CLASSES = 300, BINS = 15 };
 static const int class_counts[] = {2, 3, 7, 10, 21, 31, 32, 33, 64, 65, 100, 257};
@@ -48,8 +48,8 @@ static double worst_error(Scan scan, int dtype, int K, int channel_first)
     }
     Pass p = {
         .scores = memory, .labels = labels, .edges = edges, .outer = 1, .classes = K, .inner = EXAMPLES, .bins = BINS,
-        .strides = {0, channel_first ? EXAMPLES : 1, channel_first ? 1 : K}, .ignore_index = -100, .dtype = dtype,
-        .want = WANT_BRIER | WANT_NLL | WANT_CLASSES, .tolerance = 1e-5,
+        .strides = {0, channel_first ? EXAMPLES : 1, channel_first ? 1 : K}, .ignores = 1, .ignore_index = -100, .dtype = dtype,
+        .want = WANT_BRIER | WANT_NLL | WANT_CLASSES, .tolerance = 1e-5, .least = 0,
     };
     if (scan_all(&p, scan, 1, totals, bins, classes) != -1)
         return -1;

@@ -9,11 +9,12 @@ import pytest
 import synthetic_study as synthetic
 from external_tools import needs
 
+from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.against_paper import against_paper
-from focalcal.reports.evidence import gather, reading_order
+from focalcal.reports.study_page import runs_table
+from focalcal.reports.study_page_data import page_data
 from focalcal.reports.study_tables import all_tables
-from focalcal.reports.study_tables.captioned import best
-from focalcal.reports.tables import Mean
 from focalcal.results import Store
 
 SETTING = "digits/small_cnn"
@@ -128,14 +129,34 @@ def test_temperatures_are_those_of_the_evidence(evidence, tables):
     assert distance["fcl"]["runs_near"].endswith("of 4")
 
 
-def test_runs_whose_temperature_is_at_its_bound_are_counted(tmp_path):
+def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
+    """Seed 1 of ce, and focal's only one: every label has the largest logit in the half that T is fitted on."""
     store = Store(tmp_path)
     synthetic.add(store, synthetic.spec("ce", 0))
-    synthetic.add(store, synthetic.spec("ce", 1), rows=8, classes=2, signal=40.0)  # every label is the largest logit's
+    for objective, seed in (("ce", 1), ("focal", 0)):
+        synthetic.add(store, synthetic.spec(objective, seed), rows=8, classes=2, signal=40.0)
     evidence = evidence_of(store)
-    assert [run.scaled.at_bound for run in evidence.runs] == [False, True]
-    assert "In 1 of 2 runs no T is best" in all_tables(evidence)["temperature"].note
-    assert any("temperature set to 0.001" in note for note in evidence.runs[1].notes)
+    (usual,) = (run for run in evidence.runs if not run.scaled.at_bound)
+    assert (usual.objective, usual.seed, len(evidence.runs)) == ("ce", 0, 3)
+    assert any("temperature set to 0.001: no finite optimum" in note for note in evidence.runs[1].notes)
+    tables = all_tables(evidence)
+    assert "In 2 of 3 runs no T is best" in tables["temperature"].note
+    assert "In 2 of 3 runs no T is best" in tables["temperature_distance"].note
+    rows = {row["objective"]: row for row in read(tables["temperature"].table)}
+    assert {name: row["at_bound"] for name, row in rows.items()} == {"ce": "1 of 2", "focal": "1 of 1"}
+    assert float(rows["ce"]["T"]) == pytest.approx(usual.scaled.temperature)
+    assert (float(rows["ce"]["nll_after"]), rows["ce"]["nll_after_n"]) == (
+        pytest.approx(usual.scaled.after["nll"]),
+        "1",
+    )
+    assert (rows["focal"]["T"], rows["focal"]["nll_after"]) == ("", "")
+    distance = {row["objective"]: row for row in read(tables["temperature_distance"].table)}
+    assert float(distance["ce"]["run_distance"]) == pytest.approx(abs(usual.scaled.temperature - 1))
+    assert distance["ce"]["runs_near"].endswith("of 1")
+    assert distance["focal"]["runs_near"] == "0 of 0"
+    runs = runs_table(evidence)
+    assert runs.columns["no finite T"] == [run.scaled.at_bound for run in evidence.runs]
+    assert [one["at_bound"] for one in page_data(evidence)["runs"]] == [run.scaled.at_bound for run in evidence.runs]
 
 
 def test_three_seeds_cannot_show_anything_and_the_tables_say_so(tables):
@@ -188,7 +209,7 @@ def test_findings_count_wins_and_mark_the_literature(tmp_path):
     assert rows["Cough"]["CheXNet"] == ""
     assert "Wang et al. (literature)" in tables["findings"].table.titles
     assert "temperature" not in tables
-    beside = read(against_paper(evidence_of(store)).table)
+    beside = read(against_paper(evidence_of(store))["against_paper"].table)
     assert {(row["objective"], row["metric"], row["paper"]) for row in beside} >= {
         ("multilabel_bce", "AUROC", "0.8171"),
         ("multilabel_fcl", "MCE", "0.1229"),
@@ -204,6 +225,38 @@ def test_a_sweep_of_lam_is_in_the_order_of_lam(tmp_path):
     assert [row["lam"] and float(row["lam"]) for row in read(tables["lam_sweep"].table)] == ["", 0.5, 2.0, 10.0]
     assert "comparisons" not in tables  # no point of the sweep is "the" candidate
     assert tables["transformers"].title == "Transformers, from scratch"
+
+
+def test_a_sweep_is_of_one_objectives_options(tmp_path):
+    store = Store(tmp_path)
+    for lam in (0.5, 2.0):
+        synthetic.add(store, synthetic.spec("fcl", gamma=3.0, lam=lam), rows=60)
+    for name, options in {"mmce": {"lam": 2.0}, "focal": {"gamma": 3.0}}.items():  # whose lam, and gamma, are others
+        synthetic.add(store, synthetic.spec(name, **options), rows=60)
+    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    assert [(row["objective"], row["lam"]) for row in rows] == [
+        *(("focal", ""), ("mmce", "")),
+        *(("fcl lam=0.5", "0.5"), ("fcl lam=2", "2.0")),
+    ]
+    synthetic.add(store, synthetic.spec("mmce", lam=4.0), rows=60)  # two sweeps
+    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    assert [row["lam"] for row in rows] == ["", "2.0", "4.0", "0.5", "2.0"]
+    synthetic.add(store, synthetic.spec("fcl", gamma=1.0, lam=2.0), rows=60)  # a grid, which is drawn
+    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    assert [row["objective"] for row in rows] == ["focal", "mmce lam=2", "mmce lam=4"]
+
+
+def test_the_confidence_gap_is_shown_and_nobody_is_best_at_it(evidence, tables):
+    values = {name: 100 * statistics.fmean(one.values()) for name, one in
+              evidence.values(SETTING, "confidence_gap").items()}  # fmt: skip
+    assert values["ce"] > 5 > -5 > values["focal"]  # twice, and 0.6 times, the logits that are calibrated
+    (row,) = (row for row in read(tables["confidence_gap"].table) if row["setting"] == SETTING)
+    assert {name: float(row[name]) for name in values} == pytest.approx(values)
+    rows = {row["objective"]: row for row in read(tables["overview"].table) if row["setting"] == SETTING}
+    assert {name: float(row["confidence_gap"]) for name, row in rows.items()} == pytest.approx(values)
+    assert not any(map(any, tables["confidence_gap"].table.bold_rows()))
+    assert "confidence_gap" not in tables["overview"].table.bold
+    assert "above 0 is overconfident" in tables["confidence_gap"].title
 
 
 def test_the_common_split_is_shown_where_temperatures_come_from_validation(tmp_path):
@@ -230,18 +283,21 @@ def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp
                 store, synthetic.spec(objective, seed, data_set="cifar10", model="resnet50", training=training)
             )
     evidence = evidence_of(store)
-    shown = against_paper(evidence)
-    rows = {row["metric"]: row for row in read(shown.table)}
-    assert {row["objective"] for row in rows.values()} == {"fcl"}  # the paper has no AdaFocal but on the common split
+    shown = against_paper(evidence)["against_paper"]
+    ran = [row for row in read(shown.table) if row["value"] != "not run"]
+    assert {row["objective"] for row in ran} == {"fcl"}  # the paper has no AdaFocal but on the common split
+    rows = {row["metric"]: row for row in ran}
     assert set(rows) == {"Error %", "ECE %"}
     assert rows["Error %"]["paper"] == "4.58"
     ours = 100 * statistics.fmean(evidence.values("cifar10/resnet50", "error")["fcl"].values())
     assert float(rows["Error %"]["difference"]) == pytest.approx(ours - 4.58)
     assert "the paper's" in shown.table.titles
-    for told in ("a lite recipe of 10 epochs instead of 350", "2 seeds a cell instead of three", "other seeds"):
+    for told in ("a lite recipe of 10 epochs instead of 350", "2 seeds per cell instead of three", "other seeds"):
         assert told in shown.note
     assert "FCL here has gamma = 3, lam = 1 (cifar10/resnet50); the paper's points" in shown.note
-    assert against_paper(evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,)))) is None
+    other = against_paper(evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,))))
+    assert list(other) == ["against_paper_text"]  # none of its settings was run
+    assert {row["value"] for row in read(other["against_paper_text"].table)} == {"not run"}
 
 
 def test_no_run_no_table():
@@ -285,7 +341,7 @@ def every_kind(tables, tmp_path_factory):
         synthetic.add(sweep, synthetic.spec("fcl", model="vit_small", gamma=3.0, lam=lam), rows=60)
     split = synthetic.study_store(folder / "split", objectives=("adafocal", "fcl"), seeds=(0,))
     paper = synthetic.study_store(folder / "paper", seeds=(0,), data_set="cifar10", model="resnet50")
-    found = {"against_paper": against_paper(evidence_of(paper))}
+    found = against_paper(evidence_of(paper))
     for store, options in ((several, {}), (sweep, {}), (split, {"temperature": "validation"})):
         found |= all_tables(evidence_of(store, **options))
     return found | tables
@@ -309,6 +365,7 @@ def test_latex_of_every_kind_compiles_and_fits_the_page(every_kind, tmp_path):
     assert every_kind.keys() >= {
         *("overview", "error", "smooth_ece", "best_counts", "temperature", "temperature_distance", "verdicts"),
         *("comparisons", "common_split", "transformers", "lam_sweep", "shift_auroc", "findings", "against_paper"),
+        *("against_paper_text", "confidence_gap"),
     }
     ended = compiled(every_kind, tmp_path)
     assert ended.returncode == 0, ended.stdout[-2000:]
@@ -321,7 +378,7 @@ def test_latex_of_hostile_names_compiles(tmp_path):
     store = Store(tmp_path / "store")
     for data_set in ("[boom]", "*", "a\n\nb", "\\end{tabular}", "$x^2_{%}$ & # ~"):
         for objective in ("ce", "fcl"):
-            synthetic.add(store, synthetic.spec(objective, data_set=data_set, shifts=("svhn",)), rows=60)
+            synthetic.add(store, synthetic.spec(objective, data_set=data_set), rows=60, shifts=("svhn",))
     evidence = evidence_of(store)
     ended = compiled(all_tables(evidence), tmp_path)
     assert len(evidence.settings) == 5

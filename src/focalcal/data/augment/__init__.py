@@ -1,6 +1,6 @@
 """Augmentation of whole batches of images, by keys that make it repeat: see `augmentation`."""
 
-from focalcal.core.counter import example_keys
+from focalcal.core.counter_rng import example_keys
 from focalcal.data.augment.augmentation import Augmentation, Compose
 from focalcal.data.augment.pad_crop_flip import PadCropFlip, RandomFlip
 from focalcal.data.augment.rand_augment import RandAugment

@@ -1,4 +1,4 @@
-"""What every augmentation is: a map from a batch of images and one random key an image to a batch of images.
+"""What every augmentation is: a map from a batch of images and one random key per image to a batch of images.
 
 Images are (N, C, H, W), uint8 in 0 .. 255 or floating point, and come back with the same type and device. What happens
 to an image depends on that image and on its key alone, so the choice of keys decides what a run repeats:
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from focalcal.core.counter import derived_keys, drawn_keys
+from focalcal.core.counter_rng import derived_keys, drawn_keys
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped
@@ -31,7 +31,7 @@ class Augmentation(ABC):
     def __call__(self, images: Shaped[Tensor, "n c h w"], keys: Tensor | torch.Generator) -> Shaped[Tensor, "n c i j"]:
         """The augmented images, as a new tensor."""
         check_images(images)
-        return self.augment(images, _one_key_each(keys, images))
+        return self.augment(images, _image_keys(keys, images))
 
     @abstractmethod
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
@@ -67,14 +67,14 @@ def check_images(images: Any) -> None:
         )
 
 
-def checked_probability(name: str, value: float) -> float:
+def check_probability(name: str, value: float) -> float:
     """`value`, if it is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"{name} must be a probability from 0 to 1, got {value!r}")
     return float(value)
 
 
-def checked_interval(name: str, value: tuple[float, float], above: float, most: float) -> tuple[float, float]:
+def check_interval(name: str, value: tuple[float, float], above: float, most: float) -> tuple[float, float]:
     """(low, high), if above < low <= high <= most and both are finite."""
     try:
         low, high = (float(end) for end in value)
@@ -86,7 +86,7 @@ def checked_interval(name: str, value: tuple[float, float], above: float, most: 
     return low, high
 
 
-def _one_key_each(keys: Tensor | torch.Generator, images: Tensor) -> Tensor:
+def _image_keys(keys: Tensor | torch.Generator, images: Tensor) -> Tensor:
     if isinstance(keys, torch.Generator):
         return drawn_keys(len(images), keys).to(images.device)
     if not isinstance(keys, Tensor) or keys.dtype != torch.int64:
@@ -94,7 +94,7 @@ def _one_key_each(keys: Tensor | torch.Generator, images: Tensor) -> Tensor:
         raise TypeError(f"keys must be a torch.Generator or int64 (N,), got {kind}; use example_keys or stream")
     if keys.shape != images.shape[:1]:
         raise ValueError(
-            f"keys must have shape ({len(images)},), one an image, got {tuple(keys.shape)}; "
+            f"keys must have shape ({len(images)},), one per image, got {tuple(keys.shape)}; "
             "make them from the ids of this batch"
         )
     return keys.to(images.device)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.counter import uniforms
-from focalcal.data.augment.augmentation import Augmentation, checked_probability
+from focalcal.core.counter_rng import uniforms
+from focalcal.core.primitives import whole
+from focalcal.data.augment.augmentation import Augmentation, check_probability
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -22,13 +23,11 @@ class PadCropFlip(Augmentation):
     """
 
     def __init__(self, pad: int = 4, flip: float = 0.5) -> None:
-        if isinstance(pad, bool) or not isinstance(pad, int) or pad < 0:
-            raise ValueError(f"pad must be a whole number >= 0, got {pad!r}")
-        self.pad = pad
-        self.flip = checked_probability("flip", flip)
+        self.pad = whole("pad", pad, 0)
+        self.flip = check_probability("flip", flip)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
-        """Offsets and mirroring from three numbers an image."""
+        """Offsets and mirroring from three numbers per image."""
         draws = uniforms(keys, 3)
         top, left = (draws[:, :2] * (2 * self.pad + 1)).long().unbind(1)
         return crop_and_flip(images, self.pad, top, left, draws[:, 2] < self.flip)
@@ -38,7 +37,7 @@ class RandomFlip(Augmentation):
     """Mirror each image left to right with probability `flip`."""
 
     def __init__(self, flip: float = 0.5) -> None:
-        self.flip = checked_probability("flip", flip)
+        self.flip = check_probability("flip", flip)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
         """Mirrored where the image's number is below `flip`."""

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
-from focalcal.core.counter import derived_keys, normals, uniforms
-from focalcal.data.augment import color_operations as colors
-from focalcal.data.augment.affine_operations import affine, rotation_matrix, shear_matrix, shift_matrix
-from focalcal.data.augment.augmentation import Augmentation, checked_probability
+from focalcal.core.counter_rng import derived_keys, normals, uniforms
+from focalcal.core.primitives import whole
+from focalcal.data.augment import operations
+from focalcal.data.augment.augmentation import Augmentation, check_probability
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -35,12 +35,12 @@ OPERATIONS = (
 )
 LARGEST = 10.0  # magnitudes run from 0, no change or little, to here
 _AFFINE = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
-_PLAIN = {"auto_contrast": colors.auto_contrast, "equalize": colors.equalize, "invert": colors.invert}
+_PLAIN = {"auto_contrast": operations.auto_contrast, "equalize": operations.equalize, "invert": operations.invert}
 _BY_FACTOR = {
-    "color": colors.color,
-    "contrast": colors.contrast,
-    "brightness": colors.brightness,
-    "sharpness": colors.sharpness,
+    "color": operations.color,
+    "contrast": operations.contrast,
+    "brightness": operations.brightness,
+    "sharpness": operations.sharpness,
 }
 
 
@@ -52,7 +52,7 @@ class RandAugment(Augmentation):
     4 - floor(0.4 m) bits; solarize from 256 - floor(25.6 m); solarize_add floor(11 m); color, contrast, brightness,
     sharpness by max(0.1, 1 +- 0.09 m); auto_contrast, equalize and invert have none. The defaults are timm's
     "rand-m9-mstd0.5-inc1", with bilinear interpolation throughout (timm draws it). Images are RGB or grey, uint8 or
-    floating point in 0 .. 1 (before normalisation); `fill`, on the scale of 0 .. 255, is one number or one a channel.
+    floating point in 0 .. 1 (before normalisation); `fill`, on the scale of 0 .. 255, is one number or one per channel.
     Cubuk et al. (2020), "RandAugment: practical automated data augmentation with a reduced search space".
     """
 
@@ -69,11 +69,9 @@ class RandAugment(Augmentation):
         if self.magnitude > LARGEST:
             raise ValueError(f"magnitude must be from 0 to {LARGEST:g}, got {magnitude!r}")
         self.spread = finite_at_least("spread", spread, 0.0)
-        if isinstance(layers, bool) or not isinstance(layers, int) or layers < 0:
-            raise ValueError(f"layers must be a whole number >= 0, got {layers!r}")
-        self.layers = layers
-        self.probability = checked_probability("probability", probability)
-        self.fill = _checked_fill(fill)
+        self.layers = whole("layers", layers, 0)
+        self.probability = check_probability("probability", probability)
+        self.fill = _fill_levels(fill)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
         """Each layer in turn, on levels of 0 .. 255; an image that no operation met comes back exactly as it was."""
@@ -91,9 +89,9 @@ class RandAugment(Augmentation):
                     continue
                 levels = (images.index_select(0, chosen).float() * scale).clamp_(0, 255)
                 if members == _AFFINE:
-                    changed = _moved(levels, operation[chosen], sign[chosen] * magnitude[chosen], fill)
+                    changed = _move(levels, operation[chosen], sign[chosen] * magnitude[chosen], fill)
                 else:
-                    changed = _recoloured(levels, members[0], magnitude[chosen], sign[chosen])
+                    changed = _recolour(levels, members[0], magnitude[chosen], sign[chosen])
                 back = changed.round() if images.dtype == torch.uint8 else (changed / scale).clamp_(0, 1)
                 images[chosen] = back.to(images.dtype)
         return images
@@ -108,14 +106,14 @@ class RandAugment(Augmentation):
         return operation, magnitude, torch.where(uniform[:, 2] < 0.5, -1.0, 1.0)
 
 
-def _checked_fill(fill: float | tuple[float, ...]) -> tuple[float, ...]:
+def _fill_levels(fill: float | tuple[float, ...]) -> tuple[float, ...]:
     """One level, or one for each of three channels."""
     try:
         levels = tuple(float(level) for level in (fill if isinstance(fill, (tuple, list)) else (fill,)))
     except (TypeError, ValueError):
         levels = ()
     if len(levels) not in (1, 3) or not all(0 <= level <= 255 for level in levels):
-        raise ValueError(f"fill must be one number from 0 to 255 or three, one a channel, got {fill!r}")
+        raise ValueError(f"fill must be one number from 0 to 255 or three, one per channel, got {fill!r}")
     return levels
 
 
@@ -138,24 +136,24 @@ def _among(operation: Tensor, names: tuple[str, ...]) -> Tensor:
     return torch.isin(operation, wanted).nonzero().squeeze(1)
 
 
-def _moved(levels: Tensor, operation: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
+def _move(levels: Tensor, operation: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
     """The affine operations; `strength` is the signed magnitude."""
     height, width = levels.shape[2:]
     zero = torch.zeros_like(strength)
     matrices = {
-        "rotate": rotation_matrix(3 * strength, height, width),
-        "shear_x": shear_matrix(0.03 * strength, zero),
-        "shear_y": shear_matrix(zero, 0.03 * strength),
-        "translate_x": shift_matrix(0.045 * width * strength, zero),
-        "translate_y": shift_matrix(zero, 0.045 * height * strength),
+        "rotate": operations.rotation_matrix(3 * strength, height, width),
+        "shear_x": operations.shear_matrix(0.03 * strength, zero),
+        "shear_y": operations.shear_matrix(zero, 0.03 * strength),
+        "translate_x": operations.shift_matrix(0.045 * width * strength, zero),
+        "translate_y": operations.shift_matrix(zero, 0.045 * height * strength),
     }
     matrix = torch.zeros_like(matrices["rotate"])
     for name, candidate in matrices.items():
         matrix = torch.where((operation == OPERATIONS.index(name))[:, None, None], candidate, matrix)
-    return affine(levels, matrix, fill)
+    return operations.affine(levels, matrix, fill)
 
 
-def _recoloured(levels: Tensor, name: str, magnitude: Tensor, sign: Tensor) -> Tensor:
+def _recolour(levels: Tensor, name: str, magnitude: Tensor, sign: Tensor) -> Tensor:
     """The operations on colours."""
     share = (magnitude / LARGEST)[:, None, None, None]
     if name in _PLAIN:
@@ -163,7 +161,7 @@ def _recoloured(levels: Tensor, name: str, magnitude: Tensor, sign: Tensor) -> T
     if name in _BY_FACTOR:
         return _BY_FACTOR[name](levels, (1 + 0.9 * sign[:, None, None, None] * share).clamp(min=0.1))
     if name == "posterize":
-        return colors.posterize(levels, 4 - (4 * share).floor())
+        return operations.posterize(levels, 4 - (4 * share).floor())
     if name == "solarize":
-        return colors.solarize(levels, 256 - (256 * share).floor())
-    return colors.solarize_add(levels, (110 * share).floor())
+        return operations.solarize(levels, 256 - (256 * share).floor())
+    return operations.solarize_add(levels, (110 * share).floor())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.counter import derived_keys, normals, uniforms
-from focalcal.data.augment.augmentation import Augmentation, checked_interval, checked_probability
+from focalcal.core.counter_rng import derived_keys, normals, uniforms
+from focalcal.data.augment.augmentation import Augmentation, check_interval, check_probability
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -33,9 +33,9 @@ class RandomErasing(Augmentation):
         area: tuple[float, float] = (0.02, 1 / 3),
         aspect: tuple[float, float] = (0.3, 1 / 0.3),
     ) -> None:
-        self.probability = checked_probability("probability", probability)
-        self.area = checked_interval("area", area, 0, 1)
-        self.aspect = checked_interval("aspect", aspect, 0, math.inf)
+        self.probability = check_probability("probability", probability)
+        self.area = check_interval("area", area, 0, 1)
+        self.aspect = check_interval("aspect", aspect, 0, math.inf)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
         """A copy with the rectangles erased."""

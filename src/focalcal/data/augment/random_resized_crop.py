@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import one_of
-from focalcal.core.counter import uniforms
-from focalcal.data.augment.augmentation import Augmentation, checked_interval
+from focalcal.core.counter_rng import uniforms
+from focalcal.core.primitives import whole
+from focalcal.data.augment.augmentation import Augmentation, check_interval
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -36,17 +37,13 @@ class RandomResizedCrop(Augmentation):
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         interpolation: str = "bicubic",
     ) -> None:
-        sides = (size, size) if isinstance(size, int) else size
-        if (
-            not isinstance(sides, (tuple, list))
-            or len(sides) != 2
-            or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sides)
-        ):
-            raise ValueError(f"size must be a whole number >= 1 or two of them, (height, width), got {size!r}")
+        sides = tuple(whole("size", side, 1) for side in (size if isinstance(size, (tuple, list)) else (size, size)))
+        if len(sides) != 2:
+            raise ValueError(f"size must be a whole number or two of them, (height, width), got {size!r}")
         one_of("interpolation", interpolation, _SUPPORT)
         self.size = (sides[0], sides[1])
-        self.scale = checked_interval("scale", scale, 0, 1)
-        self.ratio = checked_interval("ratio", ratio, 0, math.inf)
+        self.scale = check_interval("scale", scale, 0, 1)
+        self.ratio = check_interval("ratio", ratio, 0, math.inf)
         self.interpolation = interpolation
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:

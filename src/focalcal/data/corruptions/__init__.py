@@ -6,8 +6,13 @@ drawn textures instead of photographs, "zoom_blur" ends where its severities say
 with each other, and only roughly with those on the published files.
 """
 
-from focalcal.data.corruptions.corrupt import SEVERITIES, corrupt, corrupted_set
-from focalcal.data.corruptions.corrupted_data import corrupted
-from focalcal.data.corruptions.registry import CORRUPTIONS, Corruption
+from focalcal.data.corruptions.corrupt import (
+    CORRUPTIONS,
+    SEVERITIES,
+    Corruption,
+    corrupt,
+    corrupted,
+    corrupted_set,
+)
 
 __all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corrupt", "corrupted", "corrupted_set"]

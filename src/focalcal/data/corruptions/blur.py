@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
-from focalcal.data.corruptions.resampling import along_both_axes, mixed, zoom_matrix
+from focalcal.data.corruptions.pixels import (
+    Generators,
+    Images,
+    along_both_axes,
+    mix,
+    round_levels,
+    to_levels,
+    uniform,
+    zoom_matrix,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -59,11 +67,11 @@ def _gaussian(images: Images, sigma: float) -> Images:
 
 
 def motion_blur(images: Images, generators: Generators, strength: tuple[float, float]) -> Images:
-    """`streaked` by (radius, sigma) at an angle uniform on (-45, 45) degrees; rounded, as in an 8-bit file."""
-    return rounded(streaked(images, uniform(generators, -45, 45), *strength))
+    """`streak` by (radius, sigma) at an angle uniform on (-45, 45) degrees; rounded, as in an 8-bit file."""
+    return round_levels(streak(images, uniform(generators, -45, 45), *strength))
 
 
-def streaked(images: Images, degrees: Array, radius: float, sigma: float) -> Images:
+def streak(images: Images, degrees: Array, radius: float, sigma: float) -> Images:
     """The mean of an image and its copies pulled along a line at `degrees` (N,), by `streak_weights`.
 
     Copy i is read i pixels away, rounded, at (i cos, i sin) to the right and downwards; the outer pixels continue
@@ -94,7 +102,7 @@ def zoom_blur(images: Images, generators: Generators, largest: float) -> Images:
     """The mean of the image and its zooms about the centre by 1, 1.01, 1.02 ... `largest`."""
     del generators  # nothing is random
     height, width = images.shape[1:3]
-    return mixed(images, _mean_of_zooms(height, width, largest), height, width)
+    return mix(images, _mean_of_zooms(height, width, largest), height, width)
 
 
 @lru_cache(maxsize=8)
@@ -104,8 +112,8 @@ def _mean_of_zooms(height: int, width: int, largest: float) -> Any:
     return sum(weights[1:], weights[0]) / np.float32(len(factors))
 
 
-def zoomed(images: Images, factor: float) -> Images:
+def magnify(images: Images, factor: float) -> Images:
     """The centre, magnified linearly by `factor` >= 1, at the same size."""
     height, width = images.shape[1:3]
     weights = along_both_axes(zoom_matrix(height, factor), zoom_matrix(width, factor))
-    return mixed(images, weights, height, width)
+    return mix(images, weights, height, width)

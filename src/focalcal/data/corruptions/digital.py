@@ -8,8 +8,20 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
-from focalcal.data.corruptions.resampling import along_both_axes, box_matrix, mirrored, mixed, read_bilinear, reflected
+from focalcal.core.extras import required
+from focalcal.data.corruptions.pixels import (
+    Generators,
+    Images,
+    along_both_axes,
+    box_matrix,
+    mirror,
+    mix,
+    read_bilinear,
+    reflect,
+    round_levels,
+    to_levels,
+    uniform,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -32,10 +44,10 @@ def elastic_transform(images: Images, generators: Generators, strength: tuple[fl
     side = min(height, width)
     amplitude, smoothing, affine = (side * part for part in strength)
     rows, columns = _affine_sources(uniform(generators, -affine, affine, (3, 2)), height, width)
-    images = read_bilinear(images, rows, columns, mirrored)
+    images = read_bilinear(images, rows, columns, mirror)
     noise = uniform(generators, -1, 1, (2, height, width))
     shift = amplitude * ndimage.gaussian_filter(noise, smoothing, axes=(2, 3), mode="reflect", truncate=3.0)
-    return read_bilinear(images, np.arange(height)[:, None] + shift[:, 0], np.arange(width) + shift[:, 1], reflected)
+    return read_bilinear(images, np.arange(height)[:, None] + shift[:, 0], np.arange(width) + shift[:, 1], reflect)
 
 
 def _affine_sources(moves: Array, height: int, width: int) -> tuple[Array, Array]:
@@ -54,24 +66,18 @@ def pixelate(images: Images, generators: Generators, share: float) -> Images:
     del generators  # nothing is random
     height, width = images.shape[1:3]
     low, narrow = max(int(height * share), 1), max(int(width * share), 1)
-    small = mixed(images, along_both_axes(box_matrix(height, low), box_matrix(width, narrow)), low, narrow)
+    small = mix(images, along_both_axes(box_matrix(height, low), box_matrix(width, narrow)), low, narrow)
     large = along_both_axes(box_matrix(low, height), box_matrix(narrow, width))
-    return mixed(rounded(small), large, height, width)
+    return mix(round_levels(small), large, height, width)
 
 
 def jpeg_compression(images: Images, generators: Generators, quality: int) -> Images:
     """Written as JPEG at `quality` and read back, by Pillow."""
     del generators  # nothing is random
-    try:
-        from PIL import Image
-    except ImportError as missing:
-        raise ImportError(
-            "jpeg_compression needs Pillow, which is not installed; pip install pillow, or 'focalcal[study]'"
-        ) from missing
-
+    pillow = required("PIL.Image", purpose="jpeg_compression")
     read = []
     for levels in to_levels(images):
         file = BytesIO()
-        Image.fromarray(levels).save(file, "JPEG", quality=quality)
-        read.append(np.asarray(Image.open(file)))
+        pillow.fromarray(levels).save(file, "JPEG", quality=quality)
+        read.append(np.asarray(pillow.open(file)))
     return np.stack(read).astype(np.float32) / np.float32(255)

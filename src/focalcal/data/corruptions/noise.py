@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from focalcal.data.corruptions.batches import Generators, Images
+from focalcal.data.corruptions.pixels import Generators, Images
 
 
 def gaussian_noise(images: Images, generators: Generators, deviation: float) -> Images:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from focalcal.data.corruptions.batches import Generators, Images, rounded, to_levels, uniform
-from focalcal.data.corruptions.blur import streaked, zoomed
-from focalcal.data.corruptions.frost_textures import SIDE, TEXTURES, frost_textures
-from focalcal.data.corruptions.plasma import plasma_fractal
+from focalcal.data.corruptions.blur import magnify, streak
+from focalcal.data.corruptions.pixels import Generators, Images, round_levels, to_levels, uniform
+from focalcal.data.corruptions.textures import SIDE, TEXTURES, frost_textures, plasma_fractal
 
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
@@ -18,16 +17,16 @@ def snow(
     """Flakes, and the flakes turned by 180 degrees, over an image that is bleached towards white.
 
     strength is (location, scale, zoom, threshold, radius, sigma, weight). The flakes are N(location, scale^2), one
-    number a pixel, zoomed, set to 0 below `threshold`, clipped to 0 .. 1, cut to whole levels, `streaked` by (radius,
-    sigma) at an angle uniform on (-135, -45) degrees and rounded to whole levels. The image is
+    number per pixel, magnified, set to 0 below `threshold`, clipped to 0 .. 1, cut to whole levels, drawn out by
+    `streak` with (radius, sigma) at an angle uniform on (-135, -45) degrees and rounded to whole levels. The image is
     weight x + (1 - weight) max(x, 1.5 grey + 0.5).
     """
     location, scale, zoom, threshold, radius, sigma, weight = strength
     shape = (*images.shape[1:3], 1)
     layer = np.stack([generator.normal(location, scale, shape) for generator in generators]).astype(np.float32)
-    layer = zoomed(layer, zoom)
+    layer = magnify(layer, zoom)
     layer = to_levels(np.where(layer < threshold, np.float32(0), layer)).astype(np.float32) / np.float32(255)
-    layer = rounded(streaked(layer, uniform(generators, -135, -45), radius, sigma))
+    layer = round_levels(streak(layer, uniform(generators, -135, -45), radius, sigma))
     grey: Images = (images * _LUMA).sum(3, keepdims=True)
     bleached: Images = weight * images + (1 - weight) * np.maximum(images, 1.5 * grey + 0.5)
     return (bleached + layer + layer[:, ::-1, ::-1]).astype(np.float32)

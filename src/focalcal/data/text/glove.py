@@ -1,6 +1,6 @@
 """GloVe word vectors (Pennington, Socher and Manning 2014), of the words that are asked for and no others.
 
-The file has a line a word: the word, a space, and the numbers, separated by spaces. It is streamed, never held.
+The file has one line per word: the word, a space, and the numbers, separated by spaces. It is streamed, never held.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.atomic import atomic_file
 from focalcal.data.errors import DataSetError, problem, reading
-from focalcal.data.location import data_folder, located
+from focalcal.data.location import data_folder, locate
 from focalcal.data.sources import PART_WILL_DO, file_sha256
 
 WORDS = 400_000  # in each of the four files of 6B
@@ -30,7 +30,7 @@ def word_vectors(
 
     `vocabulary` is a data set's: row i belongs to token i, and row 0, padding, is zero.
     """
-    folder = located("glove", data_folder(data_dir))
+    folder = locate("glove", data_folder(data_dir))
     return glove_vectors(folder / f"glove.6B.{dimension}d.txt", vocabulary, cache=folder / "cache")
 
 
@@ -42,12 +42,12 @@ def glove_vectors(path: Path, vocabulary: Sequence[str], *, cache: Path | None =
     """
     with reading(path, "a GloVe text file"):
         if cache is None:
-            return _streamed(path, vocabulary)
+            return _stream(path, vocabulary)
         kept = cache / f"glove-{_key(path, vocabulary)}.npy"
-        found = _cached(kept, len(vocabulary))
-        if found is not None:
-            return found
-        vectors = _streamed(path, vocabulary)
+        cached = _read_cache(kept, len(vocabulary))
+        if cached is not None:
+            return cached
+        vectors = _stream(path, vocabulary)
     with suppress(OSError):  # a folder that cannot be written to: what is kept is a convenience
         cache.mkdir(parents=True, exist_ok=True)
         with atomic_file(kept) as handle:
@@ -57,20 +57,20 @@ def glove_vectors(path: Path, vocabulary: Sequence[str], *, cache: Path | None =
 
 def glove_contents(data_dir: str | os.PathLike[str] | None = None, *, allow_partial: bool = False) -> dict[str, Any]:
     """Of each GloVe 6B file that is there the number of words, the dimension and the SHA-256; every line is checked."""
-    folder = located("glove", data_folder(data_dir))
-    found = {}
+    folder = locate("glove", data_folder(data_dir))
+    contents = {}
     for path in sorted(folder.glob("glove.6B.*d.txt")):
         with reading(path, "a GloVe text file"):
             dimensions = [numbers.count(b" ") + 1 for _, numbers in _lines(path)]
         if len(dimensions) < (1 if allow_partial else WORDS):
             raise problem(path, f"must hold {WORDS} words", len(dimensions), PART_WILL_DO)
-        found[path.name] = {"words": len(dimensions), "dimension": dimensions[0], "sha256": file_sha256(path)}
-    if not found:
+        contents[path.name] = {"words": len(dimensions), "dimension": dimensions[0], "sha256": file_sha256(path)}
+    if not contents:
         raise problem(folder, "must hold glove.6B.100d.txt", "none such", "run `focalcal data get glove`")
-    return found
+    return contents
 
 
-def _cached(kept: Path, words: int) -> NDArray[np.float32] | None:
+def _read_cache(kept: Path, words: int) -> NDArray[np.float32] | None:
     """What is kept, None if nothing is that can be used."""
     if not kept.exists():
         return None
@@ -88,7 +88,7 @@ def _key(path: Path, vocabulary: Sequence[str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _streamed(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
+def _stream(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
     wanted = {word.encode(): row for row, word in enumerate(vocabulary) if word}
     vectors: NDArray[np.float32] | None = None
     for number, (word, numbers) in enumerate(_lines(path), 1):
@@ -97,12 +97,12 @@ def _streamed(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
         if word in wanted:
             vectors[wanted[word]] = _vector(path, number, numbers)
     if vectors is None:
-        raise problem(path, "must hold a word and its vector a line", "none", "fetch it again")
+        raise problem(path, "must hold a word and its vector per line", "none", "fetch it again")
     return vectors
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """(word, its numbers) a line, as many numbers as the first line has; what is before them is the word."""
+    """(word, its numbers) of each line, as many numbers as the first line has; what is before them is the word."""
     dimension = 0
     with path.open("rb") as lines:
         for number, line in enumerate((line.rstrip() for line in lines), 1):

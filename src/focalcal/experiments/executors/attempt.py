@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from focalcal.experiments.events import Progress
-from focalcal.results import Spec
+from focalcal.results import Evaluations, Spec
+from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
 
 Work = Callable[..., object]
 """work(spec, store, report=..., **options), like `run_spec`: takes the store's claim, so that of two processes one
-works, and adds the run unless it is there by then."""
+works, and adds the run, or the `evaluations` among the options, unless they are there by then."""
 
+WAITS = "another process works on it"
 _ALLOCATORS_SAY = ("can't allocate memory", "not enough memory", "out of memory")  # torch raises a bare RuntimeError
 
 
@@ -27,18 +29,28 @@ class Failure:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+HELD = Failure("held", WAITS)  # no failure: to be tried again when the other has ended
+
+
 def attempt(
     work: Work, spec: Spec, store: Store, report: Callable[[Progress], None], options: Mapping[str, Any]
 ) -> Failure | None:
-    """Run the cell and see its result stored; None if it is."""
+    """Run the cell and see its result stored; None if it is, `HELD` if another process works on it."""
+    if not store.is_free(spec):
+        return HELD
     try:
         work(spec, store, report=report, **options)
     except (Exception, SystemExit) as error:  # KeyboardInterrupt is how a cluster cancels a cell: not a failure
         return failure_of(error)
-    if not store.has(spec):
+    if not store.has(spec, options.get("evaluations")):
         name = getattr(work, "__qualname__", repr(work))
         return Failure("error", f"{name} returned, but the store has no run of this spec; it must call store.add")
     return None
+
+
+def with_evaluations(options: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
+    """The options of a cell; work that knows of no evaluations is not asked for any."""
+    return {**options, **({} if evaluations == NOTHING_MORE else {"evaluations": evaluations})}
 
 
 def training() -> Work:

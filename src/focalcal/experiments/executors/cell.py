@@ -17,6 +17,7 @@ from typing import Any
 
 from focalcal.experiments.events import Progress
 from focalcal.experiments.executors.attempt import Failure, Work, attempt, failure_of, training
+from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.results import Spec
 from focalcal.results.store import Store
 
@@ -46,7 +47,8 @@ def run_cell(connection: Connection, environment: Mapping[str, str], output: Pat
 
     The task is unpickled here rather than on the way in, so that one which cannot be is reported like any failure.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    for one in STOPPING:
+        signal.signal(one, signal.SIG_IGN)  # they are the parent's affair, which kills its cells
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _print_to(output)
     os.environ.clear()  # a fork server keeps the environment of the moment it was started

@@ -1,4 +1,4 @@
-"""Ctrl-C as something to wait for, so that it is seen at one place of a loop and nowhere else."""
+"""Ctrl-C, SIGTERM and SIGHUP as something to wait for, so that they are seen at one place of a loop only."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import FrameType
 
+# The terminal's Ctrl-C, what schedulers and `kill` send, and a terminal that is closed; Windows has no SIGHUP.
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
 
 @contextmanager
 def interrupts() -> Iterator[Connection]:
-    """A connection that becomes readable on Ctrl-C; within the block no KeyboardInterrupt is raised.
+    """A connection that becomes readable when the process is told to stop; within the block nothing else happens then.
 
-    Only the main thread ever gets one, and a process that ignores SIGINT goes on ignoring it: then the connection
-    never becomes readable.
+    Only the main thread is ever told, and a signal that the process ignores (as `nohup` lets it) stays ignored.
     """
     receiver, sender = Pipe(duplex=False)
 
-    def on_interrupt(signum: int, frame: FrameType | None) -> None:
+    def on_signal(signum: int, frame: FrameType | None) -> None:
         sender.send_bytes(b"!")
 
     with receiver, sender:
         main = threading.current_thread() is threading.main_thread()
-        if not main or not callable(signal.getsignal(signal.SIGINT)):
-            yield receiver
-            return
-        before = signal.signal(signal.SIGINT, on_interrupt)
+        handled = [one for one in STOPPING if main and signal.getsignal(one) not in (signal.SIG_IGN, None)]
+        before = {one: signal.signal(one, on_signal) for one in handled}
         try:
             yield receiver
         finally:
-            signal.signal(signal.SIGINT, before)
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
 
 @contextmanager
 def blocked_for_children() -> Iterator[None]:
-    """Processes started in the block have SIGINT blocked from their first instruction; here it only comes later."""
+    """Processes started in the block have these signals blocked from their first instruction; here they come later."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:

@@ -17,16 +17,16 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
-from focalcal.experiments.executors.attempt import Failure, Work, recorded
+from focalcal.experiments.executors.attempt import HELD, WAITS, Failure, Work, recorded, with_evaluations
 from focalcal.experiments.executors.cell import ONE_THREAD, Ended, Task, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children, interrupts
-from focalcal.results import Spec
+from focalcal.results import Evaluations, Spec
+from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
 
 _PRELOADED = (
@@ -37,7 +37,8 @@ _PRELOADED = (
     "sklearn.model_selection",
 )
 _NO_ALLOCATOR_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of pyarrow, which comes with scikit-learn
-_SECONDS_TO_STOP = 3.0  # between asking a process to end and ending it
+_SECONDS_TO_STOP = 3.0  # between the last word of a process and ending it
+_SECONDS_BETWEEN_LOOKS = 1.0  # at cells that other processes work on
 _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 
 
@@ -48,9 +49,10 @@ class LocalExecutor:
     options       passed on to it: data_dir, device, ...
     memory_limit  bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no limit
 
-    A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. Ctrl-C ends all
-    of them within seconds, and so does the end of this process, however it comes; what they have saved in their
-    workspaces serves the next attempt. Scripts that use this need `if __name__ == "__main__":`, as with
+    A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. A cell that another
+    process works on is left to it: the next free one is taken, and those that are still held at the end are waited for.
+    Ctrl-C, SIGTERM and SIGHUP end all cells, and so does the end of this process, however it comes; what they have
+    saved in their workspaces serves the next attempt. Scripts that use this need `if __name__ == "__main__":`, as with
     `multiprocessing`.
     """
 
@@ -76,18 +78,31 @@ class LocalExecutor:
         if memory_limit is not None and sys.platform == "win32":
             raise ValueError("memory_limit must be None on Windows, which has no such limit; leave it away")
 
-    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
-        """Run the specs in order; see `grid.Executor`."""
-        waiting, running = deque(specs), list[_Cell]()
+    def run(
+        self, specs: Sequence[Spec], store: Store, on_event: OnEvent, evaluations: Evaluations = NOTHING_MORE
+    ) -> None:
+        """Run the specs in order, those that other processes work on last; see `grid.Executor`."""
+        waiting, running, since = deque(specs), list[_Cell](), dict[str, float]()
+        options = with_evaluations(self.options, evaluations)
         context = _context(self.work)
-        with interrupts() as interrupted, TemporaryDirectory(prefix="focalcal-") as printed:
+
+        def start(spec: Spec) -> None:
+            if spec.key not in since:
+                since[spec.key] = time.monotonic()
+                on_event(Started(spec))
+
+        with interrupts() as interrupted, store.scratch() as printed:
             try:
                 while waiting or running:
-                    while waiting and len(running) < self.jobs:
-                        spec = waiting.popleft()
-                        running.append(self._started(spec, store, context, Path(printed) / spec.key))
-                        on_event(Started(running[-1].spec))
-                    ready = wait([interrupted, *(source for cell in running for source in cell.sources())])
+                    while len(running) < self.jobs and (spec := _next_free(waiting, store)) is not None:
+                        running.append(self._started(spec, store, options, context, printed.resolve() / spec.key))
+                        start(spec)
+                    held = list(waiting)[: self.jobs - len(running)]
+                    for spec in (one for one in held if one.key not in since):
+                        start(spec)
+                        on_event(Progress(spec.key, 0, 1, WAITS))
+                    sources = [interrupted, *(source for cell in running for source in cell.sources())]
+                    ready = wait(sources, timeout=_SECONDS_BETWEEN_LOOKS if held else None)
                     if interrupted in ready:
                         raise KeyboardInterrupt
                     for cell in [cell for cell in running if not set(ready).isdisjoint(cell.sources())]:
@@ -95,32 +110,54 @@ class LocalExecutor:
                             on_event(progress)
                         if cell.over(ready):
                             running.remove(cell)
-                            on_event(cell.conclusion(store))
+                            ended = cell.conclusion(store, since[cell.spec.key])
+                            if ended is None:
+                                waiting.append(cell.spec)
+                            else:
+                                on_event(ended)
             finally:
                 for cell in running:
-                    cell.process.terminate()
-                _end([cell.process for cell in running])
+                    cell.process.kill()
                 for cell in running:
+                    cell.process.join()
                     cell.close()
 
-    def _started(self, spec: Spec, store: Store, context: ForkServerContext | SpawnContext, output: Path) -> _Cell:
-        task = pickle.dumps(Task(spec, Path(store.path).resolve(), self.work, self.options, self.memory_limit))
+    def _started(
+        self,
+        spec: Spec,
+        store: Store,
+        options: Mapping[str, Any],
+        context: ForkServerContext | SpawnContext,
+        output: Path,
+    ) -> _Cell:
+        task = pickle.dumps(Task(spec, Path(store.path).resolve(), self.work, options, self.memory_limit))
         receiver, sender = context.Pipe(duplex=False)
         with sender:
             process = context.Process(target=run_cell, args=(sender, dict(os.environ), output, task))
             with blocked_for_children():
                 process.start()
-        return _Cell(spec, process, receiver, output)
+        return _Cell(spec, options.get("evaluations"), process, receiver, output)
+
+
+def _next_free(waiting: deque[Spec], store: Store) -> Spec | None:
+    """The first cell that no other process works on, taken out of those that wait; None if there is none."""
+    for spec in waiting:
+        if store.is_free(spec):
+            waiting.remove(spec)
+            return spec
+    return None
 
 
 class _Cell:
     """A running process and what is known of it."""
 
-    def __init__(self, spec: Spec, process: BaseProcess, connection: Connection, output: Path) -> None:
+    def __init__(
+        self, spec: Spec, evaluations: Evaluations | None, process: BaseProcess, connection: Connection, output: Path
+    ) -> None:
         self.spec = spec
+        self.evaluations = evaluations
         self.process = process
         self.output = output
-        self.started = time.monotonic()
         self._connection: Connection | None = connection
         self._ended: Ended | None = None
 
@@ -147,13 +184,17 @@ class _Cell:
             else:
                 yield message
 
-    def conclusion(self, store: Store) -> Finished | Failed:
-        """Of a process that is over: its run is in the store, or a record of why not."""
-        _end([self.process])  # which by itself takes milliseconds, unless a thread of its own holds it up
+    def conclusion(self, store: Store, since: float) -> Finished | Failed | None:
+        """Of a process that is over: its run is in the store, or a record of why not; None if another is at it."""
+        self.process.join(_SECONDS_TO_STOP)  # it takes milliseconds, unless a thread of its own holds it up
+        self.process.kill()
+        self.process.join()
         failure = self._ended.failure if self._ended else _death(self.process.exitcode, self.output)
         self.close()
-        if failure is None or store.has(self.spec):  # a process may die after it has stored its run
-            return Finished(self.spec, time.monotonic() - self.started)
+        if failure == HELD:
+            return None
+        if failure is None or store.has(self.spec, self.evaluations):  # a process may die after it has stored its run
+            return Finished(self.spec, time.monotonic() - since)
         failure = recorded(failure, self.spec, store)
         return Failed(self.spec, failure.kind, failure.message)
 
@@ -179,18 +220,6 @@ def _death(code: int | None, output: Path) -> Failure:
     printed = output.read_text(errors="replace") if output.exists() else ""
     printed = re.sub(r"^Extension modules: .*\n?", "", printed, flags=re.MULTILINE)  # after a crash: thousands of names
     return Failure("killed", message, {"exit_code": code, "output": printed[-_LONGEST_OUTPUT:]})
-
-
-def _end(processes: Sequence[BaseProcess]) -> None:
-    """Wait for them to end, but not for long."""
-    try:
-        deadline = time.monotonic() + _SECONDS_TO_STOP
-        for process in processes:
-            process.join(max(0.0, deadline - time.monotonic()))
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
 
 
 def _context(work: Work | None) -> ForkServerContext | SpawnContext:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import platform
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -18,16 +14,25 @@ from focalcal.core.arrays import finite_at_least
 from focalcal.core.extras import required
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
-from focalcal.experiments.executors.attempt import Failure, Work, attempt, recorded, training
+from focalcal.experiments.executors.attempt import (
+    HELD,
+    WAITS,
+    Failure,
+    Work,
+    attempt,
+    recorded,
+    training,
+    with_evaluations,
+)
 from focalcal.experiments.executors.cell import ONE_THREAD, throttled
 from focalcal.experiments.executors.interrupts import interrupts
-from focalcal.results import Spec
+from focalcal.experiments.executors.ray_cluster import connected
+from focalcal.results import Evaluations, Spec
+from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_STOP = 3.0
-_OBJECT_STORE = 100 * 2**20  # bytes; cells exchange nothing but a few words with the driver
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class RayExecutor:
@@ -42,7 +47,8 @@ class RayExecutor:
     work, options  as for `LocalExecutor`
 
     The store must lie on a file system that every node sees under the same path, with working file locks: a cell
-    started again goes on from its workspace, and the claim keeps it single. The package must be installed there.
+    started again goes on from its workspace, and the claim keeps it single. The package must be installed there. Cells
+    that another grid works on are left to it until the others have ended.
     """
 
     def __init__(
@@ -62,10 +68,12 @@ class RayExecutor:
         self.work = work
         self.options = dict(options)
 
-    def run(self, specs: Sequence[Spec], store: Store, on_event: OnEvent) -> None:
+    def run(
+        self, specs: Sequence[Spec], store: Store, on_event: OnEvent, evaluations: Evaluations = NOTHING_MORE
+    ) -> None:
         """Submit all specs, in order; see `grid.Executor`."""
         ray = _ray()
-        with _connected(ray, self.address, self.retries), interrupts() as interrupted:
+        with connected(ray, self.address, self.retries), interrupts() as interrupted:
             self._check_room(ray)
             mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             task = ray.remote(_run_cell).options(
@@ -76,13 +84,18 @@ class RayExecutor:
                 runtime_env={"env_vars": ONE_THREAD},
             )
             path = Path(store.path).resolve()
-            cells = {task.remote(spec, path, self.work, self.options, mailbox): spec for spec in specs}
+            options = with_evaluations(self.options, evaluations)
+            grid = _Grid(
+                ray, store, on_event, evaluations, lambda spec: task.remote(spec, path, self.work, options, mailbox)
+            )
             try:
-                _Grid(ray, store, on_event, cells).watch(mailbox, interrupted)
+                grid.watch(specs, mailbox, interrupted)
             finally:
+                cells = list(grid.cells)
                 for reference in reversed(cells):  # those that wait first, lest they take the place of those that run
                     ray.cancel(reference, force=True)  # without effect on what has ended
-                ray.wait(list(cells), num_returns=len(cells), timeout=_SECONDS_TO_STOP)
+                if cells:
+                    ray.wait(cells, num_returns=len(cells), timeout=_SECONDS_TO_STOP)
                 ray.kill(mailbox)
 
     def _check_room(self, ray: Any) -> None:
@@ -100,28 +113,40 @@ class RayExecutor:
 class _Grid:
     """Tasks under way, and what the driver knows of them."""
 
-    def __init__(self, ray: Any, store: Store, on_event: OnEvent, cells: Mapping[Any, Spec]) -> None:
-        self.ray, self.store, self.on_event = ray, store, on_event
-        self.cells = dict(cells)
-        self.specs = {spec.key: spec for spec in cells.values()}
+    def __init__(
+        self, ray: Any, store: Store, on_event: OnEvent, evaluations: Evaluations, submit: Callable[[Spec], Any]
+    ) -> None:
+        self.ray, self.store, self.on_event, self.submit = ray, store, on_event, submit
+        self.evaluations = evaluations
+        self.cells: dict[Any, Spec] = {}
+        self.held: list[Spec] = []  # by others, who work on them
         self.started: dict[str, float] = {}
         self._ended: set[str] = set()
         self._asked: Any = None  # an answer of the mailbox that is under way
 
-    def watch(self, mailbox: Any, interrupted: Connection) -> None:
-        """Pass on what happens until every task has ended."""
-        left = list(self.cells)
-        while left:
-            if interrupted.poll():
+    def watch(self, specs: Sequence[Spec], mailbox: Any, interrupted: Connection) -> None:
+        """Submit the cells, and pass on what happens until every one has ended."""
+        by_key = {spec.key: spec for spec in specs}
+        left = self._submitted(specs)
+        while left or self.held:
+            if interrupted.poll(0 if left else _SECONDS_BETWEEN_LOOKS):
                 raise KeyboardInterrupt
-            ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS)
+            free = [spec for spec in self.held if self.store.is_free(spec)]
+            self.held = [spec for spec in self.held if spec not in free]
+            left += self._submitted(free)
+            ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS) if left else ([], [])
             for message in self._messages(mailbox):
                 if message.key not in self._ended:  # a message may be slower than the end of its cell
-                    self._start(self.specs[message.key])
+                    self._start(by_key[message.key])
                     if message.of:
                         self.on_event(message)
             for reference in ended:
                 self._conclude(reference)
+
+    def _submitted(self, specs: Sequence[Spec]) -> list[Any]:
+        made = {self.submit(spec): spec for spec in specs}
+        self.cells |= made
+        return list(made)
 
     def _messages(self, mailbox: Any) -> list[Progress]:
         """What the cells have sent. A late answer is waited for next time: what it holds is nowhere else."""
@@ -144,9 +169,13 @@ class _Grid:
     def _conclude(self, reference: Any) -> None:
         spec = self.cells[reference]
         self._start(spec)  # its message may still be under way
-        self._ended.add(spec.key)
         failure = self._failure(reference)
-        if failure is None or self.store.has(spec):
+        if failure == HELD:
+            self.held.append(spec)
+            self.on_event(Progress(spec.key, 0, 1, WAITS))
+            return
+        self._ended.add(spec.key)
+        if failure is None or self.store.has(spec, self.evaluations):
             self.on_event(Finished(spec, time.monotonic() - self.started[spec.key]))
         else:
             failure = recorded(failure, spec, self.store)
@@ -201,41 +230,3 @@ def _run_cell(spec: Spec, path: Path, work: Work | None, options: Mapping[str, A
 
 def _ray() -> Any:
     return required("ray", purpose="The executor ray", extra="ray")
-
-
-@contextmanager
-def _connected(ray: Any, address: str | None, retries: int) -> Iterator[None]:
-    """A cluster to use, left afterwards if it was entered here."""
-    if ray.is_initialized():
-        if address is not None:
-            raise ValueError(
-                f"address must be None in a process that is connected to a cluster, got {address!r}; "
-                "call ray.shutdown() first"
-            )
-        yield
-        return
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        if address is None:
-            ray.init(
-                "local",
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE,
-                runtime_env={
-                    "env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}
-                },  # what is found here is found there
-                _system_config={"task_oom_retries": retries},  # else Ray repeats what outgrows the memory without end
-                **quiet,
-            )
-        else:
-            ray.init(address, **quiet)
-    except ConnectionError as error:
-        raise ConnectionError(
-            f"address: no Ray cluster answers at {address!r}; start one with `ray start --head`"
-        ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()

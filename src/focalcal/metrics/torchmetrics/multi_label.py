@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums, even_bin_index
-from focalcal.core.scores import as_tensor, finite
+from focalcal.core.checks import finite, one_of
+from focalcal.core.scores import as_tensor
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
 from focalcal.metrics.multilabel import multilabel_elements
 from focalcal.metrics.scan import check_bins
@@ -57,7 +57,8 @@ class _MultilabelMetric(SumsMetric):
         p, y, keep = multilabel_elements(preds if logits is None else logits.sigmoid(), target, self.ignore_index)
         p = p.double()
         if logits is None:
-            likelihood = torch.where(y, p.log(), torch.log1p(-p))
+            inside = p.clamp(0, 1)
+            likelihood = torch.where(y, inside.log(), torch.log1p(-inside))
         else:
             likelihood = F.logsigmoid(torch.where(y, logits, -logits))
         each = torch.stack([((p > 0.5) != y).double(), (p - y.double()).square(), -likelihood])

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
 from focalcal.core.binning import BinSums
-from focalcal.core.scores import finite, on_simplex, scores_and_labels
+from focalcal.core.checks import finite, on_simplex, one_of, whole_number
+from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.detection import binary_aurc
 from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
 from focalcal.metrics.proper import in_top
@@ -219,9 +219,7 @@ class TopKAccuracy(SumsMetric):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, "num_classes", scores, ignore_index, **kwargs)
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= num_classes:
-            raise ValueError(f"k must be a whole number from 1 to num_classes = {num_classes}, got {k!r}")
-        self.k = k
+        self.k = whole_number("k", k, least=1, most=num_classes, remedy=f"num_classes is {num_classes}")
         self._add_sums("totals", 2)
         self.add_state("depth", torch.tensor(k), dist_reduce_fx="max")
 

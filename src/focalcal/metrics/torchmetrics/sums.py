@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of, whole_number
 from focalcal.core.scores import as_tensor
 
 try:
@@ -30,8 +30,7 @@ class SumsMetric(Metric):
     def __init__(self, width: int, what: str, scores: str, ignore_index: int | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         one_of("scores", scores, ("probs", "logits"))
-        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-            raise ValueError(f"{what} must be a whole number >= 1, got {width!r}; it is the scores' dimension 1")
+        whole_number(what, width, least=1, remedy="it is the scores' dimension 1")
         self._width, self._what = width, what
         self.scores, self.ignore_index = scores, ignore_index
         # A collection lets metrics of equal states share one update, so whatever directs the update is in the state.

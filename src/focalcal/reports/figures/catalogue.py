@@ -19,7 +19,7 @@ from focalcal.reports.figures.surface import Point, surface
 from focalcal.reports.file_names import as_file_name, unused
 
 if TYPE_CHECKING:
-    from focalcal.reports.evidence import Evidence
+    from focalcal.analysis.evidence import Evidence
     from focalcal.results import Run
     from focalcal.theory.study import Study
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.reports.evidence import Evidence
+    from focalcal.analysis.evidence import Evidence
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from focalcal.reports.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from focalcal.reports.evidence import Evidence, RunEvidence
+    from focalcal.analysis.evidence import Evidence, RunEvidence
 
 _NAMES = {"nll": "NLL (nats)", "ece": "ECE (share)", "error": "error (share)", "brier": "Brier score", "loss": "loss"}
 _MARKED = 12  # markers along a line

@@ -15,7 +15,7 @@ from focalcal.reports.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from focalcal.reports.evidence import Evidence, RunEvidence
+    from focalcal.analysis.evidence import Evidence, RunEvidence
 
 _ACROSS = 3
 

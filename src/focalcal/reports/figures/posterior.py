@@ -9,47 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.analysis.posterior_panel import POINTS, PosteriorPanel, posterior_panel
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, panels, plain
 from focalcal.reports.tables import Table
-from focalcal.theory import minimise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.predictions import Predictions
     from focalcal.results import Run
 
 _NETWORK, _THEORY = "#7fb9e0", COLOURS[4]
-_BINS = 20
-_POINTS = 1500  # of the cloud, taken at even steps
-
-
-@dataclass(frozen=True, eq=False)
-class PosteriorPanel:
-    """One run; an entry is a row's class k, with eta_k, p_k and q*_k.
-
-    points            (points, 3): eta_k, p_k and q*_k of some of the entries
-    eta, p, q         (bins,): means over the entries with eta_k in (lower, upper]; q is NaN without a theory
-    low, high         (bins,): the 10th and 90th percentile of p_k
-    to_truth          mean total variation |p - eta|_1 / 2 over all rows
-    to_theory         mean |p - q*|_1 / 2, NaN without a theory
-    """
-
-    objective: str
-    seed: int
-    lower: np.ndarray
-    upper: np.ndarray
-    count: np.ndarray
-    eta: np.ndarray
-    p: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    q: np.ndarray
-    points: np.ndarray
-    to_truth: float
-    to_theory: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,59 +90,16 @@ def posterior_scatter(
             predictions = run.predictions("test")
             if predictions.posterior is not None and not predictions.multilabel:
                 options = run.settings["objective_options"]
-                found[label] = _panel(label, int(chosen), predictions, run.settings["objective"], options)
+                found[label] = posterior_panel(label, int(chosen), predictions, run.settings["objective"], options)
     if not found:
         return None
     order = [one for one in objectives if one in found] if objectives is not None else list(found)
     settings = sorted({f"{run.settings['data_set']}/{run.settings['model']}" for run in known})
     return PosteriorScatter(
         title=f"Predicted against true probability on {', '.join(settings)}, test set, seed {chosen}",
-        note=f"Each point is a row and class; clouds are thinned to {_POINTS} points, means are over all. "
+        note=f"Each point is a row and class; clouds are thinned to {POINTS} points, means are over all. "
         "TV: mean total variation.",
         panels=tuple(found[label] for label in order),
-    )
-
-
-def best_probabilities(objective: str, options: dict[str, Any], eta: np.ndarray) -> np.ndarray | None:
-    """q* of each posterior, (N, K), or None for an objective whose minimiser is not known here; NaN where not found."""
-    if objective in ("ce", "brier"):
-        return eta
-    if objective not in ("focal", "fcl"):
-        return None
-    different, inverse = np.unique(eta, axis=0, return_inverse=True)
-    solution = minimise(different, gamma=float(options["gamma"]), lam=float(options.get("lam", 0.0)))
-    q = np.where(np.asarray(solution.converged)[:, None], solution.q, math.nan)
-    found: np.ndarray = q[inverse.ravel()]
-    return found
-
-
-def _panel(label: str, seed: int, predictions: Predictions, objective: str, options: dict[str, Any]) -> PosteriorPanel:
-    assert predictions.posterior is not None
-    eta = predictions.posterior.double().numpy()
-    eta = eta / eta.sum(1, keepdims=True)
-    p = predictions.probs.double().numpy()
-    q = best_probabilities(objective, options, eta)
-    theory = np.full_like(eta, math.nan) if q is None else q
-    entries = np.stack([eta.ravel(), p.ravel(), theory.ravel()], 1)
-    edges = np.linspace(0, 1, _BINS + 1)
-    at = np.clip(np.searchsorted(edges, entries[:, 0], side="left") - 1, 0, _BINS - 1)
-    members = [entries[at == one] for one in range(_BINS)]
-    means = np.array([own.mean(0) if len(own) else [math.nan] * 3 for own in members])
-    spread = np.array([np.quantile(own[:, 1], (0.1, 0.9)) if len(own) else [math.nan] * 2 for own in members])
-    return PosteriorPanel(
-        objective=label,
-        seed=seed,
-        lower=edges[:-1],
-        upper=edges[1:],
-        count=np.array([len(own) for own in members]),
-        eta=means[:, 0],
-        p=means[:, 1],
-        low=spread[:, 0],
-        high=spread[:, 1],
-        q=means[:, 2],
-        points=entries[:: max(1, math.ceil(len(entries) / _POINTS))],
-        to_truth=float(np.abs(p - eta).sum(1).mean() / 2),
-        to_theory=float(np.abs(p - theory).sum(1).mean() / 2),
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.reports.evidence import Evidence, RunEvidence
+    from focalcal.analysis.evidence import Evidence, RunEvidence
 
 _LOOKS: tuple[dict[str, Any], ...] = (
     {"color": COLOURS[0], "marker": "o", "linestyle": "-"},
@@ -179,7 +179,7 @@ def _panel(run: RunEvidence, temperature: bool, least: int | None) -> Reliabilit
         + " %"
     )
     if temperature and run.scaled is not None:
-        summary += f"\nT = {run.scaled.temperature:.3g}"
+        summary += f"\nT = {run.scaled.temperature:.3g}{' (a bound)' * run.scaled.at_bound}"
     return ReliabilityPanel(run.objective, summary, curves)
 
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.analysis.contenders import MARGIN, within_margin
+from focalcal.analysis.metric_names import PERCENT
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain
-from focalcal.reports.metric_names import PERCENT
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.reports.evidence import Evidence, RunEvidence
+    from focalcal.analysis.evidence import Evidence, RunEvidence
 
 Point = tuple[float, float]  # gamma, lam
 
@@ -39,8 +40,9 @@ _MOST_PRINTED = 14  # columns whose numbers can be read at the width of a page
 class Surface:
     """values, (gammas, lams), is the mean over `seeds` runs of a cell; NaN where there is none or it is not finite.
 
-    `minimum` is the cell with the lowest value, None if there are no values; `operating_point` what was chosen
-    beforehand, which need not be on the grid.
+    `minimum` is the cell with the lowest value of those whose error is within the margin of the lowest error
+    (`within_margin`), None if there is none; `operating_point` what was chosen beforehand, which need not be on the
+    grid.
     """
 
     title: str
@@ -149,9 +151,11 @@ def surface(
     ]
     usual, others = _same_protocol(runs)
     cells: dict[Point, list[float]] = {}
+    errors: dict[Point, list[float]] = {}
     for run in usual:
-        value = run.metrics.get("test", {}).get(metric, math.nan) * (100 if metric in PERCENT else 1)
-        cells.setdefault((float(run.options["gamma"]), float(run.options["lam"])), []).append(value)
+        point, test = (float(run.options["gamma"]), float(run.options["lam"])), run.metrics.get("test", {})
+        cells.setdefault(point, []).append(test.get(metric, math.nan) * (100 if metric in PERCENT else 1))
+        errors.setdefault(point, []).append(test.get("error", math.nan))
     gammas, lams = (tuple(sorted({cell[axis] for cell in cells})) for axis in (0, 1))
     if len(gammas) < 2 or len(lams) < 2:
         return None
@@ -162,14 +166,17 @@ def surface(
         seeds[at] = len(finite)
         if len(finite) == len(measured):  # a mean over some of the seeds is not comparable
             values[at] = float(np.mean(finite))
+    useful = within_margin({point: float(np.mean(several)) for point, several in errors.items()})
+    allowed = np.array([[(gamma, lam) in useful for lam in lams] for gamma in gammas])
+    among = np.where(allowed, values, math.nan)
     lowest = None
-    if np.isfinite(values).any():
-        row, column = np.unravel_index(np.nanargmin(values), values.shape)
+    if np.isfinite(among).any():
+        row, column = np.unravel_index(np.nanargmin(among), among.shape)
         lowest = gammas[row], lams[column]
     place = None if operating_point is None else (float(operating_point[0]), float(operating_point[1]))
     return Surface(
         title=f"{_NAMES.get(metric, metric)} of {objective} on {setting} over {GAMMA} and {LAM}, test set",
-        note=_note(values, seeds, sorted({run.seed for run in usual}), len(others), place, gammas, lams),
+        note=_note(values, among, seeds, sorted({run.seed for run in usual}), len(others), place, gammas, lams),
         metric=metric,
         unit="%" if metric in PERCENT else "",
         gammas=gammas,
@@ -193,6 +200,7 @@ def _same_protocol(runs: list[RunEvidence]) -> tuple[list[RunEvidence], list[Run
 
 def _note(
     values: np.ndarray,
+    among: np.ndarray,
     seeds: np.ndarray,
     known_seeds: list[int],
     others: int,
@@ -208,7 +216,10 @@ def _note(
     missing = int(np.isnan(values).sum())
     if missing:
         parts.append(f"Hatched: {missing} of {values.size} cells missing or not finite.")
-    ties = int((values == np.nanmin(values)).sum()) if missing < values.size else 0
+    if excluded := int((np.isfinite(values) & np.isnan(among)).sum()):
+        cells = f"{excluded} cell{'s' * (excluded > 1)} cannot be the minimum"
+        parts.append(f"{cells}: an error exceeds the lowest by more than {MARGIN}.")
+    ties = int((among == np.nanmin(among)).sum()) if np.isfinite(among).any() else 0
     if ties > 1:
         parts.append(f"{ties} cells share the minimum; the first is marked.")
     if others:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from focalcal.reports.comparisons import comparisons, usual_candidate
-from focalcal.reports.evidence import Evidence
-from focalcal.reports.metric_names import SINGLE_LABEL
+from dataclasses import replace
+
+from focalcal.analysis.comparisons import comparisons, usual_candidate
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.metric_names import SINGLE_LABEL
 from focalcal.reports.study_tables.by_metric import best_counts, metric_table
 from focalcal.reports.study_tables.captioned import CaptionedTable
 from focalcal.reports.study_tables.findings import findings
+from focalcal.reports.study_tables.flags import flag_note
 from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 from focalcal.reports.study_tables.several_metrics import common_split, lam_sweep, overview, transformers
 from focalcal.reports.study_tables.shift import shift_auroc
@@ -24,15 +27,16 @@ def all_tables(evidence: Evidence, *, candidate: str | None = None, alpha: float
     `candidate` is compared with every other objective; by default FCL, where it is one objective and not a sweep.
     """
     found: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
-    found |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, *_POSTERIOR)}
+    found |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, "confidence_gap", *_POSTERIOR)}
     found["best_counts"] = best_counts(evidence)
     found["temperature"] = temperature(evidence)
     found["temperature_distance"] = temperature_distance(evidence)
     chosen = candidate or usual_candidate(evidence)
     if chosen is not None:
         families = comparisons(evidence, chosen, alpha=alpha)
-        found["verdicts"] = verdict_table(families, alpha=alpha)
-        found["comparisons"] = comparison_table(families, alpha=alpha)
+        for name, made in (("verdicts", verdict_table), ("comparisons", comparison_table)):
+            table = made(families, alpha=alpha)
+            found[name] = table and replace(table, note=table.note + flag_note(evidence))
     found["common_split"] = common_split(evidence)
     found["transformers"] = transformers(evidence)
     found["lam_sweep"] = lam_sweep(evidence)

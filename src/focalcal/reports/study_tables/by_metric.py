@@ -1,46 +1,46 @@
-"""One metric: a row a setting, a column an objective, the best of each row in bold; and who is best how often."""
+"""One metric: one row per setting, one column per objective, the best of each row in bold; who is best how often."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from focalcal.reports.evidence import Evidence
-from focalcal.reports.metric_names import HIGHER_IS_BETTER, SINGLE_LABEL, mean, title, titled
-from focalcal.reports.study_tables.captioned import CaptionedTable, best
-from focalcal.reports.tables import Mean, Table
+from focalcal.analysis.cell_means import metric_cells
+from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, MEANINGS, SINGLE_LABEL, UNDIRECTED, title, titled
+from focalcal.analysis.numbers import Mean, best
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.flags import flag_note
+from focalcal.reports.tables import Table
 
 WIDEST = 12  # objectives; more of them are rows
 _SPREAD = "Mean ± standard deviation (n - 1) over seeds; a single seed has no spread"
 
 
 def metric_table(evidence: Evidence, metric: str, *, split: str = "test") -> CaptionedTable | None:
-    """None if no run has the metric. Means that tie as printed are all bold."""
+    """None if no run has the metric. Means that tie as printed are all bold; nothing is, if neither way is better."""
     cells = metric_cells(evidence, metric, split=split)
     if not cells:
         return None
-    higher = metric in HIGHER_IS_BETTER
+    higher, directed = metric in HIGHER_IS_BETTER, metric not in UNDIRECTED
     objectives = [name for name in evidence.objectives if any(name in row for row in cells.values())]
     rows = {setting: [row.get(name) for name in objectives] for setting, row in cells.items()}
-    masks = {setting: best(row, higher=higher) for setting, row in rows.items()}
-    note = f"{_SPREAD}. Best per setting in bold, ties as printed included; {_uneven(cells)}".rstrip("; ") + "."
-    caption = f"{titled(metric)} on the {split} split, {'more' if higher else 'less'} is better"
+    masks = {
+        setting: best(row, higher=higher, among=may_be_best(evidence, setting, objectives))
+        if directed
+        else [False] * len(row)
+        for setting, row in rows.items()
+    }
+    marked = f"Best per setting in bold, ties as printed included; {RULE}; " * directed
+    note = f"{_SPREAD}. {marked}{_uneven(cells)}.{flag_note(evidence)}"
+    meaning = MEANINGS.get(metric, f"{'more' if higher else 'less'} is better")
+    caption = f"{titled(metric)} on the {split} split, {meaning}"
     if len(objectives) > WIDEST:
         columns: dict[str, list[Any]] = {"objective": objectives, **rows}
         return CaptionedTable(caption, Table(columns, bold=masks), note)
     columns = {"setting": list(rows)} | {name: [row[at] for row in rows.values()] for at, name in enumerate(objectives)}
     bold = {name: [mask[at] for mask in masks.values()] for at, name in enumerate(objectives)}
     return CaptionedTable(caption, Table(columns, bold=bold), note)
-
-
-def metric_cells(evidence: Evidence, metric: str, *, split: str = "test") -> dict[str, dict[str, Mean]]:
-    """By setting and objective, those that have a value."""
-    found: dict[str, dict[str, Mean]] = {}
-    for setting in evidence.settings:
-        for objective, values in evidence.values(setting, metric, split=split).items():
-            cell = mean(metric, values.values())
-            if cell is not None:
-                found.setdefault(setting, {})[objective] = cell
-    return found
 
 
 def best_counts(evidence: Evidence) -> CaptionedTable | None:
@@ -51,8 +51,9 @@ def best_counts(evidence: Evidence) -> CaptionedTable | None:
     wins: dict[str, list[int]] = {}
     for metric in metrics:
         won = dict.fromkeys(evidence.objectives, 0)
-        for row in metric_cells(evidence, metric).values():
-            for name, first in zip(row, best(list(row.values())), strict=True):
+        for setting, row in metric_cells(evidence, metric).items():
+            among = may_be_best(evidence, setting, list(row))
+            for name, first in zip(row, best(list(row.values()), among=among), strict=True):
                 won[name] += first
         wins[metric] = list(won.values())
     settings = len(evidence.settings)
@@ -62,8 +63,8 @@ def best_counts(evidence: Evidence) -> CaptionedTable | None:
     return CaptionedTable(
         "How often each objective has the best mean",
         Table(columns, headings={metric: title(metric) for metric in metrics}, bold=bold),
-        f"Of {settings} setting{'s' * (settings != 1)}, test split, mean over seeds. Ties as printed count for each. "
-        "A count of best means is not a test: see the comparisons.",
+        f"Of {settings} setting{'s' * (settings != 1)}, test split, mean over seeds. Ties as printed count for each; "
+        f"{RULE}. A count of best means is not a test: see the comparisons.{flag_note(evidence)}",
     )
 
 

@@ -7,11 +7,14 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from focalcal.reports.evidence import Evidence
-from focalcal.reports.metric_names import HIGHER_IS_BETTER, TITLES
-from focalcal.reports.paper_numbers import LITERATURE, literature_auroc
-from focalcal.reports.study_tables.captioned import CaptionedTable, best
-from focalcal.reports.tables import Mean, Table
+from focalcal.analysis.cell_means import label_means
+from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, TITLES
+from focalcal.analysis.numbers import Mean, best
+from focalcal.analysis.paper_numbers import LITERATURE, literature_auroc
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.tables import Table
 
 METRICS = ("auroc", "ece", "mce")
 MEAN = "mean"
@@ -23,7 +26,7 @@ def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
 
     Not in percent, as the literature has it. A win is the best mean over seeds as printed, ties counting for all.
     """
-    values = {metric: _by_label(evidence, setting, metric) for metric in METRICS}
+    values = {metric: label_means(evidence, setting, metric) for metric in METRICS}
     labels = list(dict.fromkeys(label for cells in values.values() for one in cells.values() for label in one))
     if not labels:
         return None
@@ -35,7 +38,8 @@ def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
         objectives = list(cells)
         rows = [[cells[name].get(label) for name in objectives] for label in labels]
         rows.append([_over_labels(evidence, setting, metric, name) for name in objectives])
-        masks = [best(row, higher=metric in HIGHER_IS_BETTER) for row in rows]
+        among = may_be_best(evidence, setting, objectives)
+        masks = [best(row, higher=metric in HIGHER_IS_BETTER, among=among) for row in rows]
         for at, name in enumerate(objectives):
             column = f"{metric} {name}"
             won = sum(mask[at] for mask in masks[:-1])
@@ -44,8 +48,8 @@ def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
             headings[column] = f"{TITLES[metric]} {name}"
             groups.setdefault(TITLES[metric], []).append(column)
     note = (
-        f"Test split; mean ± standard deviation (n - 1) over seeds; best in bold. {WINS}: of {len(labels)} findings, "
-        "ties as printed counting for each."
+        f"Test split; mean ± standard deviation (n - 1) over seeds; best in bold; {RULE}. {WINS}: of {len(labels)} "
+        "findings, ties as printed counting for each."
     )
     reported = {author: [literature_auroc(label).get(author) for label in labels] for author in LITERATURE}
     if any(value is not None for printed in reported.values() for value in printed):
@@ -57,21 +61,6 @@ def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
             " Columns of the literature are as printed there, on other splits of the data: context, not a comparison."
         )
     return CaptionedTable(f"{setting}: each finding", Table(columns, headings=headings, bold=bold), note, groups)
-
-
-def _by_label(evidence: Evidence, setting: str, metric: str) -> dict[str, dict[str, Mean]]:
-    """By objective and label, of finite values."""
-    found: dict[str, dict[str, Mean]] = {}
-    for objective in evidence.objectives:
-        several: dict[str, list[float]] = {}
-        for run in evidence.of(setting, objective):
-            for name, value in run.metrics.get("test", {}).items():
-                kind, _, label = name.partition("/")
-                if kind == metric and label and math.isfinite(value):
-                    several.setdefault(label, []).append(value)
-        if several:
-            found[objective] = {label: Mean(values, decimals=4) for label, values in several.items()}
-    return found
 
 
 def _over_labels(evidence: Evidence, setting: str, metric: str, objective: str) -> Mean | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from focalcal.reports.comparisons import Family, cannot_show, counts
-from focalcal.reports.metric_names import PERCENT, shown, title, titled
+from focalcal.analysis.comparisons import Family, cannot_show, counts
+from focalcal.analysis.metric_names import PERCENT, shown, title, titled
+from focalcal.analysis.numbers import Rounded
 from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.tables import Rounded, Table
+from focalcal.reports.tables import Table
 from focalcal.stats import VERDICTS
 
 CANNOT_SHOW = "cannot show"

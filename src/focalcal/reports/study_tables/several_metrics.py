@@ -1,4 +1,4 @@
-"""Metrics side by side, a row a setting and objective: the overview, the common split with AdaFocal, sweeps of lam;
+"""Metrics side by side, one row per setting and objective: the overview, the common split with AdaFocal, sweeps of lam;
 and transformers, with networks side by side."""
 
 from __future__ import annotations
@@ -6,18 +6,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from focalcal.reports.evidence import Evidence, RunEvidence
-from focalcal.reports.metric_names import HIGHER_IS_BETTER, SINGLE_LABEL, mean, titled
-from focalcal.reports.study_tables.captioned import CaptionedTable, best
-from focalcal.reports.tables import Mean, Rounded, Table
+from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.evidence import Evidence, RunEvidence
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED, mean, titled
+from focalcal.analysis.numbers import Mean, Rounded, best
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.flags import flag_column, flag_note
+from focalcal.reports.study_tables.temperature import at_bound_note, fitted_mean
+from focalcal.reports.tables import Table
 
 TRANSFORMERS = ("deit_", "vit_", "swin_")
 FOUR = ("error", "ece", "nll", "brier")
-_OVERVIEW = (*SINGLE_LABEL, "auroc", "posterior_distance")
+_OVERVIEW = (
+    *("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "confidence_gap", "nll", "brier"),
+    *("auroc", "posterior_distance"),
+)
 _BEST = (
     "Test split, no temperature; mean ± standard deviation (n - 1) over seeds; best per setting in bold, ties as "
-    "printed included."
+    f"printed included; {RULE}."
 )
+_GAP = " Confidence gap: mean confidence minus accuracy, above 0 is overconfident."
 
 Rows = Mapping[str, Mapping[str, list[RunEvidence]]]  # by setting and objective
 
@@ -26,9 +34,10 @@ def overview(evidence: Evidence) -> CaptionedTable | None:
     """Every setting and objective with every metric; None if no run was measured on the test split."""
     rows = {setting: _of_setting(evidence, setting) for setting in evidence.settings}
     seeds = [len(runs) for group in rows.values() for runs in group.values()]
-    table = _side_by_side(rows, _OVERVIEW, before={"seeds": seeds})
-    note = f"{_BEST} The best mean is not a test: see the comparisons."
-    return CaptionedTable("Overview", table, note) if table.bold else None
+    flags = flag_column(evidence, [(setting, name) for setting, group in rows.items() for name in group])
+    table = _side_by_side(evidence, rows, _OVERVIEW, before={"seeds": seeds, **flags})
+    note = f"{_BEST}{_GAP * ('confidence_gap' in table.columns)} The best mean is not a test: see the comparisons."
+    return CaptionedTable("Overview", table, note + flag_note(evidence)) if table.bold else None
 
 
 def common_split(evidence: Evidence) -> CaptionedTable | None:
@@ -36,12 +45,14 @@ def common_split(evidence: Evidence) -> CaptionedTable | None:
     if "adafocal" not in evidence.objectives or evidence.fitted_on != "validation":
         return None
     rows = {setting: _of_setting(evidence, setting) for setting in evidence.settings}
-    temperatures = [_fitted(runs) for group in rows.values() for runs in group.values()]
+    temperatures = [fitted_mean(runs) for group in rows.values() for runs in group.values()]
     return CaptionedTable(
         "Common split with AdaFocal",
-        _side_by_side(rows, FOUR, after={"T": temperatures}),
+        _side_by_side(evidence, rows, FOUR, after={"T": temperatures}),
         "Everyone trains without the validation examples, from which AdaFocal alone learns; T is fitted on them, and "
-        f"changes none of the other numbers here. {_BEST} Not comparable with runs on the whole training set.",
+        f"changes none of the other numbers here. {_BEST} Not comparable with runs on the whole training set."
+        + flag_note(evidence)
+        + at_bound_note(run for group in rows.values() for runs in group.values() for run in runs),
     )
 
 
@@ -58,37 +69,56 @@ def transformers(evidence: Evidence) -> CaptionedTable | None:
             values = evidence.values(setting, metric)
             name = f"{setting} {metric}"
             columns[name] = [mean(metric, values.get(one, {}).values()) for one in objectives]
-            bold[name] = best(columns[name])
+            bold[name] = best(columns[name], among=may_be_best(evidence, setting, objectives))
             headings[name] = f"{setting} {titled(metric)}"
         groups[setting] = [f"{setting} error", f"{setting} ece"]
     runs = [run for run in evidence.runs if run.setting in settings]
     tuned = sorted({"fine-tuned" if run.spec["training"].get("initial_weights") else "from scratch" for run in runs})
-    note = "Test split, no temperature; mean ± standard deviation (n - 1) over seeds; best per column in bold."
+    note = (
+        "Test split, no temperature; mean ± standard deviation (n - 1) over seeds; best per column in bold; "
+        f"{RULE}.{flag_note(evidence, settings)}"
+    )
     caption = f"Transformers, {' and '.join(tuned)}"
     return CaptionedTable(caption, Table(columns, headings=headings, bold=bold), note, groups)
 
 
 def lam_sweep(evidence: Evidence) -> CaptionedTable | None:
-    """FCL at several lam of one gamma, with the other objectives for reference; None without a sweep.
+    """An objective at several lam, all else equal, with the other objectives for reference; None without a sweep.
 
-    Grids over gamma and lam are surfaces, which are drawn.
+    A sweep is of one objective's options: MMCE's lam is none of FCL's. Grids over gamma and lam are surfaces, which are
+    drawn.
     """
     rows: dict[str, dict[str, list[RunEvidence]]] = {}
     lams: list[Rounded | None] = []
     for setting in evidence.settings:
         cells = _of_setting(evidence, setting)
-        points = {name: runs[0].options for name, runs in cells.items() if "lam" in runs[0].options}
-        if len({one["lam"] for one in points.values()}) < 2 or len({one.get("gamma") for one in points.values()}) > 1:
-            continue
-        others = [name for name in cells if name not in points]
-        swept = sorted(points, key=lambda name: points[name]["lam"])
-        rows[setting] = {name: cells[name] for name in (*others, *swept)}
-        lams += [None] * len(others) + [Rounded(points[name]["lam"], "g") for name in swept]
+        families: dict[str, list[str]] = {}
+        for name, runs in cells.items():
+            families.setdefault(runs[0].spec["objective"], []).append(name)
+        sweeps = [swept for names in families.values() if (swept := _swept(cells, names))]
+        if sweeps:
+            swept = [name for sweep in sweeps for name in sweep]
+            others = [name for names in families.values() if _one_point(cells, names) for name in names]
+            rows[setting] = {name: cells[name] for name in (*others, *swept)}
+            lams += [None] * len(others) + [Rounded(cells[name][0].options["lam"], "g") for name in swept]
     if not rows:
         return None
-    table = _side_by_side(rows, (*FOUR, "mce", "auroc"), before={"lam": lams})
-    note = f"{_BEST} Looked at on test data: it describes, and must not choose lam."
+    table = _side_by_side(evidence, rows, (*FOUR, "mce", "auroc"), before={"lam": lams})
+    note = f"{_BEST} Looked at on test data: it describes, and must not choose lam.{flag_note(evidence, rows)}"
     return CaptionedTable("Sweep of lam", table, note)
+
+
+def _swept(cells: Mapping[str, list[RunEvidence]], names: Sequence[str]) -> list[str]:
+    """These cells of one objective by lam; none if they differ in another option, or have fewer than two lam."""
+    options = {name: cells[name][0].options for name in names}
+    if not all("lam" in one for one in options.values()) or len({one["lam"] for one in options.values()}) < 2:
+        return []
+    rests = [{option: value for option, value in one.items() if option != "lam"} for one in options.values()]
+    return sorted(names, key=lambda name: options[name]["lam"]) if all(one == rests[0] for one in rests) else []
+
+
+def _one_point(cells: Mapping[str, list[RunEvidence]], names: Sequence[str]) -> bool:
+    return all(cells[name][0].options == cells[names[0]][0].options for name in names)
 
 
 def _of_setting(evidence: Evidence, setting: str) -> dict[str, list[RunEvidence]]:
@@ -96,6 +126,7 @@ def _of_setting(evidence: Evidence, setting: str) -> dict[str, list[RunEvidence]
 
 
 def _side_by_side(
+    evidence: Evidence,
     rows: Rows,
     metrics: Sequence[str],
     *,
@@ -109,19 +140,22 @@ def _side_by_side(
         **(before or {}),
     }
     bold: dict[str, list[bool]] = {}
+    headings: dict[str, str] = {}
+    allowed = [may_be_best(evidence, setting, list(group)) for setting, group in rows.items()]
     for metric in metrics:
         groups = [[_mean_over(runs, metric) for runs in group.values()] for group in rows.values()]
         if any(cell is not None for cells in groups for cell in cells):
-            higher = metric in HIGHER_IS_BETTER
             columns[metric] = [cell for cells in groups for cell in cells]
-            bold[metric] = [mark for cells in groups for mark in best(cells, higher=higher)]
-    return Table(columns | dict(after or {}), headings={name: titled(name) for name in bold}, bold=bold)
+            headings[metric] = titled(metric)
+            if metric not in UNDIRECTED:
+                higher = metric in HIGHER_IS_BETTER
+                bold[metric] = [
+                    mark
+                    for cells, among in zip(groups, allowed, strict=True)
+                    for mark in best(cells, higher=higher, among=among)
+                ]
+    return Table(columns | dict(after or {}), headings=headings, bold=bold)
 
 
 def _mean_over(runs: Sequence[RunEvidence], metric: str) -> Mean | None:
     return mean(metric, [run.metrics["test"][metric] for run in runs if metric in run.metrics.get("test", {})])
-
-
-def _fitted(runs: Sequence[RunEvidence]) -> Mean | None:
-    found = [run.scaled.temperature for run in runs if run.scaled is not None]
-    return Mean(found, decimals=3) if found else None

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from typing import Any
 
-from focalcal.reports.evidence import Evidence, RunEvidence
-from focalcal.reports.metric_names import mean
-from focalcal.reports.study_tables.captioned import CaptionedTable, best
-from focalcal.reports.tables import Mean, Table
+from focalcal.analysis.cell_means import shift_aurocs, shifts_of
+from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.numbers import Mean, best
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.flags import flag_note
+from focalcal.reports.tables import Table
 
 
 def shift_auroc(evidence: Evidence) -> CaptionedTable | None:
-    """A row a setting and shift; a shift of several sets (cifar10c/fog/5, ...) is the mean over them."""
-    shifts = list(dict.fromkeys(name for run in evidence.runs for name in _shifts(run)))
+    """One row per setting and shift; a shift of several sets (cifar10c/fog/5, ...) is the mean over them."""
+    shifts = list(dict.fromkeys(name for run in evidence.runs for name in shifts_of(run)))
     rows: dict[tuple[str, str], list[Mean | None]] = {}
     for setting in evidence.settings:
         for shift in shifts:
-            cells = [
-                mean("auroc", [_shifts(run)[shift] for run in evidence.of(setting, name) if shift in _shifts(run)])
-                for name in evidence.objectives
-            ]
-            if any(cell is not None for cell in cells):
-                rows[setting, shift] = cells
+            cells = shift_aurocs(evidence, setting, shift)
+            if cells:
+                rows[setting, shift] = [cells.get(name) for name in evidence.objectives]
     if not rows:
         return None
-    masks = [best(cells, higher=True) for cells in rows.values()]
+    masks = [
+        best(cells, higher=True, among=may_be_best(evidence, setting, evidence.objectives))
+        for (setting, _), cells in rows.items()
+    ]
     columns: dict[str, list[Any]] = {
         "setting": [setting for setting, _ in rows],
         "shift": [shift for _, shift in rows],
@@ -37,14 +38,6 @@ def shift_auroc(evidence: Evidence) -> CaptionedTable | None:
         "Shift detection, AUROC, more is better",
         Table(columns, bold=bold),
         "Of the largest probability, clean test examples against shifted ones, no temperature; sets of corruptions are "
-        "averaged; mean ± standard deviation (n - 1) over seeds; best per row in bold, ties as printed included.",
+        "averaged; mean ± standard deviation (n - 1) over seeds; best per row in bold, ties as printed included; "
+        f"{RULE}.{flag_note(evidence)}",
     )
-
-
-def _shifts(run: RunEvidence) -> dict[str, float]:
-    """AUROC by shift."""
-    several: dict[str, list[float]] = {}
-    for split, metrics in run.metrics.items():
-        if split not in ("train", "val", "test") and "auroc" in metrics:
-            several.setdefault(split.partition("/")[0], []).append(metrics["auroc"])
-    return {name: statistics.fmean(values) for name, values in several.items() if all(map(math.isfinite, values))}

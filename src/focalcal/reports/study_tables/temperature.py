@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Iterable
 from typing import Any
 
-from focalcal.reports.evidence import Evidence, RunEvidence
-from focalcal.reports.metric_names import mean, title
-from focalcal.reports.study_tables.captioned import CaptionedTable, best
-from focalcal.reports.tables import Mean, Rounded, Table
+from focalcal.analysis.contenders import RULE, contenders
+from focalcal.analysis.evidence import Evidence, RunEvidence
+from focalcal.analysis.metric_names import mean, title
+from focalcal.analysis.numbers import Mean, Rounded, best
+from focalcal.analysis.temperature_effect import NEAR_ONE
+from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.tables import Table
 
-NEAR_ONE = (0.9, 1.1)
 _SHOWN = ("ece", "adaptive_ece", "nll", "brier")
 _HOW = {
     "halves": "T minimises the NLL of one half of the test examples, drawn anew for each seed; before and after are of "
@@ -27,19 +31,23 @@ def temperature(evidence: Evidence) -> CaptionedTable | None:
     columns: dict[str, Any] = {
         "setting": [setting for setting, _ in cells],
         "objective": [objective for _, objective in cells],
-        "T": [Mean([_t(run) for run in runs], decimals=3) for runs in cells.values()],
+        "T": [fitted_mean(runs) for runs in cells.values()],
     }
-    headings, bold, groups = {}, {}, {}
+    if any(_bounded(runs) for runs in cells.values()):
+        columns["at_bound"] = [f"{_bounded(runs)} of {len(runs)}" for runs in cells.values()]
+    headings, bold, groups = ({"at_bound": "no finite T"} if "at_bound" in columns else {}), {}, {}
     for metric in _SHOWN:
         names = {f"{metric}_{when}": when for when in ("before", "after")}
         for name, when in names.items():
-            values = [[getattr(run.scaled, when)[metric] for run in runs] for runs in cells.values()]
+            values = [[getattr(run.scaled, when)[metric] for run in _with_optimum(runs)] for runs in cells.values()]
             columns[name] = [mean(metric, one) for one in values]
             headings[name] = f"{title(metric)}{' %' * ('ece' in metric)} {when}"
-            bold[name] = _best_of_setting(columns["setting"], columns[name])
+            bold[name] = _best_of_setting(evidence, list(cells), columns[name])
         groups[title(metric)] = list(names)
-    note = f"{_HOW[evidence.fitted_on]}. Mean ± standard deviation (n - 1) over seeds; best per setting in bold."
-    note += _at_bound(cells)
+    note = (
+        f"{_HOW[evidence.fitted_on]}. Mean ± standard deviation (n - 1) over seeds; best per setting in bold; {RULE}."
+    )
+    note += at_bound_note(run for runs in cells.values() for run in runs)
     return CaptionedTable("Temperature scaling", Table(columns, headings=headings, bold=bold), note, groups)
 
 
@@ -51,13 +59,14 @@ def temperature_distance(evidence: Evidence) -> CaptionedTable | None:
     low, high = NEAR_ONE
     columns: dict[str, list[Any]] = {}
     for objective in dict.fromkeys(name for _, name in cells):
-        single = [_t(run) for (_, name), runs in cells.items() if name == objective for run in runs]
-        means = [statistics.fmean(map(_t, runs)) for (_, name), runs in cells.items() if name == objective]
+        groups = [_with_optimum(runs) for (_, name), runs in cells.items() if name == objective]
+        single = [_t(run) for runs in groups for run in runs]
+        means = [statistics.fmean(map(_t, runs)) for runs in groups if runs]
         for name, value in {
             "objective": objective,
-            "distance": statistics.fmean(abs(t - 1) for t in means),
+            "distance": statistics.fmean(abs(t - 1) for t in means) if means else math.nan,
             "settings_near": f"{sum(low <= t <= high for t in means)} of {len(means)}",
-            "run_distance": statistics.fmean(abs(t - 1) for t in single),
+            "run_distance": statistics.fmean(abs(t - 1) for t in single) if single else math.nan,
             "runs_near": f"{sum(low <= t <= high for t in single)} of {len(single)}",
         }.items():
             columns.setdefault(name, []).append(value)
@@ -69,12 +78,18 @@ def temperature_distance(evidence: Evidence) -> CaptionedTable | None:
         "runs_near": f"runs in {span}",
     }
     rounded = {name: [Rounded(value, ".3f") for value in columns[name]] for name in ("distance", "run_distance")}
-    table = Table(columns | rounded, headings=headings, bold={name: best(one) for name, one in rounded.items()})
+    useful = [
+        all(name in contenders(evidence, setting) for setting, one in cells if one == name)
+        for name in columns["objective"]
+    ]
+    bold = {name: best(one, among=useful) for name, one in rounded.items()}
+    table = Table(columns | rounded, headings=headings, bold=bold)
     return CaptionedTable(
         "How far the fitted temperatures are from 1",
         table,
-        "The T of a setting is the mean over its seeds, as in the paper. T = 1 means that scaling has nothing to mend, "
-        "not that the probabilities are right." + _at_bound(cells),
+        "The T of a setting is the mean over its seeds. T = 1 means that scaling has nothing to fix, "
+        f"not that the probabilities are right. In bold the least; {RULE}."
+        + at_bound_note(run for runs in cells.values() for run in runs),
     )
 
 
@@ -88,16 +103,30 @@ def _cells(evidence: Evidence) -> dict[tuple[str, str], list[RunEvidence]]:
     return found
 
 
-def _at_bound(cells: dict[tuple[str, str], list[RunEvidence]]) -> str:
-    runs = [run.scaled for group in cells.values() for run in group if run.scaled is not None]
-    bound = sum(run.at_bound for run in runs)
-    if not bound:
+def at_bound_note(runs: Iterable[RunEvidence]) -> str:
+    """How many runs have no finite T, and that they are in no mean; nothing if there are none."""
+    fitted = [run for run in runs if run.scaled is not None]
+    if not _bounded(fitted):
         return ""
     return (
-        f" In {bound} of {len(runs)} runs no T is best, as when every example that it is fitted on is predicted "
-        "right, and a bound, 0.001 or 1000, is taken; single errors then cost without limit: too few "
-        "examples, not a finding."
+        f" In {_bounded(fitted)} of {len(fitted)} runs no T is best, as when every example that it is fitted on is "
+        "predicted right: there is no finite optimum, a bound (0.001 or 1000) was taken, and neither T nor the metrics "
+        "before and after it are in any mean here. Too few examples, not a finding."
     )
+
+
+def fitted_mean(runs: Iterable[RunEvidence]) -> Mean | None:
+    """The mean T of the runs that have a finite one."""
+    found = [_t(run) for run in _with_optimum(runs)]
+    return Mean(found, decimals=3) if found else None
+
+
+def _with_optimum(runs: Iterable[RunEvidence]) -> list[RunEvidence]:
+    return [run for run in runs if run.scaled is not None and not run.scaled.at_bound]
+
+
+def _bounded(runs: Iterable[RunEvidence]) -> int:
+    return sum(run.scaled is not None and run.scaled.at_bound for run in runs)
 
 
 def _t(run: RunEvidence) -> float:
@@ -105,10 +134,13 @@ def _t(run: RunEvidence) -> float:
     return run.scaled.temperature
 
 
-def _best_of_setting(settings: list[str], cells: list[Any]) -> list[bool]:
+def _best_of_setting(evidence: Evidence, names: list[tuple[str, str]], cells: list[Any]) -> list[bool]:
+    """`names` are the setting and objective of each cell."""
     mask = [False] * len(cells)
-    for setting in dict.fromkeys(settings):
-        rows = [at for at, one in enumerate(settings) if one == setting]
-        for at, first in zip(rows, best([cells[at] for at in rows]), strict=True):
+    for setting in dict.fromkeys(setting for setting, _ in names):
+        rows = [at for at, (one, _) in enumerate(names) if one == setting]
+        allowed = contenders(evidence, setting)
+        among = [names[at][1] in allowed for at in rows]
+        for at, first in zip(rows, best([cells[at] for at in rows], among=among), strict=True):
             mask[at] = first
     return mask

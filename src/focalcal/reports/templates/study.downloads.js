@@ -3,8 +3,12 @@
 const Downloads = (() => {
   const BINS = ["lower", "upper", "count", "confidence", "accuracy", "low", "high"];
 
+  /* Text that begins like a spreadsheet's formula gets an apostrophe; numbers, of which -Infinity is text here, do not. */
+  const inert = (value) => (
+    typeof value === "string" && /^[=+\-@\t\r]./s.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value
+  );
   const quoted = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const text = value === null || value === undefined ? "" : String(inert(value));
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const csv = (rows) => rows.map((row) => `${row.map(quoted).join(",")}\n`).join("");

@@ -73,7 +73,7 @@ const ReliabilityView = (() => {
     });
     const told = drawable.map((run) => {
       const metrics = kind === "whole" ? run.metrics.test : run.scaled[kind];
-      const fitted = kind === "after" ? ` (T = ${number(run.temperature, 3)})` : "";
+      const fitted = kind === "after" ? ` (T = ${number(run.temperature, 3)}${run.at_bound ? ", a bound: no finite optimum" : ""})` : "";
       return `${data.objectives[run.objective]}${fitted}: ECE ${number(100 * metrics?.ece, 3)} %, NLL ${number(metrics?.nll)}`;
     });
     const missing = lacking.map((name) => `${name}: there is no such diagram of seed ${seed}`);

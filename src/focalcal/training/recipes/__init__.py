@@ -1,20 +1,23 @@
-"""The recipes by name: every row of the paper's tables, and small ones for a machine without a GPU.
-
-Three kinds of source. "paper": Liang et al., "Focal Calibration Loss". "code": the published code of a reference that
-the paper says it follows (Mukhoti et al. 2020 and what came after it; for X-rays a public CheXNet). "judgement": ours.
-docs/guide/recipes.md gives the reasons.
-"""
+"""The recipes by name: every row of the paper's tables, and small ones for a machine without a GPU."""
 
 from __future__ import annotations
 
-from focalcal.training.recipe import Recipe
-from focalcal.training.recipes.chest_xrays import CHEST_XRAYS
-from focalcal.training.recipes.images import IMAGES
-from focalcal.training.recipes.lite import LITE
-from focalcal.training.recipes.texts import TEXTS
-from focalcal.training.recipes.transformers import TRANSFORMERS
+from dataclasses import fields
 
-RECIPES: dict[str, Recipe] = {**IMAGES, **TEXTS, **TRANSFORMERS, **CHEST_XRAYS, **LITE}
+from focalcal.core.arrays import one_of
+from focalcal.training.operating_points import Point, operating_point
+from focalcal.training.recipe import Optimizer, Recipe, Schedule
+from focalcal.training.recipes.lite import LITE
+from focalcal.training.recipes.paper import PAPER
+from focalcal.training.recipes.sources import SOURCES
+
+RECIPES: dict[str, Recipe] = {**PAPER, **LITE}
+SETTINGS = (
+    *(field.name for field in fields(Recipe)),
+    *(f"optimizer.{field.name}" for field in fields(Optimizer)),
+    *(f"schedule.{field.name}" for field in fields(Schedule)),
+    *Point._fields,
+)
 
 
 def recipe(name: str) -> Recipe:
@@ -23,6 +26,28 @@ def recipe(name: str) -> Recipe:
     >>> recipe("cifar10_resnet50").schedule.milestones
     (150, 250)
     """
-    if name not in RECIPES:
-        raise ValueError(f"name must be one of {', '.join(map(repr, RECIPES))}, got {name!r}")
+    one_of("name", name, RECIPES)
     return RECIPES[name]
+
+
+def source_of(name: str, setting: str) -> str | None:
+    """Who states a setting of the recipe `name`: the "paper", published "code", or nobody, our "judgement".
+
+    `setting` is a field such as "epochs", a part of one such as "optimizer.lr", or FCL's "gamma" or "lam"; None for
+    a field that the recipe does not set.
+
+    >>> source_of("cifar10_resnet50", "optimizer.nesterov")
+    'judgement'
+    """
+    one_of("setting", setting, SETTINGS)
+    recipe(name)
+    if name not in SOURCES:
+        return "judgement"
+    return SOURCES[name].get(setting, SOURCES[name].get(setting.partition(".")[0]))
+
+
+def operating_points() -> dict[str, Point]:
+    """FCL's gamma and lam for each data set and network of a recipe, by "data_set/model"."""
+    settings = {(recipe.data_set, recipe.model) for recipe in RECIPES.values()}
+    points = {f"{data_set}/{model}": operating_point(data_set, model) for data_set, model in sorted(settings)}
+    return {setting: point for setting, point in points.items() if point is not None}

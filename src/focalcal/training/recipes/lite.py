@@ -1,41 +1,22 @@
-"""Small recipes, for a machine without a GPU: ours throughout."""
+"""Small recipes, for a machine without a GPU: every setting is our judgement."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from focalcal.training.recipe import Recipe
-from focalcal.training.recipe_parts import Optimizer, Schedule, Step
-from focalcal.training.recipes.images import CIFAR_MEAN, CIFAR_STD
-
-_LITE_FIELDS = (
-    "data_set",
-    "data_options",
-    "classes",
-    "model",
-    "model_options",
-    "optimizer",
-    "schedule",
-    "epochs",
-    "batch_size",
-    "drop_last",
-    "gradient_clip",
-    "augmentation",
-    "mean",
-    "std",
-    "fcl_gamma",
-    "fcl_lam",
-)
+from focalcal.training.recipe import Optimizer, Recipe, Schedule, Step
+from focalcal.training.recipes.paper import CIFAR_MEAN, CIFAR_STD
 
 
 def _lite(
     data_set: str, classes: int, model: str, epochs: int, lr: float, decay: float = 5e-4, **others: Any
 ) -> Recipe:
-    """Ours throughout: SGD and half a cosine."""
-    usual: dict[str, Any] = {"batch_size": 128, "fcl_gamma": 3, "fcl_lam": 1}
-    usual["optimizer"] = Optimizer(name="sgd", lr=lr, momentum=0.9, nesterov=True, weight_decay=decay)
-    usual["schedule"] = Schedule(kind="cosine")
-    usual["sources"] = dict.fromkeys(_LITE_FIELDS, "judgement")
+    """SGD and half a cosine, unless `others` say otherwise."""
+    usual: dict[str, Any] = {
+        "batch_size": 128,
+        "optimizer": Optimizer(name="sgd", lr=lr, momentum=0.9, nesterov=True, weight_decay=decay),
+        "schedule": Schedule(kind="cosine"),
+    }
     return Recipe(data_set=data_set, classes=classes, model=model, epochs=epochs, **{**usual, **others})
 
 
@@ -52,7 +33,6 @@ def _lite_text(data_set: str, classes: int, epochs: int, **data_options: Any) ->
         optimizer=Optimizer(name="adam", lr=1e-3, betas=(0.9, 0.999)),
         schedule=Schedule(kind="constant"),
         drop_last=True,
-        fcl_lam=4,
     )
 
 
@@ -67,8 +47,6 @@ def _cifar10(model: str, epochs: int) -> Recipe:
         augmentation=(Step(name="PadCropFlip", options={"pad": 4, "flip": 0.5}),),
         mean=CIFAR_MEAN,
         std=CIFAR_STD,
-        fcl_gamma=4,
-        fcl_lam=1.5,
     )
 
 
@@ -113,7 +91,7 @@ LITE: dict[str, Recipe] = {
         mean=(0.2860,),
         std=(0.3530,),
     ),
-    # One row of logits a state, free of the others: training can reach the minimiser of the sample's conditional risk.
+    # One free row of logits per state: training can reach the minimiser of the sample's conditional risk.
     "discrete_mlp_lite": _lite(
         "discrete",
         5,

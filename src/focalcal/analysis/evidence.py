@@ -1,0 +1,230 @@
+"""What is known of a study: every number that its tables, figures and page show, from stored runs alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from focalcal.analysis.gaps import EvidenceGap, cells_not_run, metrics_not_finite, seeds_short
+from focalcal.analysis.labels import objective_labels
+from focalcal.analysis.temperature_effect import FittedOn, Scaled, scaled
+from focalcal.metrics.reliability import Reliability, reliability
+from focalcal.predictions import Predictions
+from focalcal.results import Run, Spec
+
+__all__ = ["Evidence", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
+
+_USUAL = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+
+
+@dataclass(frozen=True, eq=False)
+class RunEvidence:
+    """One run.
+
+    setting      data set and network, "digits/small_cnn"
+    objective    its name, with the options that tell it from others of the same setting: "fcl lam=0.5"
+    metrics      by split and name, as they were stored
+    reliability  of the test split as it is; None where there is none, and `notes` say why
+    scaled       None for several labels, or probabilities without logits, and `notes` say why
+    constant_error  what predicting the commonest test label for every row would err; None if that is not known
+    """
+
+    key: str
+    setting: str
+    objective: str
+    options: dict[str, Any]
+    seed: int
+    spec: dict[str, Any]
+    record: Mapping[str, Any]
+    metrics: dict[str, dict[str, float]]
+    epochs: list[dict[str, Any]]
+    reliability: Reliability | None
+    scaled: Scaled | None
+    notes: tuple[str, ...] = ()
+    constant_error: float | None = None
+
+    @property
+    def name(self) -> str:
+        """`digits/small_cnn fcl seed 0`."""
+        return f"{self.setting} {self.objective} seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The runs of a study, and what is missing of it. Settings and objectives in order of occurrence."""
+
+    title: str
+    runs: tuple[RunEvidence, ...]
+    missing: tuple[EvidenceGap, ...] = ()
+    fitted_on: FittedOn = "halves"
+    _by_cell: dict[tuple[str, str], list[RunEvidence]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Group the runs."""
+        cells: dict[tuple[str, str], list[RunEvidence]] = {}
+        for run in self.runs:
+            cells.setdefault((run.setting, run.objective), []).append(run)
+        object.__setattr__(
+            self, "_by_cell", {cell: sorted(runs, key=lambda run: run.seed) for cell, runs in cells.items()}
+        )
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Data set and network, each once."""
+        return tuple(dict.fromkeys(run.setting for run in self.runs))
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Each once, over all settings."""
+        return tuple(dict.fromkeys(run.objective for run in self.runs))
+
+    def of(self, setting: str, objective: str) -> list[RunEvidence]:
+        """The runs of a cell by seed; none if there are none."""
+        return list(self._by_cell.get((setting, objective), ()))
+
+    def values(self, setting: str, metric: str, *, split: str = "test") -> dict[str, dict[int, float]]:
+        """By objective and seed; NaN and infinity as they were stored, nothing where the metric was not measured."""
+        found: dict[str, dict[int, float]] = {}
+        for objective in self.objectives:
+            cell = {
+                run.seed: run.metrics[split][metric]
+                for run in self.of(setting, objective)
+                if metric in run.metrics.get(split, {})
+            }
+            if cell:
+                found[objective] = cell
+        return found
+
+
+def measured(
+    runs: Iterable[Run], *, title: str, missing: Sequence[EvidenceGap] = (), known: Sequence[Spec] = ()
+) -> Evidence:
+    """`gather` with the stored metrics, for tables that need no predictions: neither epochs, bins nor T.
+
+    Of each test set the labels are read once, from the first run that has them.
+    """
+    return _gathered(runs, title, "halves", missing, known, whole=False)
+
+
+def gather(
+    runs: Iterable[Run],
+    *,
+    title: str,
+    temperature: FittedOn = "halves",
+    missing: Sequence[EvidenceGap] = (),
+    known: Sequence[Spec] = (),
+) -> Evidence:
+    """Read every run, and compute what the reports show: reliability bins and temperature scaling.
+
+    `known` are the cells that ought to be there: they set the order, and those without a run are named in `missing`,
+    after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
+    others have are kept, and named.
+    """
+    return _gathered(runs, title, temperature, missing, known, whole=True)
+
+
+def _gathered(
+    runs: Iterable[Run],
+    title: str,
+    temperature: FittedOn,
+    missing: Sequence[EvidenceGap],
+    known: Sequence[Spec],
+    *,
+    whole: bool,
+) -> Evidence:
+    order = {spec.key: at for at, spec in enumerate(known)}
+    found = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
+    labels = objective_labels([*known, *(run.spec for run in found if run.key not in order)])
+    constants: dict[str, float | None] = {}
+    read = [_read(run, labels[run.key], temperature, constants, whole=whole) for run in found]
+    damaged = [EvidenceGap("unreadable", run.key, run.name, detail=fault) for run, faults in read for fault in faults]
+    evidence = tuple(run for run, _ in read)
+    gaps = [*missing, *cells_not_run(known, {run.key for run in found}, missing), *damaged]
+    gaps += [*metrics_not_finite(evidence), *seeds_short(evidence, set(order))]
+    return Evidence(title, evidence, tuple(dict.fromkeys(gaps)), temperature)
+
+
+def reading_order(runs: Iterable[Run]) -> list[Run]:
+    """By data set, network, objective (cross-entropy first, FCL last), options and seed: a store has no order."""
+
+    def place(run: Run) -> tuple[Any, ...]:
+        spec = run.settings
+        name = spec["objective"]
+        known = _USUAL.index(name) if name in _USUAL else len(_USUAL)
+        options = [_sortable(value) for value in spec["objective_options"].values()]
+        return spec["data_set"], spec["model"], known, name, options, spec["seed"], run.key
+
+    return sorted(runs, key=place)
+
+
+def _sortable(value: Any) -> tuple[float, str]:
+    return (value, "") if isinstance(value, int | float) else (float("inf"), str(value))
+
+
+def _read(
+    run: Run, label: str, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool
+) -> tuple[RunEvidence, list[str]]:
+    """The evidence, and what of the run could not be read; `constants` are errors of constant guesses by test set."""
+    spec = dict(run.settings)
+    faults: list[str] = []
+    notes: list[str] = []
+    epochs: list[dict[str, Any]] = []
+    try:
+        epochs = run.epochs() if whole else []
+    except (OSError, ValueError) as error:
+        faults.append(f"its epochs cannot be read: {error}")
+    test = _predictions(run, "test", faults) if whole else None
+    diagram, scaling = None, None
+    if not whole:
+        notes.append("its predictions were not read")
+    elif test is None:
+        notes.append("no reliability bins and no temperature: there are no predictions of the test split")
+    else:
+        validation = _predictions(run, "val", faults) if temperature == "validation" else None
+        scaling, notes = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
+        if not test.multilabel:
+            diagram = reliability(test.probs, test.labels)
+    found = RunEvidence(
+        key=run.key,
+        setting=f"{spec['data_set']}/{spec['model']}",
+        objective=label,
+        options=dict(spec["objective_options"]),
+        seed=int(spec["seed"]),
+        spec=spec,
+        record=run.record,
+        metrics={split: dict(values) for split, values in run.record["metrics"].items()},
+        epochs=epochs,
+        reliability=diagram,
+        scaled=scaling,
+        notes=(*notes, *faults),
+        constant_error=_constant_error(run, test, constants),
+    )
+    return found, faults
+
+
+def _constant_error(run: Run, test: Predictions | None, known: dict[str, float | None]) -> float | None:
+    """1 minus the share of the commonest test label; of runs with one test set, `known` has that of the first."""
+    if test is not None:
+        return None if test.multilabel else 1 - float(test.labels.bincount().max()) / len(test)
+    spec = run.settings
+    protocol = {name: spec["protocol"].get(name) for name in ("test_examples", "allow_partial")}
+    rows = run.record["metrics"].get("test", {}).get("rows")
+    same = json.dumps([spec["data_set"], spec["training"].get("data_options"), protocol, rows], sort_keys=True)
+    if same not in known:
+        read = _predictions(run, "test", [])
+        if read is None:
+            return None  # another run may have them
+        known[same] = _constant_error(run, read, known)
+    return known[same]
+
+
+def _predictions(run: Run, split: str, faults: list[str]) -> Predictions | None:
+    if split not in run.splits:
+        return None
+    try:
+        return run.predictions(split)
+    except (OSError, ValueError) as error:  # changed, cut off, not readable
+        faults.append(f"its predictions of {split} cannot be read: {error}")
+        return None

@@ -1,0 +1,53 @@
+"""What the metrics are called above a column, how they are shown, and which way is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from focalcal.analysis.numbers import Mean
+
+SINGLE_LABEL = ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "nll", "brier")
+PERCENT = (  # shown times 100, as papers do
+    *("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "mce", "confidence_gap"),
+)
+HIGHER_IS_BETTER = frozenset({"auroc"})
+UNDIRECTED = frozenset({"confidence_gap", "confidence", "rows", "n_classes", "n_labels", "auroc_labels", "positives"})
+TITLES = {
+    "error": "Error",
+    "ece": "ECE",
+    "adaptive_ece": "AdaECE",
+    "classwise_ece": "Classwise ECE",
+    "smooth_ece": "smECE",
+    "mce": "MCE",
+    "nll": "NLL",
+    "brier": "Brier score",
+    "auroc": "AUROC",
+    "confidence_gap": "Confidence gap",
+    "posterior_distance": "Distance from the posterior",
+    "confidence_distance": "Distance of the confidence",
+    "posterior_ece": "ECE against the posterior",
+}
+
+MEANINGS = {"confidence_gap": "mean confidence minus accuracy: above 0 is overconfident, below 0 underconfident"}
+
+
+def title(metric: str) -> str:
+    """`ECE` for `ece`; a name that is not known as it is."""
+    return TITLES.get(metric, metric)
+
+
+def titled(metric: str) -> str:
+    """With the unit it is shown in: `ECE %`."""
+    return f"{title(metric)} %" if metric in PERCENT else title(metric)
+
+
+def shown(metric: str, value: float) -> float:
+    """As it is shown: times 100 where the unit is percent."""
+    return 100 * value if metric in PERCENT else value
+
+
+def mean(metric: str, values: Iterable[float]) -> Mean | None:
+    """In the unit it is shown in; None without any. NaN was not measured and is left out; infinity was, and is kept."""
+    there = [shown(metric, value) for value in values if not math.isnan(value)]
+    return Mean(there, decimals=2 if metric in PERCENT else 4) if there else None

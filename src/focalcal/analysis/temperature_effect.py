@@ -1,0 +1,90 @@
+"""Temperature scaling of one stored run, before and after on identical examples."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from focalcal.core.arrays import one_of
+from focalcal.metrics.reliability import Reliability, reliability
+from focalcal.posthoc.calibrator import CalibrationWarning
+from focalcal.posthoc.newton_temperature import at_bound
+from focalcal.posthoc.split_half import REPORTED, split_half
+from focalcal.posthoc.temperature import TemperatureScaling
+from focalcal.predictions import Predictions
+
+FittedOn = Literal["halves", "validation"]
+NEAR_ONE = (0.9, 1.1)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """`before` and `after` are metrics of the same rows, none of which the temperature was fitted on.
+
+    fitted_on "halves": T from one half of the test rows, metrics of the other half, so not comparable with those of the
+    whole test set. "validation": T from the validation rows, metrics of all test rows.
+    """
+
+    temperature: float
+    fitted_on: FittedOn
+    before: dict[str, float]
+    after: dict[str, float]
+    reliability_before: Reliability
+    reliability_after: Reliability
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether no T is best, as when every label was predicted right, and a bound was taken: it enters no mean."""
+        return at_bound(self.temperature)
+
+
+def scaled(
+    test: Predictions, validation: Predictions | None, *, fitted_on: FittedOn, seed: int
+) -> tuple[Scaled | None, list[str]]:
+    """The scaling, or None, and notes: why there is none, or what was odd about it.
+
+    With "halves" the rows are divided by `seed`, so that runs of one seed are measured on the same rows.
+    """
+    one_of("temperature", fitted_on, get_args(FittedOn))
+    if test.multilabel:
+        return None, ["no temperature: the labels are several yes-or-no questions, not classes"]
+    if test.kind != "logits":
+        return None, ["no temperature: probabilities were stored without their logits"]
+    if fitted_on == "validation" and (validation is None or validation.kind != "logits"):
+        return None, ["no temperature: there are no logits of a validation split to fit it on"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CalibrationWarning)
+        try:
+            found = (
+                _halves(test, seed) if validation is None or fitted_on == "halves" else _validation(test, validation)
+            )
+        except ValueError as error:
+            return None, [f"no temperature: {error}"]
+    return found, [str(one.message) for one in caught if issubclass(one.category, CalibrationWarning)]
+
+
+def _halves(test: Predictions, seed: int) -> Scaled:
+    found = split_half(test.logits, test.labels, TemperatureScaling(), seed=seed)
+    held = test[found.evaluation_rows]
+    return Scaled(
+        temperature=found.calibrator.temperature_,
+        fitted_on="halves",
+        before=found.before,
+        after=found.after,
+        reliability_before=reliability(held.probs, held.labels),
+        reliability_after=reliability(found.calibrator.predict_proba(held.logits), held.labels),
+    )
+
+
+def _validation(test: Predictions, validation: Predictions) -> Scaled:
+    scaling = TemperatureScaling().fit(validation.logits, validation.labels)
+    before, after = test.probs, scaling.predict_proba(test.logits)
+    return Scaled(
+        temperature=scaling.temperature_,
+        fitted_on="validation",
+        before={name: float(metric(before, test.labels)) for name, metric in REPORTED.items()},
+        after={name: float(metric(after, test.labels)) for name, metric in REPORTED.items()},
+        reliability_before=reliability(before, test.labels),
+        reliability_after=reliability(after, test.labels),
+    )

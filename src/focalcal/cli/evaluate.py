@@ -1,0 +1,137 @@
+"""`focalcal evaluate`: evaluate the networks of stored runs on more, without training them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from focalcal.cli import INTERRUPTED
+from focalcal.cli.execution import DataDir, Device, Store, Threads, checked_device, to_go_on
+from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, print_json
+
+if TYPE_CHECKING:
+    from focalcal.experiments.evaluate import Evaluated
+    from focalcal.results import Evaluations, Run
+    from focalcal.results import Store as RunStore
+
+REFUSED = 1  # exit code where a run could not be evaluated
+
+
+def evaluate(
+    keys: Annotated[
+        list[str] | None, typer.Argument(help="The runs' keys, or how they begin.", show_default=False)
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            help="The stored runs of this study, a shipped one or a .toml file; without --shift, --saliency and "
+            "--test-set the study's own evaluations are made.",
+            show_default=False,
+        ),
+    ] = None,
+    shift: Annotated[
+        list[str] | None,
+        typer.Option("--shift", help="A shifted test set: svhn or cifar10c; may be repeated.", show_default=False),
+    ] = None,
+    severity: Annotated[
+        list[int] | None,
+        typer.Option("--severity", help="Of cifar10c, 1 to 5; may be repeated; default: 5.", show_default=False),
+    ] = None,
+    saliency: Annotated[int, typer.Option(help="Grad-CAM maps of so many test images.", min=0)] = 0,
+    test_set: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--test-set",
+            help="Another test set: an .npz file with the arrays inputs and labels; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Store = None,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Add evaluations to stored runs whose weights were kept; what they have already is left as it is.
+
+    For example: focalcal evaluate --study vision --shift svhn
+    """
+    with plain_failures():
+        from focalcal.results import Evaluations
+        from focalcal.results import Store as RunStore
+        from focalcal.results.layout import store_folder
+
+        opened = RunStore(store_folder(store), create=False)
+        try:
+            asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
+        except TypeError as error:  # of a value that was typed in, so not a bug
+            raise ValueError(str(error)) from None
+        runs, of_study = _chosen(opened, keys or [], study)
+        if not asked.names and not test_set:
+            asked = of_study
+        if not asked.names and not test_set:
+            raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
+        done = _evaluated(
+            runs,
+            opened,
+            asked,
+            test_sets=test_set or (),
+            device=checked_device(device),
+            threads=threads,
+            data_dir=data_dir,
+        )
+        if as_json:
+            print_json([{"key": one.run.key, "added": one.added, "refused": one.refused} for one in done])
+        else:
+            _print(done)
+        if any(one.refused is not None for one in done):
+            raise typer.Exit(REFUSED)
+
+
+def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
+    """The runs that are named, and the evaluations of the study."""
+    from focalcal.results.evaluations import NOTHING_MORE
+
+    runs = {run.key: run for run in map(store.run, keys)}
+    asked = NOTHING_MORE
+    if study is not None:
+        from focalcal.experiments.study import load_study
+
+        chosen = load_study(study)
+        asked, stored = chosen.evaluations(), {run.key: run for run in store.runs()}
+        runs |= {spec.key: stored[spec.key] for spec in chosen.specs() if spec.key in stored}
+    if not runs:
+        named = f"none of {study} is stored in {store.path}" if study is not None else "none is named"
+        raise ValueError(f"there must be runs to evaluate, and {named}; give keys (`focalcal runs list`) or --study")
+    return list(runs.values()), asked
+
+
+def _evaluated(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
+    from focalcal.cli.progress import bar
+    from focalcal.experiments.evaluate import evaluate_runs
+
+    places = {run.key: at for at, run in enumerate(runs)}
+    with bar(f"{len(runs)} runs") as told:
+        try:
+            return evaluate_runs(
+                runs,
+                store,
+                asked,
+                report=lambda one: told(places[one.key] + one.done / one.of, len(runs)),
+                **options,
+            )
+        except KeyboardInterrupt:
+            typer.echo(f"focalcal: interrupted; {to_go_on()}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _print(done: list[Evaluated]) -> None:
+    for one in done:
+        if one.refused is not None:
+            typer.echo(f"focalcal: {one.refused}", err=True)
+        else:
+            added = f"added {', '.join(one.added)}" if one.added else "has these already"
+            typer.echo(f"{one.run.key[:12]}  {one.run.spec.name}: {added}")

@@ -1,0 +1,267 @@
+"""Predictions as a table, .csv or .parquet, both read and written by pyarrow: one column per class.
+
+`label`, `logit_0` ... `logit_{K-1}` or `prob_0` ..., and optionally `id`, `group`, `posterior_0` ...; with multilabel
+`label_0` ... `label_{L-1}` instead of `label`. Other columns are ignored. The header is metadata of a .parquet, and
+the first line of a .csv, `# focalcal: {...}`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.core.extras import required
+from focalcal.predictions.arrays_file import stored
+from focalcal.predictions.header import (
+    KEY,
+    KINDS,
+    OPTIONAL,
+    Header,
+    Names,
+    PredictionsFileError,
+    check_unpacked_size,
+    kind_of,
+    listed,
+)
+
+if TYPE_CHECKING:
+    from focalcal.predictions.record import Predictions
+
+SUFFIXES = (".parquet", ".csv")
+_PREFIX = {"logits": "logit", "probs": "prob", "labels": "label", "posterior": "posterior"}
+_COLUMN = {"ids": "id", "groups": "group"}
+_MARK = f"# {KEY}:".encode()
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CSV_BLOCK = 1 << 24  # bytes read at once; a line must fit
+_PARQUET_BATCH = 65536  # rows
+
+
+def _arrow(module: str = "") -> Any:
+    return required(f"pyarrow{module}", purpose="Reading or writing predictions as .csv or .parquet")
+
+
+def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
+    """The rows, at most 64 MB of scores at a time."""
+    schema = _table(predictions[:1]).schema
+    if suffix == ".csv":
+        handle.write(_MARK + f" {Header.of(predictions)}\n{','.join(schema.names)}\n".encode())
+        options = _arrow(".csv").WriteOptions(include_header=False)
+        writer = _arrow(".csv").CSVWriter(handle, schema, write_options=options)
+    else:
+        schema = schema.with_metadata({KEY: Header.of(predictions)})
+        repeated = [name for name in schema.names if name in ("id", "group", "label")]
+        writer = _arrow(".parquet").ParquetWriter(handle, schema, use_dictionary=repeated, write_page_checksum=True)
+    with writer:
+        for batch in predictions.batches(max(1, min(65536, (1 << 24) // predictions.n_classes))):
+            writer.write_table(_table(batch))
+
+
+def _table(predictions: Predictions) -> Any:
+    """Rows as an Arrow table."""
+    arrow = _arrow()
+    columns: dict[str, Any] = {"id": predictions.ids, "group": predictions.groups}
+    matrices = {predictions.kind: predictions.scores, "posterior": predictions.posterior}
+    if predictions.multilabel:
+        matrices = {"labels": predictions.labels, **matrices}
+    else:
+        columns["label"] = stored(predictions.labels)
+    for name, matrix in matrices.items():
+        if matrix is not None:
+            values = stored(matrix)
+            columns |= {f"{_PREFIX[name]}_{k}": values[:, k] for k in range(predictions.n_classes)}
+    arrays = {
+        name: arrow.array(values.tolist() if values.dtype.kind == "U" else np.ascontiguousarray(values))
+        for name, values in columns.items()
+        if values is not None
+    }
+    fields = [arrow.field(name, array.type, nullable=False) for name, array in arrays.items()]
+    return arrow.Table.from_arrays(list(arrays.values()), schema=arrow.schema(fields))
+
+
+def row_batches(path: Path, names: Names, rows: int | None) -> Iterator[tuple[Header | None, dict[str, Any]]]:
+    """(header, fields) of at most `rows` rows at a time; of all rows with None."""
+    with path.open("rb") as handle:
+        size = os.fstat(handle.fileno()).st_size
+        if path.suffix.lower() == ".csv":
+            header, layout, batches = _open_csv(handle, names)
+        else:
+            header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH)
+        for table in _regrouped(batches, rows):
+            yield header, _fields(table, layout, size)
+
+
+def _regrouped(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
+    """Tables of `rows` rows, the last one of what is left; one of all rows with None."""
+    from_batches = _arrow().Table.from_batches
+    waiting, count = [], 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        while rows is not None and count >= rows:
+            table = from_batches(waiting)
+            yield table.slice(0, rows)
+            waiting, count = table.slice(rows).to_batches(), count - rows
+    if count:
+        yield from_batches(waiting)
+
+
+class _Layout(NamedTuple):
+    """The columns of each field, and whether a row can have several labels."""
+
+    columns: dict[str, list[str]]
+    multilabel: bool
+
+
+def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, _Layout, Iterable[Any]]:
+    """Read what stands before the rows; Arrow reads the rest."""
+    header, line = None, handle.readline().removeprefix(_BYTE_ORDER_MARK)
+    while line.startswith(b"#") or (line and not line.strip()):
+        if line.startswith(_MARK):
+            header = Header.parse(line.removeprefix(_MARK).decode())
+        line = handle.readline()
+    columns = [name.strip() for name in next(csv.reader([line.decode()], strict=True), [])]
+    layout = _layout(names, header, columns)
+    if header is not None:
+        _check_last_line(handle)
+    arrow, reader = _arrow(), _arrow(".csv")
+    types: dict[str, Any] = {}
+    for name, places in layout.columns.items():
+        stated = None if name == "labels" else names.stated_type(name, header)
+        if name == "labels" or stated == "int":
+            kind = arrow.int64()
+        elif name in _COLUMN:
+            kind = arrow.dictionary(arrow.int32(), arrow.string())
+        else:
+            kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
+        types |= dict.fromkeys(places, kind)
+    batches = reader.open_csv(
+        handle,
+        reader.ReadOptions(column_names=columns, block_size=_CSV_BLOCK, use_threads=False),
+        reader.ParseOptions(newlines_in_values=True),
+        reader.ConvertOptions(include_columns=list(types), column_types=types, null_values=[]),
+    )
+    return header, layout, batches
+
+
+def _check_last_line(handle: IO[bytes]) -> None:
+    """Refuse a file of ours that is cut off inside its last line, and leave the handle where it is."""
+    start = handle.tell()
+    handle.seek(-1, os.SEEK_END)
+    if handle.read(1) != b"\n":
+        raise PredictionsFileError("the last line must be whole, got no line end; it may be cut off: make it again")
+    handle.seek(start)
+
+
+def _open_parquet(
+    handle: IO[bytes], names: Names, size: int, batch_rows: int
+) -> tuple[Header | None, _Layout, Iterable[Any]]:
+    """Judge a file by its footer; its rows are read afterwards."""
+    types, parquet = _arrow(".types"), _arrow(".parquet")
+    footer = parquet.ParquetFile(handle)
+    metadata, schema = footer.metadata, footer.schema_arrow
+    stated = (schema.metadata or {}).get(KEY.encode())
+    header = None if stated is None else Header.parse(stated.decode())
+    layout = _layout(names, header, schema.names)
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    check_unpacked_size(sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks), size)
+    # Text stays a dictionary, so that it can be measured before there is a copy for each row.
+    kinds = {name: schema.field(name).type for places in layout.columns.values() for name in places}
+    texts = [name for name, kind in kinds.items() if types.is_string(kind) or types.is_large_string(kind)]
+    file = parquet.ParquetFile(
+        handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
+    )
+    return header, layout, file.iter_batches(batch_rows, columns=list(kinds))
+
+
+def _fields(table: Any, layout: _Layout, size: int) -> dict[str, Any]:
+    """A table as NumPy arrays."""
+    fields: dict[str, Any] = {"multilabel": layout.multilabel}
+    for name, columns in layout.columns.items():
+        for column in columns:
+            if nulls := table.column(column).null_count:
+                raise PredictionsFileError(
+                    f"column {column!r} must have a value in every row, got {nulls} null(s); leave such rows out"
+                )
+        fields[name] = _names(table.column(columns[0]), size) if name in _COLUMN else _matrix(table, columns)
+    if not layout.multilabel and fields["labels"].shape[1] == 1:
+        fields["labels"] = fields["labels"][:, 0]
+    return fields
+
+
+def _names(column: Any, size: int) -> NDArray[Any]:
+    """Ids or groups: integers, or strings of Python."""
+    types, compute = _arrow(".types"), _arrow(".compute")
+    if types.is_dictionary(column.type) and not types.is_integer(column.type.value_type):
+        longest = max(compute.max(compute.binary_length(chunk.dictionary)).as_py() or 0 for chunk in column.chunks)
+        check_unpacked_size(4 * longest * len(column), size)  # NumPy gives every row the room of the longest
+    names: NDArray[Any] = column.to_numpy()
+    return names
+
+
+def _matrix(table: Any, columns: list[str]) -> NDArray[Any]:
+    """Columns side by side, or one column of lists of equal length, (rows, K)."""
+    if len(columns) > 1 or not _arrow(".types").is_nested(table.column(columns[0]).type):
+        return np.column_stack([table.column(column).to_numpy() for column in columns])
+    compute, lists = _arrow(".compute"), table.column(columns[0])
+    lengths, values = compute.list_value_length(lists).unique().to_pylist(), compute.list_flatten(lists)
+    if values.null_count or len(lengths) > 1:
+        raise PredictionsFileError(
+            f"column {columns[0]!r} must hold lists of one length, without nulls, got lengths {sorted(lengths)[:9]} "
+            f"and {values.null_count} null(s); leave such rows out"
+        )
+    matrix: NDArray[Any] = values.to_numpy().reshape(len(lists), lengths[0])
+    return matrix
+
+
+def _layout(names: Names, header: Header | None, columns: Sequence[str]) -> _Layout:
+    """Find every field: where the caller says, else under the usual names."""
+    counts = Counter(columns)
+    if doubled := [name for name, count in counts.items() if count > 1]:
+        raise PredictionsFileError(
+            f"column names must differ, got several of {listed(doubled)}; rename or drop columns"
+        )
+    usual = {name: name in counts or f"{prefix}_0" in counts for name, prefix in _PREFIX.items()}
+    usual |= {name: column in counts for name, column in _COLUMN.items()}
+    kind = kind_of(names, header, columns, [kind for kind in KINDS if usual[kind]])
+    places = {name: getattr(names, name) for name in (kind, "labels", "posterior")}
+    places |= {name: [getattr(names, name) or column] for name, column in _COLUMN.items()}
+    if names.labels is None and "label" in counts:
+        if "label_0" in counts:
+            raise PredictionsFileError("labels must be one of 'label' and 'label_0', ..., got both; say labels='label'")
+        places["labels"] = "label"
+    read = [kind, "labels", *(name for name in OPTIONAL if names.reads(name, header, present=usual[name]))]
+    fields = {name: _columns(name, places[name], counts) for name in read}
+    if names.multilabel is not None:
+        return _Layout(fields, names.multilabel)
+    if header is not None:
+        return _Layout(fields, header.multilabel)
+    return _Layout(fields, fields["labels"] != [places["labels"] or "labels"])  # several columns, or a list of one
+
+
+def _columns(name: str, place: Any, existing: Mapping[str, Any]) -> list[str]:
+    """The columns of a field: listed, counted from 0 after a prefix, or one alone."""
+    if place is None or isinstance(place, str):
+        if (place or name) in existing:
+            return [place or name]
+        prefix = re.escape(place or _PREFIX[name])
+        numbered = sum(re.fullmatch(f"{prefix}_(0|[1-9][0-9]*)", column) is not None for column in existing)
+        place = [f"{place or _PREFIX[name]}_{k}" for k in range(max(1, numbered))]
+    for column in place:
+        if column not in existing:
+            raise PredictionsFileError(
+                f"the table must have a column {column!r}, got {listed(existing)}; name the columns, e.g. "
+                f"load(path, {name}=...), in the order of the classes"
+            )
+    return list(place)

@@ -1,0 +1,69 @@
+"""The global switches of torch that decide a run's numbers, set while it runs and put back afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from focalcal.core.primitives import whole
+from focalcal.core.rng import stream, stream_key
+
+
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """The same bits every time on one machine; the caller's random numbers and settings are as before afterwards."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    devices = [device.index or 0] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        try:
+            cudnn.deterministic, cudnn.benchmark = True, False
+            yield
+        finally:
+            cudnn.deterministic, cudnn.benchmark = before
+
+
+def possible_threads(threads: int) -> int:
+    """`threads`, checked: OpenMP ends the process when it is asked for far more of them than there is room for."""
+    found, most = whole("threads", threads, 1), max(64, 2 * (os.cpu_count() or 1))
+    if found > most:
+        raise ValueError(f"threads must be at most {most} on this machine, got {threads}; as many as cores is plenty")
+    return found
+
+
+@contextmanager
+def fixed_conditions(threads: int) -> Iterator[None]:
+    """So many threads, float32 by default, exact float32 products, gradients on, and cuDNN's reproducible kernels.
+
+    The order of a sum depends on the number of threads, so a run's numbers do: one thread is the usual choice, and
+    parallel jobs then change nothing. Random streams need no protection: nothing in a run draws from a global one.
+    """
+    threads = possible_threads(threads)
+    before = torch.get_num_threads(), torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with (
+            torch.enable_grad(),
+            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+        ):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_default_dtype(before[1])
+        torch.set_float32_matmul_precision(before[2])
+
+
+def seed_epoch(seed: int, epoch: int, rank: int, device: torch.device) -> None:
+    """Set torch's global generators, which dropout and drop-path draw from, by (seed, epoch) and the process.
+
+    So the numbers of an epoch do not depend on what was drawn before it, and a resumed run needs no stored state.
+    """
+    names: tuple[str | int, ...] = ("dropout", epoch) if rank == 0 else ("dropout", epoch, rank)
+    torch.set_rng_state(stream(seed, *names).get_state())
+    if device.type == "cuda":
+        torch.cuda.manual_seed(int.from_bytes(stream_key(seed, *names)[:8], "little"))

@@ -1,0 +1,351 @@
+"""Files that are cut off, damaged, hostile, foreign or from the future: one error that names the file and a remedy."""
+
+import io
+import json
+import pickle
+import shutil
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prediction_samples import SUFFIXES, full, sample
+
+from focalcal.predictions import Predictions, PredictionsFileError, header
+
+# A flipped bit can leave digits of a .csv that miss a sum of one by no more than printing would.
+pytestmark = pytest.mark.filterwarnings("ignore::focalcal.core.checks.ProbabilityWarning")
+
+every_suffix = pytest.mark.parametrize("suffix", SUFFIXES)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a file holds, and its bytes in each format."""
+    folder, made = tmp_path_factory.mktemp("whole"), full(n=12)
+    for suffix in SUFFIXES:
+        made.save(folder / f"a{suffix}")
+    return made, {suffix: (folder / f"a{suffix}").read_bytes() for suffix in SUFFIXES}
+
+
+def outcomes(path, **names):
+    """The file loaded and streamed: predictions or errors."""
+    for read in (
+        lambda: Predictions.load(path, **names),
+        lambda: Predictions.concatenate(Predictions.stream(path, rows=5, **names)),
+    ):
+        try:
+            yield read()
+        except PredictionsFileError as error:
+            yield error
+
+
+def refused(path, reason="", **names):
+    for outcome in outcomes(path, **names):
+        assert isinstance(outcome, PredictionsFileError), outcome
+        message = str(outcome)
+        assert message.startswith(f"{path}: ")
+        assert reason in message
+        assert "; " in message  # behind which the remedy stands
+
+
+@every_suffix
+def test_a_cut_file_never_loads(tmp_path, whole, suffix):
+    path, content = tmp_path / f"a{suffix}", whole[1][suffix]
+    for length in {*range(0, len(content), len(content) // 40), *range(len(content) - 10, len(content))}:
+        path.write_bytes(content[:length])
+        refused(path)
+
+
+@every_suffix
+@given(data=st.data())
+@settings(max_examples=150)
+def test_a_flipped_bit_is_noticed_or_harmless(tmp_path_factory, whole, suffix, data):
+    made, contents = whole
+    content = bytearray(contents[suffix])
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path = tmp_path_factory.getbasetemp() / f"flipped{suffix}"
+    path.write_bytes(content)
+    for outcome in outcomes(path):
+        assert isinstance(outcome, (PredictionsFileError, Predictions))
+        # Members of a .npz have checksums, pages of .parquet too, its footer not. Text has none.
+        if suffix == ".npz" and isinstance(outcome, Predictions):
+            assert outcome.equals(made)
+
+
+def test_no_bit_of_an_archives_directory_changes_what_it_says(tmp_path, whole):
+    made, content = whole[0], whole[1][".npz"]
+    path = tmp_path / "a.npz"
+    for at in range(content.index(b"PK\x01\x02"), len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << (at % 8)
+        path.write_bytes(damaged)
+        for outcome in outcomes(path):
+            assert isinstance(outcome, PredictionsFileError) or outcome.equals(made), at
+
+
+def test_a_damaged_page_of_parquet_is_noticed(tmp_path, whole):
+    made, content = whole[0], whole[1][".parquet"]
+    at = content.index(np.float32(made.scores[3, 1]).tobytes())
+    (tmp_path / "a.parquet").write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    refused(tmp_path / "a.parquet", "CRC")
+
+
+def test_a_row_that_is_gone_is_missed(tmp_path, whole):
+    lines = whole[1][".csv"].splitlines(keepends=True)
+    (tmp_path / "a.csv").write_bytes(b"".join(lines[:-1]))
+    refused(tmp_path / "a.csv", "must hold 12 row(s), got 11; it may be cut off")
+
+
+@every_suffix
+@given(content=st.binary(min_size=1, max_size=200), start=st.sampled_from([b"", b"PK\x03\x04", b"PAR1", b"label,a\n"]))
+@settings(max_examples=40)
+def test_noise_is_refused(tmp_path_factory, suffix, content, start):
+    path = tmp_path_factory.getbasetemp() / f"noise{suffix}"
+    path.write_bytes(start + content)
+    refused(path)
+
+
+def test_paths_that_hold_nothing(tmp_path):
+    for suffix in SUFFIXES:
+        refused(tmp_path / f"missing{suffix}", "must exist, got nothing of that name; check the path")
+        (tmp_path / f"empty{suffix}").touch()
+        refused(tmp_path / f"empty{suffix}")
+    refused(tmp_path / "missing", "must exist")
+    (tmp_path / "folder").mkdir()
+    refused(tmp_path / "folder", "got neither in nothing")
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps(1))
+    refused(tmp_path / "a.pkl", "suffix must be one of .npz, .parquet, .csv, or none for a folder of .npy files")
+
+
+class Trap:
+    def __reduce__(self):
+        return (exec, ("import pytest; pytest.fail('code of a file was run')",))
+
+
+def npy(array=None, *, stated=None, data=b"") -> bytes:
+    out = io.BytesIO()
+    if stated is None:
+        np.save(out, array, allow_pickle=True)
+    else:
+        text = repr(stated).encode() + b"\n"
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data)
+    return out.getvalue()
+
+
+GOOD = {"logits": npy(np.eye(2)), "labels": npy(np.array([0, 1]))}
+
+
+def archive(path, compression=zipfile.ZIP_STORED, **members):
+    with zipfile.ZipFile(path, "w", compression) as out:
+        for name, content in members.items():
+            out.writestr(f"{name}.npy", content)
+
+
+def test_pickled_objects_are_never_opened(tmp_path):
+    trap = npy(np.array([Trap(), Trap()], dtype=object))
+    with pytest.raises(pytest.fail.Exception):
+        np.load(io.BytesIO(trap), allow_pickle=True)  # the trap is armed
+    path = tmp_path / "a.npz"
+    archive(path, **GOOD, ids=trap)
+    refused(path, "'ids' must be an array of numbers or text")
+    assert Predictions.load(path, ids=False).n == 2  # the rest is fine
+    archive(path, **GOOD, focalcal=npy(np.array(Trap(), dtype=object)))
+    refused(path, "pickled objects are never opened")
+    for name in ("a.npz", "logits.npy"):
+        (tmp_path / name).write_bytes(pickle.dumps(Trap()))
+        refused(tmp_path / name, labels="labels.npy")
+    (tmp_path / "logits.npy").write_bytes(trap)
+    (tmp_path / "labels.npy").write_bytes(GOOD["labels"])
+    refused(tmp_path / "logits.npy", "pickled objects are never opened")
+
+
+@pytest.mark.parametrize("shape", [(2, 2**40), (2**62, 2**62), (2, 2), (2, 4), (1, 2), (-1, 2)])
+def test_shapes_that_a_file_does_not_hold(tmp_path, shape):
+    stated = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    archive(tmp_path / "a.npz", **GOOD | {"logits": npy(stated=stated, data=bytes(48))})  # of shape (2, 3)
+    refused(tmp_path / "a.npz")
+
+
+def zeros(path, rows):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"label": np.zeros(rows, int), "logits": np.zeros((rows, 2)).tolist()}), path)
+
+
+def repeated_text(path, rows):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"id": ["a" * 1000] * rows, "label": np.zeros(rows, int)}
+    columns |= {f"logit_{k}": np.zeros(rows, np.float32) for k in range(2)}
+    parquet.write_table(arrow.table(columns), path)
+
+
+def long_name(path, rows):
+    path.write_text("id,label,logit_0,logit_1\n" + "a" * 1000 + ",0,1,2\n" + "b,0,1,2\n" * rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.npz", lambda path, rows: np.savez_compressed(path, logits=np.zeros((rows, 2)), labels=np.zeros(rows, int))),
+        ("a.parquet", zeros),
+        ("a.parquet", repeated_text),
+        ("a.csv", long_name),
+    ],
+)
+def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch, name, write):
+    rows = 20_000
+    write(tmp_path / name, rows)
+    assert Predictions.load(tmp_path / name).n >= rows  # far below the limit
+    monkeypatch.setattr(header, "ALLOWED_BYTES", 100 * rows // 8)
+    monkeypatch.setattr(header, "ALLOWED_RATIO", 2)
+    with pytest.raises(
+        PredictionsFileError, match=rf"{name}: a file of \d+ bytes must unpack to at most.*do not trust"
+    ):
+        Predictions.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compressions_that_unpack_without_a_limit(tmp_path, compression):
+    archive(tmp_path / "a.npz", compression, **GOOD)
+    refused(tmp_path / "a.npz", "must be stored or deflated")
+    archive(tmp_path / "a.npz", zipfile.ZIP_DEFLATED, **GOOD)
+    assert Predictions.load(tmp_path / "a.npz").n == 2
+
+
+def stated(**changed) -> str:
+    values = {"schema": 1, "kind": "logits", "multilabel": False, "split": "test", "rows": 2, "dtype": "float64"}
+    return json.dumps(values | {"ids": None, "groups": None, "posterior": None, "provenance": {}} | changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (stated(schema=2), "schema must be at most 1, got 2; read it with a newer focalcal"),
+        (stated(schema=True), "must be the documented header"),
+        (stated(kind="scores"), "must be the documented header"),
+        (stated(rows="2"), "must be the documented header"),
+        (stated(rows=3), "must hold 3 row(s), got 2"),
+        (stated(kind="probs"), "prob"),
+        (stated(split=""), "split must be the name"),
+        (stated(ids="str"), "id"),
+        (stated(posterior="float64"), "posterior"),
+        (stated(multilabel=True), "shape"),
+        (stated(provenance={"a": float("nan")}), "provenance must be what JSON can say"),
+        ("{}", "schema"),
+        ("[]", "TypeError"),
+        ("{", "JSONDecodeError"),
+        ("[" * 100_000, "RecursionError"),
+    ],
+)
+@every_suffix
+def test_headers_that_lie(tmp_path, suffix, text, reason):
+    path = tmp_path / f"a{suffix}"
+    with_header(path, text)
+    refused(path, reason)
+
+
+def with_header(path, text):
+    columns = {"label": [0, 1], "logit_0": [1.0, 0.0], "logit_1": [0.0, 1.0]}
+    if path.suffix == ".npz":
+        archive(path, **GOOD, focalcal=npy(np.array(text)))
+    elif path.suffix == ".csv":
+        path.write_text(f"# focalcal: {text}\nlabel,logit_0,logit_1\n0,1.0,0.0\n1,0.0,1.0\n")
+    else:
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(columns).replace_schema_metadata({"focalcal": text}), path)
+
+
+def test_a_header_that_does_not_lie(tmp_path):
+    for suffix in SUFFIXES:
+        with_header(tmp_path / f"a{suffix}", stated())
+        assert Predictions.load(tmp_path / f"a{suffix}").split == "test"
+
+
+@every_suffix
+def test_values_are_checked_when_they_are_read(tmp_path, suffix):
+    good, path = sample(n=12), tmp_path / f"a{suffix}"
+    scores = good.scores.clone()
+    scores[7, 2] = float("inf")
+    good._with_known(scores=scores).save(path)
+    with pytest.raises(PredictionsFileError, match=r"a\.\w+: logits must be finite, got inf in row 7"):
+        Predictions.load(path)
+    batches = Predictions.stream(path, rows=5)
+    assert next(batches).n == 5
+    with pytest.raises(PredictionsFileError, match=r"inf in row 2;.*\(rows counted from row 5 of the file\)"):
+        next(batches)
+    good._with_known(labels=good.labels + 4).save(path)
+    refused(path, "labels must be from 0 to 3")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("\n\n", "whether its scores are logits"),
+        ("label,logit_0,logit_1\n", "Empty CSV file"),
+        ("label,logit_0,logit_1\n\n", "at least one row"),
+        ("label,logit_0,logit_1\n0,1,2\n0,1\n", "Row #2: Expected 3 columns, got 2: 0,1"),
+        ("label,logit_0,logit_1\n0,,2\n", "column #1: Row #1: CSV conversion error to double: invalid value ''"),
+        ("label,logit_0,logit_1\n0,1_0,2\n", "invalid value '1_0'"),
+        ("label,logit_0,logit_1\n0.5,1,2\n", "conversion error to int64: invalid value '0.5'"),
+        ("label,logit_0,logit_1\n2,1,2\n", "labels must be from 0 to 1, got 2"),
+        ("label,logit_0,logit_1\n0,nan,2\n", "logits must be finite, got nan in row 0"),
+        ("label,logit_0,logit_2\n0,1,2\n", "must have a column 'logit_1', got 'label', 'logit_0', 'logit_2'"),
+        ("label,logit_0\n0,1\n", "at least two classes"),
+        ("logit_0,logit_1\n1,2\n", "must have a column 'label_0'"),
+        ("label,logit_0,logit_0\n0,1,2\n", "column names must differ, got several of 'logit_0'"),
+        ("label,label_0,logit_0,logit_1\n0,0,1,2\n", "one of 'label' and 'label_0'"),
+        ("label;logit_0;logit_1\n0;1;2\n", "got neither in 'label;logit_0;logit_1'"),
+        ('label,logit_0,logit_1\n0,1,"2\n', "invalid value '2"),
+        ("id,label,logit_0,logit_1\nb,0,1,2\na\0,0,1,2\n", "ids must be text"),
+        ("id,label,logit_0,logit_1\n" + "a" * 2000 + ",0,1,2\n", "at most 1024 characters"),
+    ],
+)
+def test_text_that_is_wrong(tmp_path, content, reason):
+    (tmp_path / "a.csv").write_text(content)
+    for outcome in outcomes(tmp_path / "a.csv"):
+        assert isinstance(outcome, PredictionsFileError)
+    with pytest.raises(PredictionsFileError) as caught:
+        Predictions.load(tmp_path / "a.csv")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_text_in_another_encoding(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes("id,label,logit_0,logit_1\né,0,1,2\n".encode(encoding))
+    for outcome in outcomes(tmp_path / "a.csv"):
+        assert "utf" in str(outcome).lower()
+
+
+PAIR = [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"label": [0, 1], "logits": [PAIR, [1.0]]}, "lists of one length"),
+        ({"label": [0, 1], "logits": [PAIR, None]}, "must have a value in every row, got 1 null"),
+        ({"label": [0, 1], "logits": [PAIR, [1.0, None]]}, "without nulls"),
+        ({"label": [0, None], "logit_0": PAIR, "logit_1": PAIR}, "column 'label' must have a value in every row"),
+        ({"label": ["0", "1"], "logit_0": PAIR, "logit_1": PAIR}, "labels must be an array of numbers"),
+        ({"label": [0, 1], "logit_0": ["x", "y"], "logit_1": ["1", "2"]}, "logits must be an array of numbers"),
+        ({"label": [0, 1], "logit_0": [1, 2], "logit_1": [1, 2]}, "logits must be floating point"),
+        ({"id": [0.5, 1.5], "label": [0, 1], "logit_0": PAIR, "logit_1": PAIR}, "ids must be integers or strings"),
+        ({"label": [], "logit_0": [], "logit_1": []}, "row"),
+    ],
+)
+def test_tables_that_are_wrong(tmp_path, columns, reason):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    refused(tmp_path / "a.parquet", reason)
+
+
+def test_a_folder_that_lacks_what_its_header_states(tmp_path):
+    full().save(tmp_path / "whole")
+    for name in ("logits", "labels", "ids", "posterior"):
+        shutil.copytree(tmp_path / "whole", tmp_path / name)
+        (tmp_path / name / f"{name}.npy").unlink()
+        refused(tmp_path / name, f"there must be an array '{name}'")
+    np.save(tmp_path / "whole" / "labels.npy", np.zeros(39, int))
+    refused(tmp_path / "whole", "39")
