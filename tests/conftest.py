@@ -6,6 +6,8 @@ from pathlib import Path
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
 # As many workers as cores run side by side: threads of their own would only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Programs that tests start import `support` too.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 
 import pytest
 import torch
@@ -34,7 +36,7 @@ def published(tmp_path_factory):
     """
     pytest.importorskip("safetensors")
     pytest.importorskip("transformers")
-    from published_weights import local_hub
+    from support.published_weights import local_hub
 
     from focalcal.training import RECIPES
 

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-import synthetic_study as synthetic
+from support import synthetic_study as synthetic
 
 from focalcal.analysis.comparisons import cannot_show, comparisons, counts, seeds_needed, usual_candidate
 from focalcal.analysis.evidence import measured, reading_order

@@ -5,7 +5,7 @@ import statistics
 
 import numpy as np
 import pytest
-from synthetic_study import add, spec, study_store
+from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis import contenders as module
 from focalcal.analysis.contenders import constant_guesses, contenders, within_margin

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-import synthetic_study as synthetic
+from support import synthetic_study as synthetic
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores

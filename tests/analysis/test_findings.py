@@ -1,6 +1,6 @@
 """Findings are numbers, whatever sentences say of them."""
 
-from synthetic_study import add, spec, study_store
+from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.findings import study_findings

@@ -1,8 +1,8 @@
 import json
 
 import pytest
-import synthetic_study as synthetic
 import typer
+from support import synthetic_study as synthetic
 from typer.testing import CliRunner
 
 from focalcal.cli.compare import compare

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from data_folders import FABRICATED
+from support.data_folders import FABRICATED
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app

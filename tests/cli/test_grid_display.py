@@ -4,7 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
-from stored_runs import spec
+from support.stored_runs import spec
 
 from focalcal.cli import grid_display
 from focalcal.experiments import events

@@ -2,7 +2,7 @@ import json
 
 import pytest
 import typer
-from synthetic_study import add, spec, study_store
+from support.synthetic_study import add, spec, study_store
 from typer.testing import CliRunner
 
 from focalcal.cli.report import report

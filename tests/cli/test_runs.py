@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from stored_runs import epochs_file, flip_a_bit, spec, stored
+from support.stored_runs import epochs_file, flip_a_bit, spec, stored
 from typer.testing import CliRunner
 
 from focalcal.cli.runs import app

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from stored_runs import spec, stored
+from support.stored_runs import spec, stored
 
 from focalcal.results import Store
 

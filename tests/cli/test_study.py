@@ -9,9 +9,9 @@ import sys
 import time
 
 import pytest
-import synthetic_study as synthetic
-from small_disks import make_read_only, mounted
-from stored_runs import flip_a_bit
+from support import synthetic_study as synthetic
+from support.small_disks import make_read_only, mounted
+from support.stored_runs import flip_a_bit
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app

@@ -7,8 +7,8 @@ import sys
 import time
 
 import pytest
-from forked import ended, started
-from small_disks import make_read_only, mounted
+from support.forked import ended, started
+from support.small_disks import make_read_only, mounted
 from typer.testing import CliRunner
 
 from focalcal.cli import main

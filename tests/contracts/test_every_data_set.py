@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_folders import FABRICATED
+from support.data_folders import FABRICATED
 
 from focalcal.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
 

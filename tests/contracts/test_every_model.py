@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F
-from model_examples import CLASSES, TRANSFORMERS, inputs, small
+from support.model_examples import CLASSES, TRANSFORMERS, inputs, small
 
 import focalcal.models
 from focalcal.models import MODEL_INFO, MODELS, build_model

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from forked import ended, started
+from support.forked import ended, started
 
 from focalcal.core.atomic import atomic_file, write_atomically
 from focalcal.training.checkpoint import save_checkpoint

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from metric_engines import ENGINES, use
+from support.metric_engines import ENGINES, use
 from torchmetrics import metric as wrapped
 
 from focalcal import metrics, theory

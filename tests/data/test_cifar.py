@@ -9,9 +9,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from data_folders import cifar10 as fabricated
-from data_folders import cifar_batch, pixels
 from references.data_fingerprints import FINGERPRINTS, assert_pinned
+from support.data_folders import cifar10 as fabricated
+from support.data_folders import cifar_batch, pixels
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import unpickled

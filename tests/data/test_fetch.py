@@ -7,7 +7,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from data_folders import cifar10 as fabricated
+from support.data_folders import cifar10 as fabricated
 
 from focalcal.data import DataSetError, fetch_data_set, load_data
 from focalcal.data.catalogue import CATALOGUE, Entry, Remote

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from data_folders import finsen
 from references.data_fingerprints import OF_FILES
+from support.data_folders import finsen
 
 from focalcal.data.finsen import Item, finsen_items
 from focalcal.data.sources import Sources, file_sha256

@@ -7,10 +7,10 @@ import tarfile
 
 import numpy as np
 import pytest
-from data_folders import chestxray14, cifar10c, fashion_mnist, idx, pixels, svhn, tiny_imagenet
 from PIL import Image
 from references.data_fingerprints import FINGERPRINTS, assert_pinned
 from scipy.io import savemat
+from support.data_folders import chestxray14, cifar10c, fashion_mnist, idx, pixels, svhn, tiny_imagenet
 
 from focalcal.data import DataSetError, fingerprint, load_data
 from focalcal.data.chestxray14 import FINDINGS

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from data_folders import ag_news, finsen, newsgroups, written_csv
 from references.data_fingerprints import assert_pinned
+from support.data_folders import ag_news, finsen, newsgroups, written_csv
 
 from focalcal.data import DataSetError, load_data, word_vectors
 from focalcal.data.newsgroups import NEWSGROUPS

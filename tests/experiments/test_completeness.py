@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from prediction_samples import sample
-from stored_runs import flip_a_bit
+from support.prediction_samples import sample
+from support.stored_runs import flip_a_bit
 
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.cells import spec_of

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stored_runs import evaluation, record, stored
+from support.stored_runs import evaluation, record, stored
 
 from focalcal.experiments.cells import spec_of
 from focalcal.experiments.cost import Costs, planned

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from data_folders import FABRICATED, cifar_batch, pixels
-from older_store import made_older
-from small_runs import digits_spec
-from stored_runs import contents
+from support.data_folders import FABRICATED, cifar_batch, pixels
+from support.older_store import made_older
+from support.small_runs import digits_spec
+from support.stored_runs import contents
 
 from focalcal.experiments.cells import spec_of
 from focalcal.experiments.evaluate import NoWeightsError, evaluate_run, evaluate_runs

@@ -1,7 +1,7 @@
-import grid_work
 import pytest
-from grid_work import cell
-from stored_runs import flip_a_bit
+from support import grid_work
+from support.grid_work import cell
+from support.stored_runs import flip_a_bit
 
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid

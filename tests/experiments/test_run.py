@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
+from support.small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
 
 from focalcal.data import DataSetError, fingerprint, load_data
 from focalcal.experiments.cells import recipe_of, spec_of
@@ -144,7 +144,7 @@ def test_sigkill_at_any_moment_changes_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]), "OMP_NUM_THREADS": "1"}
     moments = 8
     done = subprocess.run(
-        [sys.executable, str(tests / "killed_cells.py"), str(tmp_path), str(moments)],
+        [sys.executable, str(tests / "support" / "killed_cells.py"), str(tmp_path), str(moments)],
         capture_output=True,
         text=True,
         env=environment,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from data_folders import FABRICATED
 from sklearn.metrics import roc_auc_score
+from support.data_folders import FABRICATED
 
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.cells import spec_of

@@ -1,7 +1,7 @@
 """Keys of the shipped recipes' runs do not change: a run that somebody has stored is found again."""
 
 import pytest
-from older_store import older_key, older_spec
+from support.older_store import older_key, older_spec
 
 from focalcal.experiments.cells import spec_of
 from focalcal.models import MODEL_INFO

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from distributed_cell import spec
-from small_runs import digits_spec, same_numbers
+from support.distributed_cell import spec
+from support.small_runs import digits_spec, same_numbers
 
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import run_grid
@@ -31,7 +31,7 @@ def test_parallel_jobs_change_no_number(tmp_path):
 @pytest.mark.slow
 def test_two_processes_share_a_cell(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    script = [str(TESTS / "distributed_cell.py"), str(tmp_path)]
+    script = [str(TESTS / "support" / "distributed_cell.py"), str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
     done = subprocess.run([*launcher, *script], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from data_folders import FABRICATED, pixels
+from support.data_folders import FABRICATED, pixels
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.corruptions import CORRUPTIONS, corrupt

@@ -1,7 +1,7 @@
 """Every shipped study runs at its smoke size, on small data sets in the official layouts, and ends up whole."""
 
 import pytest
-from data_folders import FABRICATED
+from support.data_folders import FABRICATED
 
 from focalcal.experiments.completeness import gaps
 from focalcal.experiments.run import run_spec

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from engines import ENGINES
+from support.engines import ENGINES
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalLoss
 from focalcal.losses.functional import adafocal

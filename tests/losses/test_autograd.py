@@ -3,8 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from engines import COMPUTED
 from references.gradients import value_and_gradient
+from support.engines import COMPUTED
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
 from focalcal.losses.formula import Terms

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from engines import ENGINES
+from support.engines import ENGINES
 from torch.nn import functional as F
 
 from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss

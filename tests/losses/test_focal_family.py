@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from engines import COMPUTED, ENGINES
 from hypothesis import given
 from hypothesis import strategies as st
 from references import exact
 from references.gradients import value_and_gradient
+from support.engines import COMPUTED, ENGINES
 
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalCalibrationLoss, FocalLoss, functional
 from focalcal.losses.formula import Terms

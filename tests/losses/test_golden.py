@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from engines import ENGINES
 from references import golden
+from support.engines import ENGINES
 
 from focalcal.losses import LOSSES
 from focalcal.losses.functional import mmce

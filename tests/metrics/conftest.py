@@ -1,5 +1,5 @@
 import pytest
-from metric_engines import ENGINES, use
+from support.metric_engines import ENGINES, use
 
 
 @pytest.fixture(params=ENGINES)

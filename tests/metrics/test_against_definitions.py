@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from metric_engines import ENGINES, use
 from references import brute_force
+from support.metric_engines import ENGINES, use
 
 from focalcal import metrics
 

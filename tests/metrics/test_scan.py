@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from forked import memory_growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_engines import ENGINES, use
+from support.forked import memory_growth
+from support.metric_engines import ENGINES, use
 
 from focalcal import _native, metrics
 from focalcal.core.checks import ProbabilityWarning

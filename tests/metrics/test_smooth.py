@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_engines import ENGINES, use
+from support.metric_engines import ENGINES, use
 
 from focalcal.metrics import smooth_ece
 from focalcal.metrics.smooth import Smoother, binary_smooth_ece, interval_moments, node_sums, smooth_ece_of

@@ -9,13 +9,13 @@ import sys
 from functools import partial
 from itertools import pairwise
 
-import forked
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_ranks import MULTI, SINGLE, K, L, every_adapter, multi_label, run_rank, single_label
+from support import forked
+from support.metric_ranks import MULTI, SINGLE, K, L, every_adapter, multi_label, run_rank, single_label
 from torchmetrics import MetricCollection
 
 from focalcal import metrics as functions

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
-from model_examples import inputs, small
-from published_weights import timm_swin, timm_vit, torchvision_2017
+from support.model_examples import inputs, small
+from support.published_weights import timm_swin, timm_vit, torchvision_2017
 
 from focalcal.models import PublishedWeightsError, build_model, chexnet
 from focalcal.models.conversion import densenet_weights, swin_weights, vit_weights

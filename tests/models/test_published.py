@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from cifar_batches import cifar10_test_images
+from support.cifar_batches import cifar10_test_images
 
 from focalcal.models import IMAGENET, PublishedWeightsError, basic_resnet, load_published_resnet
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 import torch
-from model_examples import inputs, small
+from support.model_examples import inputs, small
 
 from focalcal.models import IMAGENET, MODEL_INFO, PLUS_MINUS_ONE, build_model
 from focalcal.models.vision_transformers import DropPath, drop_path, drop_rates

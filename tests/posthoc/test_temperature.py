@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from forked import memory_growth
 from hypothesis import given
 from hypothesis import strategies as st
 from references.golden import single_label
 from scipy.optimize import brentq, minimize_scalar
+from support.forked import memory_growth
 
 from focalcal.posthoc import CalibrationWarning, PosteriorRecovery, TemperatureScaling, optimal_inverse_temperature
 from focalcal.posthoc.newton_temperature import Status, _moment_sums

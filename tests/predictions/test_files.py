@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from prediction_samples import SUFFIXES, full, predictions, sample
+from support.prediction_samples import SUFFIXES, full, predictions, sample
 
 from focalcal.predictions import Predictions, PredictionsFileError, table_file
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from prediction_samples import sample
+from support.prediction_samples import sample
 
 from focalcal.core.checks import ProbabilityWarning
 from focalcal.predictions import Predictions, PredictionsFileError

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from prediction_samples import full, sample
+from support.prediction_samples import full, sample
 
 from focalcal.predictions import Predictions, record
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prediction_samples import SUFFIXES, full, sample
+from support.prediction_samples import SUFFIXES, full, sample
 
 from focalcal.predictions import Predictions, PredictionsFileError, header
 

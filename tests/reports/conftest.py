@@ -1,5 +1,5 @@
 import pytest
-from headless_chromium import chromium
+from support.headless_chromium import chromium
 
 from focalcal.theory.study import Study, run_study
 

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from paper_evidence import FINDINGS, STUDIES, evidence_of, papers_own_evidence
+from support.paper_evidence import FINDINGS, STUDIES, evidence_of, papers_own_evidence
 
 from focalcal.analysis.paper_numbers import CIFAR10, TEN_SEED_SETTINGS, VISION, table_cells
 from focalcal.analysis.paper_runs import PaperRuns

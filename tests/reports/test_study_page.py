@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import quickjs
-from synthetic_study import add, add_multilabel, spec, study_store
+from support.synthetic_study import add, add_multilabel, spec, study_store
 
 import focalcal.reports.study_page
 import focalcal.reports.study_page_data

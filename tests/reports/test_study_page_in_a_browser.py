@@ -7,8 +7,8 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from external_tools import needs
-from synthetic_study import add, spec, study_store
+from support.external_tools import needs
+from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import EvidenceGap

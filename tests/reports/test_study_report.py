@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from synthetic_study import add, spec, study_store
+from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis.collected import collected
 from focalcal.reports.gap_text import gap_sentences

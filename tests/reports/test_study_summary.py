@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from synthetic_study import add, spec, study_store
+from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import EvidenceGap

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import quickjs
-from external_tools import needs
+from support.external_tools import needs
 
 import focalcal.reports.theory_page
 from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page

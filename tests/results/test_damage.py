@@ -2,8 +2,8 @@ import json
 import shutil
 
 import pytest
-from prediction_samples import sample
-from stored_runs import epochs_file, flip_a_bit, spec, stored
+from support.prediction_samples import sample
+from support.stored_runs import epochs_file, flip_a_bit, spec, stored
 
 from focalcal.results import RunProblem, Store
 from focalcal.results.entry import sha256

@@ -5,9 +5,9 @@ import shutil
 import zipfile
 
 import pytest
-from forked import killed_at
-from prediction_samples import sample
-from stored_runs import contents, epochs_file, evaluation, flip_a_bit, record, spec, stored
+from support.forked import killed_at
+from support.prediction_samples import sample
+from support.stored_runs import contents, epochs_file, evaluation, flip_a_bit, record, spec, stored
 
 from focalcal.results import Evaluation, Evaluations, RunProblem, Store
 from focalcal.results.several import runs_of

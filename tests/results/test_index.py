@@ -1,8 +1,8 @@
 import os
 
 import pytest
-from forked import ended, started
-from stored_runs import flip_a_bit, spec, stored
+from support.forked import ended, started
+from support.stored_runs import flip_a_bit, spec, stored
 
 from focalcal.results import Store, index
 from focalcal.results.index import listing

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from stored_runs import epochs_file, spec, stored
+from support.stored_runs import epochs_file, spec, stored
 
 from focalcal.results import RunProblem, Store
 

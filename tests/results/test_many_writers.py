@@ -5,8 +5,8 @@ import threading
 import time
 
 import pytest
-from forked import ended, killed_at, started
-from stored_runs import epochs_file, spec, stored
+from support.forked import ended, killed_at, started
+from support.stored_runs import epochs_file, spec, stored
 
 from focalcal.results import Store, staging
 

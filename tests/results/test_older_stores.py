@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from older_store import made_older, older_key, older_spec
-from stored_runs import contents, evaluation, spec, stored
+from support.older_store import made_older, older_key, older_spec
+from support.stored_runs import contents, evaluation, spec, stored
 
 from focalcal.results import Evaluations, RunProblem, Store
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from stored_runs import epochs_file, spec, stored
+from support.stored_runs import epochs_file, spec, stored
 
 from focalcal.results import Store
 

@@ -3,8 +3,8 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from small_disks import make_read_only, mounted
-from stored_runs import spec, stored
+from support.small_disks import make_read_only, mounted
+from support.stored_runs import spec, stored
 
 from focalcal.core.atomic import write_atomically
 from focalcal.results import Store

@@ -1,4 +1,4 @@
-import synthetic_study as synthetic
+from support import synthetic_study as synthetic
 
 from focalcal.results import Store
 from focalcal.results.several import Disagreement, Failure, runs_of

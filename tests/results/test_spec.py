@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_runs import TRAINING, spec
+from support.stored_runs import TRAINING, spec
 
 from focalcal.results import Protocol, Spec
 from focalcal.results.keys import SCHEMA, stored_key

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prediction_samples import full, sample
-from stored_runs import epochs_file, record, spec, stored
+from support.prediction_samples import full, sample
+from support.stored_runs import epochs_file, record, spec, stored
 
 from focalcal.results import Store
 from focalcal.results.content import split_file

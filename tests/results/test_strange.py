@@ -4,7 +4,7 @@ import hashlib
 import json
 
 import pytest
-from stored_runs import epochs_file, spec, stored
+from support.stored_runs import epochs_file, spec, stored
 from typer.testing import CliRunner
 
 from focalcal.cli.runs import app

@@ -3,8 +3,8 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from drawn_posteriors import GAMMAS, LAMS, flat_posteriors, posteriors
 from hypothesis import given, settings
+from support.drawn_posteriors import GAMMAS, LAMS, flat_posteriors, posteriors
 
 from focalcal.theory.bias import asymptote_delay, first_order_bias, first_order_constant, pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise

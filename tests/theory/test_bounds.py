@@ -6,9 +6,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 import torch
-from drawn_posteriors import GAMMAS, LAMS, distance, flat_posteriors, posteriors
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.drawn_posteriors import GAMMAS, LAMS, distance, flat_posteriors, posteriors
 
 from focalcal.theory.bounds import (
     entropy_bound,

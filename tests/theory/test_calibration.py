@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from populations import BY_HAND, ETA, PROBS, WEIGHTS, fractions, grids, populations, shares
 from references import population as exact
+from support.populations import BY_HAND, ETA, PROBS, WEIGHTS, fractions, grids, populations, shares
 
 from focalcal import metrics
 from focalcal.theory.calibration import (

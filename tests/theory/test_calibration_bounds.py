@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from populations import ETA, WEIGHTS
+from support.populations import ETA, WEIGHTS
 
 from focalcal.theory.calibration import calibration_bounds, exact_cal2
 from focalcal.theory.minimiser import minimise

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from drawn_posteriors import distance
 from scipy.optimize import brentq
+from support.drawn_posteriors import distance
 
 from focalcal.theory import degenerate
 from focalcal.theory.bias import first_order_bias

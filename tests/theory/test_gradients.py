@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from engines import ENGINES
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engines import ENGINES
 
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalLoss
 from focalcal.theory.gradients import anchor_share, l2_gradient_range, scaling_exponents, true_logit_gradients

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from populations import BY_HAND, ETA, PROBS, WEIGHTS, grids, shares, spreads
+from support.populations import BY_HAND, ETA, PROBS, WEIGHTS, grids, shares, spreads
 
 from focalcal.theory.calibration import (
     best_score_map,

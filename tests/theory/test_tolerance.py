@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
 
 from focalcal.theory.bounds import interior_constant, log_classes_bound
 from focalcal.theory.sharp_bounds import simplex_constant, slope_bound

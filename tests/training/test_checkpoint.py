@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from training_runs import ADAM, SGD, read_lines, same_weights, small_digits, small_recipe, without_seconds
+from support.training_runs import ADAM, SGD, read_lines, same_weights, small_digits, small_recipe, without_seconds
 
 from focalcal.losses import AdaFocalLoss, FocalLoss
 from focalcal.training import CheckpointError, Optimizer, fit

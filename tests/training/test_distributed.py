@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed_runs import CASES, SHARES, run, updated
-from training_runs import read_lines
+from support.distributed_runs import CASES, SHARES, run, updated
+from support.training_runs import read_lines
 
 from focalcal.training.distributed import shard
 
@@ -26,7 +26,7 @@ TOLERANCE = 1e-4
 def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    script = [str(TESTS / "distributed_runs.py"), str(folder)]
+    script = [str(TESTS / "support" / "distributed_runs.py"), str(folder)]
     done = subprocess.run(
         [*launcher, *script], capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )

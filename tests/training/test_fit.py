@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from training_runs import (
+from support.training_runs import (
     ADAM,
     multilabel_data,
     read_lines,
@@ -16,6 +15,7 @@ from training_runs import (
     small_recipe,
     without_seconds,
 )
+from torch import nn
 
 from focalcal.data import load_data
 from focalcal.losses import (

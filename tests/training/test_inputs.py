@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from training_runs import small_recipe
+from support.training_runs import small_recipe
 
 from focalcal.core.counter_rng import example_keys
 from focalcal.data import Examples

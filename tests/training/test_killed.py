@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from killed_runs import AFTER, CASES, EPOCHS
-from training_runs import read_lines, without_seconds
+from support.killed_runs import AFTER, CASES, EPOCHS
+from support.training_runs import read_lines, without_seconds
 
 from focalcal.predictions import Predictions
 
@@ -18,7 +18,7 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    script = [sys.executable, str(TESTS / "killed_runs.py"), str(folder)]
+    script = [sys.executable, str(TESTS / "support" / "killed_runs.py"), str(folder)]
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from published_weights import torchvision_2017
-from training_runs import same_weights, small_digits, small_recipe
+from support.published_weights import torchvision_2017
+from support.training_runs import same_weights, small_digits, small_recipe
 
 from focalcal.data import DataSet, Examples
 from focalcal.models import MODEL_INFO, MODELS, PublishedWeightsError, chexnet

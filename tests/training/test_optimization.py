@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 import torch
+from support.training_runs import small_recipe
 from torch import nn
-from training_runs import small_recipe
 
 from focalcal.models import build_model
 from focalcal.training import RECIPES, Optimizer, Schedule

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from training_runs import multilabel_data, small_recipe
+from support.training_runs import multilabel_data, small_recipe
 
 from focalcal.data import load_data
 from focalcal.models import SmallCNN

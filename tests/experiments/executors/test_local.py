@@ -1,10 +1,10 @@
 import multiprocessing
 import os
 
-import grid_work
 import pytest
 import torch
-from grid_work import cell
+from support import grid_work
+from support.grid_work import cell
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
 from focalcal.experiments.executors.local import LocalExecutor

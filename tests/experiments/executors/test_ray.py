@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 from threading import Event, Thread
 
-import grid_work
 import pytest
-from grid_process import PATIENCE, ended, grid_process
-from grid_work import cell
+from support import grid_work
+from support.grid_process import PATIENCE, ended, grid_process
+from support.grid_work import cell
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
 from focalcal.experiments.executors.attempt import WAITS

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
 
-import grid_work
 import pytest
-from grid_process import PATIENCE, alive, ended, grid_process
-from grid_work import cell
+from support import grid_work
+from support.grid_process import PATIENCE, alive, ended, grid_process
+from support.grid_work import cell
 
 from focalcal.experiments.events import Failed, Finished, Progress
 from focalcal.experiments.executors.attempt import WAITS

@@ -1,5 +1,5 @@
-import figure_runs
 import pytest
+from support import figure_runs
 
 from focalcal.results import Store
 

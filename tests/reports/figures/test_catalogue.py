@@ -2,7 +2,7 @@ import os
 import sys
 
 import pytest
-from figure_runs import epochs_file, epochs_with, evidence_of, faults, stored
+from support.figure_runs import epochs_file, epochs_with, evidence_of, faults, stored
 
 from focalcal.predictions import Predictions
 from focalcal.reports.figures import figures, save

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from figure_runs import NINE, evidence_of, faults, font_sizes, predicted, stored
+from support.figure_runs import NINE, evidence_of, faults, font_sizes, predicted, stored
 
 from focalcal.predictions import Predictions
 from focalcal.reports.figures.confidence import confidence_histograms

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from figure_runs import NINE, epochs_with, evidence_of, faults, font_sizes, stored
+from support.figure_runs import NINE, epochs_with, evidence_of, faults, font_sizes, stored
 
 from focalcal.reports.figures.epochs import epoch_curves
 

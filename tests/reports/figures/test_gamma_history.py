@@ -1,5 +1,5 @@
 import numpy as np
-from figure_runs import evidence_of, faults, font_sizes, stored
+from support.figure_runs import evidence_of, faults, font_sizes, stored
 
 from focalcal.reports.figures.gammas import gamma_history
 

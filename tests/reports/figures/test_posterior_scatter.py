@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from figure_runs import faults, font_sizes
+from support.figure_runs import faults, font_sizes
 
 from focalcal.analysis.posterior_panel import best_probabilities
 from focalcal.reports.figures.posterior import posterior_scatter

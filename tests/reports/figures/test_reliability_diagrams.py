@@ -2,8 +2,8 @@ import doctest
 
 import numpy as np
 import pytest
-from figure_runs import NINE, evidence_of, faults, font_sizes, predicted, stored
 from matplotlib.container import ErrorbarContainer
+from support.figure_runs import NINE, evidence_of, faults, font_sizes, predicted, stored
 
 from focalcal.metrics import ece, reliability
 from focalcal.predictions import Predictions

@@ -2,7 +2,7 @@ import io
 
 import numpy as np
 import pytest
-from figure_runs import faults, font_sizes, predicted, stored
+from support.figure_runs import faults, font_sizes, predicted, stored
 
 from focalcal.reports.figures.saliency import saliency_maps
 from focalcal.results import Spec

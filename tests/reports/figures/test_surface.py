@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from figure_runs import evidence_of, faults, font_sizes, stored
 from matplotlib.patches import Rectangle
+from support.figure_runs import evidence_of, faults, font_sizes, stored
 
 from focalcal.reports.figures.surface import surface
 

@@ -6,8 +6,8 @@ import statistics
 import subprocess
 
 import pytest
-import synthetic_study as synthetic
-from external_tools import needs
+from support import synthetic_study as synthetic
+from support.external_tools import needs
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.numbers import Mean, best

@@ -1,16 +1,15 @@
 """One cell in as many processes as start this; each writes which run it got.
 
-torchrun --nproc-per-node 2 tests/distributed_cell.py FOLDER
+torchrun --nproc-per-node 2 tests/support/distributed_cell.py FOLDER
 """
 
 import os
 import sys
 from pathlib import Path
 
-from small_runs import digits_spec
-
 from focalcal.experiments.run import run_spec
 from focalcal.results import Store
+from support.small_runs import digits_spec
 
 
 def spec():

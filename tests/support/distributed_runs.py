@@ -1,7 +1,7 @@
 """The same runs in as many processes as start this, of which the first writes what came out; then AdaFocal's update
 on different rows in each of two, and each writes what it has.
 
-torchrun --nproc-per-node 2 tests/distributed_runs.py FOLDER
+torchrun --nproc-per-node 2 tests/support/distributed_runs.py FOLDER
 """
 
 import json
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from training_runs import small_digits, small_recipe
 
 from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss, MMCELoss
 from focalcal.training import fit, is_first_process, predict
+from support.training_runs import small_digits, small_recipe
 
 CASES = {"fcl": FocalCalibrationLoss, "mmce": MMCELoss, "adafocal": AdaFocalLoss}
 

@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-import grid_work
-
 from focalcal.experiments.events import Progress
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.executors.ray import RayExecutor
 from focalcal.experiments.grid import run_grid
 from focalcal.results.store import Store
+from support import grid_work
 
 PATIENCE = 60  # seconds, for a machine that does other things as well
 

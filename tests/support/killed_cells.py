@@ -14,10 +14,9 @@ import signal
 import sys
 from pathlib import Path
 
-from small_runs import digits_spec, same_numbers
-
 from focalcal.experiments.run import run_spec
 from focalcal.results import Store
+from support.small_runs import digits_spec, same_numbers
 
 for slow in ("sklearn.datasets", "sklearn.model_selection", "torch._dynamo"):  # once, rather than in every child
     importlib.import_module(slow)

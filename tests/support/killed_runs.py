@@ -1,6 +1,6 @@
 """Runs that are killed at random moments and started again, beside the same runs uninterrupted.
 
-    python tests/killed_runs.py FOLDER
+    python tests/support/killed_runs.py FOLDER
 
 Every run is a process of its own, forked from one that has imported torch already. For each case FOLDER/CASE/whole and
 FOLDER/CASE/killed end up with epochs.jsonl, checkpoint.pt, weights.pt and predictions.npz; FOLDER/CASE/kills.json says
@@ -17,10 +17,10 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # what optimisers import when they are made; here once, for all children
-from training_runs import ADAM, small_digits, small_recipe
 
 from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss
 from focalcal.training import Optimizer, Schedule, Step, fit, predict
+from support.training_runs import ADAM, small_digits, small_recipe
 
 EPOCHS = 12
 AFTER = (0, 2, 5)  # epochs in the log, and then a random part of an epoch

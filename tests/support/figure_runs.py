@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from small_runs import digits_spec
 
 from focalcal.analysis.evidence import gather
 from focalcal.experiments.cells import spec_of
@@ -16,6 +15,7 @@ from focalcal.metrics import summary
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluations, Protocol, Run, Spec, Store
 from focalcal.training import recipe
+from support.small_runs import digits_spec
 
 NINE = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")
 
