@@ -14,7 +14,7 @@ import argparse
 import torch
 
 from focalcal import metrics
-from focalcal.metrics.intervals import CALIBRATION_ERRORS
+from focalcal.metrics.bootstrap import CALIBRATION_ERRORS
 
 ASKED = [
     *sorted(CALIBRATION_ERRORS, key=lambda metric: metric.__name__),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from focalcal.losses import MultilabelFocalLoss as MultilabelFocalLoss
     from focalcal.metrics import METRICS as METRICS
     from focalcal.metrics import CalibrationSketch as CalibrationSketch
-    from focalcal.metrics import bootstrap as bootstrap
+    from focalcal.metrics.bootstrap import bootstrap as bootstrap
     from focalcal.metrics.summary import summary as summary
     from focalcal.posthoc import CALIBRATORS as CALIBRATORS
     from focalcal.posthoc import BetaCalibration as BetaCalibration

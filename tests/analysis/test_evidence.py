@@ -7,7 +7,7 @@ from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores
 from focalcal.reports.gap_text import gap_sentences
 from focalcal.results import Store
-from focalcal.results.several import Failure
+from focalcal.results.merge import Failure
 
 OBJECTIVES = ("ce", "focal", "fcl")
 

@@ -7,9 +7,9 @@ from support.prediction_samples import sample
 from support.stored_runs import flip_a_bit
 
 from focalcal.data.corruptions import CORRUPTIONS
-from focalcal.experiments.cells import spec_of
 from focalcal.experiments.completeness import METRICS, MULTILABEL_METRICS, gaps
 from focalcal.experiments.overrides import shrunk
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.metrics import summary
 from focalcal.results import Evaluation, Evaluations, Store
 from focalcal.training import recipe

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.stored_runs import evaluation, record, stored
 
-from focalcal.experiments.cells import spec_of
 from focalcal.experiments.cost import Costs, planned
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.experiments.study import load_study
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import Optimizer, recipe

@@ -11,11 +11,11 @@ from support.older_store import made_older
 from support.small_runs import digits_spec
 from support.stored_runs import contents
 
-from focalcal.experiments.cells import spec_of
 from focalcal.experiments.evaluate import NoWeightsError, evaluate_run, evaluate_runs
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import run_grid
 from focalcal.experiments.run import run_spec
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.experiments.study import study_of
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import recipe

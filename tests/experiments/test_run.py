@@ -17,8 +17,8 @@ import torch
 from support.small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
 
 from focalcal.data import DataSetError, fingerprint, load_data
-from focalcal.experiments.cells import recipe_of, spec_of
 from focalcal.experiments.run import run_spec
+from focalcal.experiments.spec_builder import recipe_of, spec_of
 from focalcal.experiments.subsets import seen_by_run
 from focalcal.metrics import summary
 from focalcal.models import PublishedWeightsError

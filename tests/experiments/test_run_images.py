@@ -8,8 +8,8 @@ from sklearn.metrics import roc_auc_score
 from support.data_folders import FABRICATED
 
 from focalcal.data.corruptions import CORRUPTIONS
-from focalcal.experiments.cells import spec_of
 from focalcal.experiments.run import run_spec
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import Step, recipe
 

@@ -3,7 +3,7 @@
 import pytest
 from support.older_store import older_key, older_spec
 
-from focalcal.experiments.cells import spec_of
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.models import MODEL_INFO
 from focalcal.results.keys import current_key
 from focalcal.training import recipe

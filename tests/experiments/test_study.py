@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from focalcal.experiments.cells import recipe_of, spec_of
 from focalcal.experiments.shipped import shipped_studies
+from focalcal.experiments.spec_builder import recipe_of, spec_of
 from focalcal.experiments.study import load_study, study_of
 from focalcal.results import Evaluations, Protocol
 from focalcal.training import RECIPES, recipe

@@ -2,8 +2,8 @@
 
 import pytest
 
-from focalcal.experiments.faults import StudyError
 from focalcal.experiments.study import load_study, study_of
+from focalcal.experiments.study_errors import StudyError
 
 WRONG = """\
 title = ""

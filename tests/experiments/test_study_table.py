@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from focalcal.experiments.faults import StudyError
 from focalcal.experiments.study import study_of
+from focalcal.experiments.study_errors import StudyError
 from focalcal.experiments.study_table import study_table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "studies.md"

@@ -7,8 +7,8 @@ from references.gradients import value_and_gradient
 from support.engines import COMPUTED
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import focal_family
 
 
 @pytest.mark.parametrize("engine", COMPUTED)
@@ -98,10 +98,10 @@ def test_vmap_over_a_backward(engine):
 
 def test_without_grad_mode_no_gradient_is_computed(monkeypatch):
     from focalcal import _native
-    from focalcal.losses import fused
+    from focalcal.losses import engines
 
     asked = []
-    for module, name in ((_native, "fused_loss"), (fused, "loss_and_gradient")):
+    for module, name in ((_native, "fused_loss"), (engines, "loss_and_gradient")):
         original = getattr(module, name)
 
         def spy(*args, original=original, **keywords):

@@ -6,7 +6,7 @@ from support.engines import ENGINES
 from torch.nn import functional as F
 
 from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss
-from focalcal.losses.fused import focal_family
+from focalcal.losses.engines import focal_family
 
 SINGLE = sorted(name for name in LOSSES if not name.startswith("multilabel"))
 Z = torch.randn(4, 3)

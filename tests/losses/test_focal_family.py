@@ -12,8 +12,8 @@ from references.gradients import value_and_gradient
 from support.engines import COMPUTED, ENGINES
 
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalCalibrationLoss, FocalLoss, functional
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import focal_family
 
 GAMMAS = [0.0, 0.3, 0.5, 1.0, 2.0, 2.5, 3.0, 5.0]
 

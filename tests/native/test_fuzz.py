@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from focalcal import _native
 from focalcal.losses import functional
+from focalcal.losses.engines import reduced_formula
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import reduced_formula
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from focalcal.losses.fused import focal_family
+from focalcal.losses.engines import focal_family
 
 
 def value_and_gradient(logits, target, terms, engine, **keywords):

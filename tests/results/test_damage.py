@@ -6,7 +6,7 @@ from support.prediction_samples import sample
 from support.stored_runs import epochs_file, flip_a_bit, spec, stored
 
 from focalcal.results import RunProblem, Store
-from focalcal.results.entry import sha256
+from focalcal.results.run_folder import sha256
 
 
 @pytest.fixture

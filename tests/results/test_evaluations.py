@@ -10,7 +10,7 @@ from support.prediction_samples import sample
 from support.stored_runs import contents, epochs_file, evaluation, flip_a_bit, record, spec, stored
 
 from focalcal.results import Evaluation, Evaluations, RunProblem, Store
-from focalcal.results.several import runs_of
+from focalcal.results.merge import runs_of
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from focalcal.cli.runs import app
 from focalcal.results import RunProblem, Store
 from focalcal.results.keys import stored_key
-from focalcal.results.several import runs_of
+from focalcal.results.merge import runs_of
 
 DEEP = "[" * 100_000 + "]" * 100_000
 NESTED = "[" * 60 + "]" * 60

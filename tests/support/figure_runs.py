@@ -9,8 +9,8 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from focalcal.analysis.evidence import gather
-from focalcal.experiments.cells import spec_of
 from focalcal.experiments.run import run_spec
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.metrics import summary
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluations, Protocol, Run, Spec, Store

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from focalcal.experiments.cells import spec_of
+from focalcal.experiments.spec_builder import spec_of
 from focalcal.results import Protocol
 from focalcal.training import Optimizer, recipe
 

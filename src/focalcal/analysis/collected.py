@@ -8,7 +8,7 @@ from focalcal.analysis.evidence import reading_order
 from focalcal.analysis.gaps import EvidenceGap, gaps_of_stores
 from focalcal.analysis.labels import cell_names
 from focalcal.results import Run, Spec, Store
-from focalcal.results.several import runs_of
+from focalcal.results.merge import runs_of
 
 
 def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[EvidenceGap]]:

@@ -70,7 +70,7 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     from focalcal.analysis.gaps import gaps_of_stores
     from focalcal.results import Store
     from focalcal.results.layout import store_folder
-    from focalcal.results.several import runs_of
+    from focalcal.results.merge import runs_of
 
     chosen = [store_folder(folder) for folder in folders] if folders else [store_folder(None)]
     runs, findings = runs_of([Store(folder, create=False) for folder in dict.fromkeys(chosen)])

@@ -53,7 +53,7 @@ def train(
             return
         from dataclasses import replace
 
-        from focalcal.experiments.cells import spec_of
+        from focalcal.experiments.spec_builder import spec_of
         from focalcal.results import Evaluations, Protocol
         from focalcal.results import Store as RunStore
         from focalcal.results.layout import store_folder

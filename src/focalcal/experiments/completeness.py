@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from focalcal.data.corruptions import CORRUPTIONS
-from focalcal.experiments.cells import has_validation, multilabel, recipe_of
 from focalcal.experiments.evaluate import without_weights
+from focalcal.experiments.spec_builder import has_validation, multilabel, recipe_of
 from focalcal.results import Evaluations, Run, Spec, Store
+from focalcal.results.diagnostics import RunProblem
 from focalcal.results.evaluations import NOTHING_MORE
-from focalcal.results.problems import RunProblem
 from focalcal.training.recipe import Recipe
 
 MULTILABEL_METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "mce", "smooth_ece", "confidence_gap")

@@ -13,15 +13,15 @@ import numpy as np
 import torch
 
 from focalcal.data import DataSet, Examples, load_data
-from focalcal.experiments.cells import recipe_of
 from focalcal.experiments.evaluation import EvaluationTask, Trained, evaluated, evaluation_tasks
 from focalcal.experiments.progress import Report, RunProgress
 from focalcal.experiments.provenance import machine, software
 from focalcal.experiments.shifts import SHIFTS, Shift
+from focalcal.experiments.spec_builder import recipe_of
 from focalcal.experiments.subsets import seen_by_run
 from focalcal.results import Evaluations, Run, RunProblem, Store
-from focalcal.results.entry import sha256
 from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.run_folder import sha256
 from focalcal.training import trained_network
 from focalcal.training.determinism import fixed_conditions
 

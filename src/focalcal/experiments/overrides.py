@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from focalcal.data import DATA_SETS
-from focalcal.experiments.cells import check_recipe_options, unknown
+from focalcal.experiments.spec_builder import check_recipe_options, unknown
 from focalcal.models import MODELS
 from focalcal.training.recipe import Optimizer, Recipe, Schedule
 

@@ -13,11 +13,11 @@ from torch import nn
 
 from focalcal.core.atomic import atomic_file
 from focalcal.data import DataSet, load_data
-from focalcal.experiments.cells import loss_of, recipe_of
 from focalcal.experiments.evaluate import WEIGHTS, add_missing
 from focalcal.experiments.evaluation import EvaluationTask, Trained, evaluated, evaluation_tasks
 from focalcal.experiments.progress import Report, RunProgress
 from focalcal.experiments.provenance import earlier_attempts, machine, now, software
+from focalcal.experiments.spec_builder import loss_of, recipe_of
 from focalcal.experiments.subsets import seen_by_run
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.evaluations import NOTHING_MORE

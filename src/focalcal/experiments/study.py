@@ -10,11 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from focalcal.experiments.cells import has_validation, unknown
-from focalcal.experiments.crossing import Entry, Objective, Setting, crossed, objectives_of, rules_of, settings_of
-from focalcal.experiments.faults import Fault, StudyError
+from focalcal.experiments.expand import Entry, Objective, Setting, crossed, objectives_of, rules_of, settings_of
 from focalcal.experiments.overrides import shrunk
 from focalcal.experiments.shipped import shipped_file, shipped_names
+from focalcal.experiments.spec_builder import has_validation, unknown
+from focalcal.experiments.study_errors import Fault, StudyError
 from focalcal.experiments.toml_lines import Path as KeyPath
 from focalcal.experiments.toml_lines import line_numbers
 from focalcal.results.evaluations import Evaluations

@@ -9,8 +9,8 @@ from torch import Tensor
 from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import on_simplex
+from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import focal_family, traced
 from focalcal.losses.module import FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_probabilities
 

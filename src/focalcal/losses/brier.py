@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import focal_family
 from focalcal.losses.module import FocalFamilyLoss
 
 _TERMS = Terms(focal=0.0, lam=1.0)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
+from focalcal.losses.engines import check_gamma, focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import check_gamma, focal_family
 from focalcal.losses.module import FocalFamilyLoss, shown
 from focalcal.losses.targets import refuse_probabilities
 

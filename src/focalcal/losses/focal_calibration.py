@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from focalcal.losses.engines import check_gamma, check_lam, focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import check_gamma, check_lam, focal_family
 from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilities, labels_in_range, one_of
 from focalcal.core.numerics import at_least_float32
+from focalcal.losses.engines import Engine, focal_family, natively, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import Engine, focal_family, natively, traced
 from focalcal.losses.module import Checked, FocalFamilyLoss, shown
 from focalcal.losses.targets import check_class_probabilities
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least, holds_probabilities, one_of
 from focalcal.core.numerics import at_least_float32
+from focalcal.losses.engines import check_lam, focal_family, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import check_lam, focal_family, traced
 from focalcal.losses.module import Checked, ClassificationLoss, shown
 from focalcal.losses.reduction import kept, kept_if_any, without_ignored
 from focalcal.losses.targets import refuse_probabilities

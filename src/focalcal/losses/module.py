@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from focalcal.core.arrays import REDUCTIONS, class_weight, one_of
+from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.fused import Engine, focal_family
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ class FocalFamilyLoss(ClassificationLoss):
     """A loss with a value per example that the one kernel serves: see `Terms` for what it can be made of.
 
     Subclasses say which in `_terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
-    three implementations (see `focalcal.losses.fused`); "auto" picks the fastest that can serve the call.
+    three implementations (see `focalcal.losses.engines`); "auto" picks the fastest that can serve the call.
     """
 
     engine: Engine = "auto"

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from focalcal.core.numerics import at_least_float32
+from focalcal.losses.engines import check_gamma, check_lam, traced
 from focalcal.losses.formula import Terms, focal_term
-from focalcal.losses.fused import check_gamma, check_lam, traced
 from focalcal.losses.module import CheckedTerm, ClassificationLoss, shown
 
 

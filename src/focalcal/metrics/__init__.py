@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from focalcal.core.binning import BinSums
+from focalcal.metrics.bootstrap import Interval, bootstrap
 from focalcal.metrics.detection import aurc, auroc
 from focalcal.metrics.ece import (
     adaptive_ece,
@@ -14,7 +15,6 @@ from focalcal.metrics.ece import (
     mce,
     rms_ce,
 )
-from focalcal.metrics.intervals import Interval, bootstrap
 from focalcal.metrics.multilabel import (
     MultilabelSummary,
     multilabel_adaptive_ece,

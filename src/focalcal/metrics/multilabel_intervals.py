@@ -9,8 +9,20 @@ import numpy as np
 import torch
 
 from focalcal.core.checks import one_of
+from focalcal.metrics.bootstrap import NULL_DRAWS, UNIT, check_request, interval
+from focalcal.metrics.bootstrap_statistics import (
+    Adaptive,
+    Array,
+    Binned,
+    Draw,
+    Mean,
+    RankedPairs,
+    RiskCoverage,
+    Smooth,
+    batches,
+    row_weights,
+)
 from focalcal.metrics.ece import debiased_ece_of, ece_of, mce_of, rms_ce_of
-from focalcal.metrics.intervals import NULL_DRAWS, UNIT, check_request, interval
 from focalcal.metrics.multilabel import (
     multilabel_adaptive_ece,
     multilabel_aurc,
@@ -25,18 +37,6 @@ from focalcal.metrics.multilabel import (
     multilabel_nll,
     multilabel_rms_ce,
     multilabel_smooth_ece,
-)
-from focalcal.metrics.resampled import (
-    Adaptive,
-    Array,
-    Binned,
-    Draw,
-    Mean,
-    RankedPairs,
-    RiskCoverage,
-    Smooth,
-    batches,
-    row_weights,
 )
 
 if TYPE_CHECKING:

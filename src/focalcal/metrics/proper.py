@@ -14,7 +14,7 @@ from focalcal.core.checks import one_of, simplex_miss, warn_of_rounding, whole_n
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.ece import gap_of
-from focalcal.metrics.pieces import flat_pieces
+from focalcal.metrics.row_batches import flat_pieces
 from focalcal.metrics.scan import scan
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from focalcal.core.checks import (
     whole_number,
 )
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.pieces import flat_pieces
+from focalcal.metrics.row_batches import flat_pieces
 from focalcal.metrics.sums import Scan, joined
 from focalcal.metrics.torch_pass import scan_piece
 

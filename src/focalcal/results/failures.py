@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
+from focalcal.results.diagnostics import Problem
 from focalcal.results.keys import current_fields, current_key
 from focalcal.results.layout import is_key, json_bytes
-from focalcal.results.problems import Problem
 
 if TYPE_CHECKING:
     from focalcal.results.spec import Spec

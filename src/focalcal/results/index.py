@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from focalcal.core.atomic import write_atomically
-from focalcal.results.entry import Entry, State, examined, spec_key, state_of, unreadable
+from focalcal.results.diagnostics import Problem, RunProblem
 from focalcal.results.layout import CACHE, RUNS, is_key
-from focalcal.results.problems import Problem, RunProblem
+from focalcal.results.run_folder import Entry, State, examined, spec_key, state_of, unreadable
 
 _SUFFIX = ".v3"  # of what is checked, and of a line: folder, state, CRC-32 of the texts, texts with tabs between
 _KEY, _STATE, _CHECK, _TEXTS = slice(0, 32), slice(33, 57), slice(58, 66), slice(67, -1)  # of a line

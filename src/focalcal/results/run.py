@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.results.entry import Entry, changed, read_checked, read_number, sha256
 from focalcal.results.layout import EPOCHS, EVALUATIONS, RESULT, SPEC
+from focalcal.results.run_folder import Entry, changed, read_checked, read_number, sha256
 from focalcal.results.run_json import checked_epoch
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from focalcal.results.diagnostics import RunProblem, damaged
 from focalcal.results.layout import RESULT, SPEC
-from focalcal.results.problems import RunProblem, damaged
 
 GLANCE = ("data_set", "model", "objective", "objective_options", "seed")
 _FIELDS = {**dict.fromkeys(GLANCE[:3], str), "objective_options": dict, "seed": int, "training": dict, "protocol": dict}

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.results import failures, layout
-from focalcal.results.entry import State, examined, state_of, unreadable
+from focalcal.results.diagnostics import Problem, RunProblem
 from focalcal.results.index import listing, older_folders
 from focalcal.results.locks import held
-from focalcal.results.problems import Problem, RunProblem
 from focalcal.results.run import Run
+from focalcal.results.run_folder import State, examined, state_of, unreadable
 from focalcal.results.staging import clear_leftovers, commit, discard, force, staging
 
 if TYPE_CHECKING:
     import duckdb
 
     from focalcal.predictions import Predictions
-    from focalcal.results.content import Evaluation
     from focalcal.results.evaluations import Evaluations
+    from focalcal.results.run_writer import Evaluation
     from focalcal.results.spec import Spec
 
 _SHORTEST_PREFIX = 4
@@ -105,7 +105,7 @@ class Store:
         files        others to keep, by the name they get: {"weights.pt": path}
         evaluations  of the trained network, which are there when the run is
         """
-        from focalcal.results.content import checked_record, write_evaluation, write_run
+        from focalcal.results.run_writer import checked_record, write_evaluation, write_run
 
         checked_record(record)
         tmp = self._folder(layout.TMP)
@@ -129,7 +129,7 @@ class Store:
 
         If the run has one of that name, that one stays.
         """
-        from focalcal.results.content import write_evaluation
+        from focalcal.results.run_writer import write_evaluation
 
         run = self.run(key)
         layout.refuse_link(run.path / layout.EVALUATIONS)
@@ -225,7 +225,7 @@ class Store:
 
     def check_writable(self, needed_bytes: int = 0) -> None:
         """Raise OSError, with the remedy, if runs of so many bytes in all could not be stored here."""
-        from focalcal.results.room import check_room
+        from focalcal.results.disk_space import check_room
 
         layout.refuse_link(self.path / layout.TMP)
         check_room(self.path, self.path / layout.TMP, needed_bytes)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from focalcal.results.problems import RunProblem
+from focalcal.results.diagnostics import RunProblem
 from focalcal.results.run import Run
 
 RUN_COLUMNS = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from focalcal.results.problems import Problem
+from focalcal.results.diagnostics import Problem
 from focalcal.results.run import Run
 from focalcal.results.store import Store
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from focalcal.experiments.cells import check_evaluations, known_options, loss_of, recipe_of, spec_of
+from focalcal.experiments.spec_builder import check_evaluations, known_options, loss_of, recipe_of, spec_of
 from focalcal.losses import LOSSES, FocalCalibrationLoss
 from focalcal.results import Evaluations, Protocol, Spec
 from focalcal.training import RECIPES, recipe

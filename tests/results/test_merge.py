@@ -1,7 +1,7 @@
 from support import synthetic_study as synthetic
 
 from focalcal.results import Store
-from focalcal.results.several import Disagreement, Failure, runs_of
+from focalcal.results.merge import Disagreement, Failure, runs_of
 
 
 def test_stores_are_joined_and_what_agrees_is_not_mentioned(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from focalcal import metrics
-from focalcal.metrics.intervals import CALIBRATION_ERRORS, _Plan
+from focalcal.metrics.bootstrap import CALIBRATION_ERRORS, _Plan
 
 ALL = list(metrics.METRICS.values())
 
@@ -202,8 +202,8 @@ def test_multilabel_intervals(name):
 
 @pytest.mark.parametrize("name", metrics.MULTILABEL_METRICS)
 def test_a_vectorised_multilabel_resample_is_the_metric_of_the_drawn_rows(name):
+    from focalcal.metrics.bootstrap_statistics import Draw, row_weights
     from focalcal.metrics.multilabel_intervals import _STATISTICS
-    from focalcal.metrics.resampled import Draw, row_weights
 
     metric = metrics.MULTILABEL_METRICS[name]
     probs, labels = answers(200, 1)

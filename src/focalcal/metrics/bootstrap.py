@@ -25,6 +25,20 @@ import torch
 
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.scores import scores_and_labels
+from focalcal.metrics.bootstrap_statistics import (
+    Adaptive,
+    Array,
+    Binned,
+    Classwise,
+    Draw,
+    Mean,
+    RankedPairs,
+    RiskCoverage,
+    Rowwise,
+    Smooth,
+    batches,
+    row_weights,
+)
 from focalcal.metrics.detection import aurc, auroc, ranked_input
 from focalcal.metrics.ece import (
     adaptive_ece,
@@ -41,20 +55,6 @@ from focalcal.metrics.ece import (
 )
 from focalcal.metrics.proper import brier, checked_k, error, in_top, nll, top_k_accuracy
 from focalcal.metrics.reliability import check_level, wilson
-from focalcal.metrics.resampled import (
-    Adaptive,
-    Array,
-    Binned,
-    Classwise,
-    Draw,
-    Mean,
-    RankedPairs,
-    RiskCoverage,
-    Rowwise,
-    Smooth,
-    batches,
-    row_weights,
-)
 from focalcal.metrics.scan import scan
 from focalcal.metrics.smooth import smooth_ece
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from focalcal.experiments.cells import check_evaluations, known_options, objective_options, spec_of, unknown
-from focalcal.experiments.faults import Fault, attempt
 from focalcal.experiments.overrides import overridden
+from focalcal.experiments.spec_builder import check_evaluations, known_options, objective_options, spec_of, unknown
+from focalcal.experiments.study_errors import Fault, attempt
 from focalcal.experiments.toml_lines import Path
 from focalcal.losses import LOSSES
 from focalcal.results.evaluations import NOTHING_MORE, Evaluations

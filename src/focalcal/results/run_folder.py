@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from focalcal.results.diagnostics import AGAIN, Kind, Problem, RunProblem, damaged
 from focalcal.results.keys import OLDEST, SCHEMA, current_fields, current_key, old_evaluations, stored_key
 from focalcal.results.layout import (
     EVALUATIONS,
@@ -25,7 +26,6 @@ from focalcal.results.layout import (
     is_key,
     split_file,
 )
-from focalcal.results.problems import AGAIN, Kind, Problem, RunProblem, damaged
 from focalcal.results.run_json import GLANCE, check_record, check_schema, check_spec, parsed
 
 State = dict[str, tuple[int, int]]  # of each file: size and time of change

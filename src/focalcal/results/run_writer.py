@@ -14,7 +14,6 @@ from typing import Any
 from focalcal.core.primitives import whole
 from focalcal.predictions import Predictions
 from focalcal.predictions.arrays_file import write_archive
-from focalcal.results.entry import sha256
 from focalcal.results.keys import SCHEMA
 from focalcal.results.layout import (
     EPOCHS,
@@ -28,6 +27,7 @@ from focalcal.results.layout import (
     json_bytes,
     split_file,
 )
+from focalcal.results.run_folder import sha256
 from focalcal.results.spec import Spec
 
 _OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS, EVALUATIONS)
