@@ -93,12 +93,18 @@ def test_docstring_examples(module):
     assert results.failed == 0
 
 
+_FRAMEWORK = pytest.mark.filterwarnings("ignore")  # frameworks warn about themselves
+_MARKS = {
+    "one_run": pytest.mark.slow,
+    "hugging_face_trainer": _FRAMEWORK,
+    "lightning_module": _FRAMEWORK,
+    "accelerate_loop": _FRAMEWORK,
+}
+
+
 @pytest.mark.parametrize(
     "script",
-    [
-        pytest.param(path.name, marks=pytest.mark.slow if path.name == "one_run.py" else ())
-        for path in sorted((ROOT / "examples").glob("*.py"))
-    ],
+    [pytest.param(path.name, marks=_MARKS.get(path.stem, ())) for path in sorted((ROOT / "examples").glob("*.py"))],
 )
 def test_examples_run(script, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)

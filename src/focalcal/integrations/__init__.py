@@ -1,0 +1,1 @@
+"""Thin adapters for training frameworks; each module needs the framework that it is named after."""
