@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from support.forked import memory_growth
 
 from focalcal.posthoc import CalibrationWarning, PosteriorRecovery, TemperatureScaling, optimal_inverse_temperature
-from focalcal.posthoc.newton_temperature import Status, _moment_sums
+from focalcal.posthoc.newton_temperature import TemperatureStatus, _moment_sums
 
 GOLDEN_TEMPERATURE = 1.0234160866  # of a minimiser of the value, which cannot know more than half the digits
 GOLDEN_NLL = 1.2001260116
@@ -76,7 +76,7 @@ def test_scales_with_the_logits_and_ignores_shifts(seed, exponent, sharpness, cl
     logits, labels = random_problem(seed, classes=classes, sharpness=sharpness)
     factor = 10.0**exponent
     plain = optimal_inverse_temperature(logits, labels)
-    if plain.status is not Status.CONVERGED:
+    if plain.status is not TemperatureStatus.CONVERGED:
         return
     scaled = optimal_inverse_temperature(factor * logits + shift * torch.arange(len(logits))[:, None] / 400, labels)
     assert scaled.inverse_temperature * factor == pytest.approx(plain.inverse_temperature, rel=1e-8)

@@ -1,21 +1,23 @@
-"""The negative log-likelihood of softmax(W x + c), its gradient, and the search for its minimum."""
+"""Softmax of an affine map of the logits: what vector and matrix scaling share, the loss and the search included."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import user_level, whole_number
 from focalcal.core.chunks import row_chunks
-from focalcal.posthoc.calibrator import CalibrationWarning
-from focalcal.posthoc.newton_temperature import Status, optimal_inverse_temperature
+from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -65,48 +67,113 @@ def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], flo
     return inputs / scale, scale
 
 
-def fitted_parameters(
-    problem: Problem,
-    inputs: Float[Tensor, "n k"],
-    labels: Int[Tensor, " n"],
-    scale: float,
-    *,
-    max_iter: int,
-    tol: float,
-) -> tuple[Any, int, bool]:
-    """The best parameters found, the number of iterations, and whether they are the optimum (else a warning).
+class AffineScaling(Calibrator):
+    """softmax(W z + c), z the centred logits: what vector and matrix scaling share.
 
-    The search starts at temperature scaling, its T in [1e-3, 1e3] for the logits as they are or scaled, whichever is
-    better, and never ends worse than it.
-    """
-    optimum = optimal_inverse_temperature(inputs, labels)
-    as_given = optimal_inverse_temperature(inputs * scale, labels).inverse_temperature * scale
-    starts = [problem.start(b) for b in (optimum.inverse_temperature, as_given) if b < _HUGE]
-    values = [value if math.isfinite(value := problem.objective(s)[0]) else math.inf for s in starts]
-    start, least = starts[values.index(min(values))], min(values)
-    if optimum.status is Status.SEPARABLE:  # larger weights are always better
-        _warn(f"the weights have no finite optimum: {optimum.status}; fit on rows that the network was not trained on")
-        return start, 0, False
-    theta, iterations, settled = minimum(problem.objective, start, max_iter=max_iter, tol=tol)
-    if not problem.objective(theta)[0] <= least:
-        theta, settled = start, False
-    reason = _without_optimum(*problem.free(theta), inputs, labels)
-    if reason:
-        _warn(f"the fit has no finite optimum: {reason}")
-    return theta, iterations, settled and not reason
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is to be minimised over a vector of parameters.
-
-    `objective`: its value and gradient; `start`: the parameters that are the temperature 1 / b; `free`: the weights
-    and biases as far as no penalty holds them back (no biases: None).
+    What is searched are `numbers`, of which W is a linear function, and c. A subclass gives that function and its
+    adjoint, and says on which part of W its penalty is; with an infinite strength that part must be zero.
     """
 
-    objective: Callable[[Any], tuple[float, Any]]
-    start: Callable[[float], Any]
-    free: Callable[[Any], tuple[Tensor, Tensor | None]]
+    _penalty: ClassVar[str]  # the argument that is the strength of the penalty on a part of W
+    bias_l2: float
+    max_iter: int
+    tol: float
+    weight_: Any
+    bias_: Any
+    n_iter_: int
+    converged_: bool
+
+    @abstractmethod
+    def _identity(self, classes: int) -> Float[Tensor, " m"]:
+        """The numbers for which W is the identity."""
+
+    @abstractmethod
+    def _weight(self, numbers: Float[Tensor, " m"], classes: int) -> Float[Tensor, "*k k"]:
+        """W, or its diagonal."""
+
+    @abstractmethod
+    def _numbers_gradient(self, d_weight: Float[Tensor, "*k k"]) -> Float[Tensor, " m"]:
+        """The derivative in the numbers, from that in W."""
+
+    @abstractmethod
+    def _penalised(self, weight: Float[Tensor, "*k k"]) -> Float[Tensor, "*k k"]:
+        """The part of W that the penalty is on: a projection, so that it is also half the derivative of its square."""
+
+    def _check_params(self) -> None:
+        for name in (self._penalty, "bias_l2", "tol"):
+            if getattr(self, name) != math.inf:
+                finite_at_least(name, getattr(self, name), 0.0)
+        whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
+
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        inputs, scale = unit_scaled(logits)
+        inputs, labels = inputs.cpu(), labels.cpu()
+        theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, scale)
+        weight, bias = self._weight_and_bias(theta, inputs.shape[1])
+        self.weight_ = (weight / scale).numpy()
+        self.bias_ = (bias - bias.mean()).numpy()
+
+    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        return affine_probs(self.weight_, self.bias_, logits)
+
+    def _best_parameters(
+        self, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], scale: float
+    ) -> tuple[Any, int, bool]:
+        """The best parameters, the number of iterations, and whether they are the optimum (else a warning).
+
+        The search starts at temperature scaling, its T in [1e-3, 1e3] for the logits as they are or scaled, whichever
+        is better, and never ends worse than it.
+        """
+        classes = inputs.shape[1]
+        identity = np.r_[self._identity(classes).numpy(), np.zeros(0 if self.bias_l2 == math.inf else classes)]
+
+        def objective(theta: Any) -> tuple[float, Any]:
+            return self._objective(theta, inputs, labels)
+
+        optimum = optimal_inverse_temperature(inputs, labels)
+        as_given = optimal_inverse_temperature(inputs * scale, labels).inverse_temperature * scale
+        starts = [b * identity for b in (optimum.inverse_temperature, as_given) if b < _HUGE]
+        values = [value if math.isfinite(value := objective(start)[0]) else math.inf for start in starts]
+        best_start, least = starts[values.index(min(values))], min(values)
+        if optimum.status is TemperatureStatus.SEPARABLE:  # larger weights are always better
+            remedy = "fit on rows that the network was not trained on"
+            _warn(f"the weights have no finite optimum: {optimum.status}; {remedy}")
+            return best_start, 0, False
+        theta, iterations, settled = minimum(objective, best_start, max_iter=self.max_iter, tol=self.tol)
+        if not objective(theta)[0] <= least:
+            theta, settled = best_start, False
+        reason = _without_optimum(*self._unpenalised(theta, classes), inputs, labels)
+        if reason:
+            _warn(f"the fit has no finite optimum: {reason}")
+        return theta, iterations, settled and not reason
+
+    def _weight_and_bias(self, theta: Any, classes: int) -> tuple[Float[Tensor, "*k k"], Float[Tensor, " k"]]:
+        """W, or its diagonal, and c."""
+        if self.bias_l2 == math.inf:
+            return self._weight(torch.from_numpy(theta), classes), torch.zeros(classes, dtype=torch.float64)
+        numbers, bias = (torch.from_numpy(part) for part in np.split(theta, [len(theta) - classes]))
+        return self._weight(numbers, classes), bias
+
+    def _objective(self, theta: Any, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> tuple[float, Any]:
+        """The mean loss and the penalties, and their derivatives."""
+        strength, bias_strength = float(getattr(self, self._penalty)), float(self.bias_l2)
+        weight, bias = self._weight_and_bias(theta, inputs.shape[1])
+        value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
+        if strength < math.inf:
+            part = self._penalised(weight)
+            value += strength * float(part.square().sum())
+            d_weight += 2 * strength * part
+        if bias_strength == math.inf:
+            return value, self._numbers_gradient(d_weight).numpy()
+        value += bias_strength * float(bias.square().sum())
+        d_bias += 2 * bias_strength * bias
+        return value, torch.cat([self._numbers_gradient(d_weight), d_bias]).numpy()
+
+    def _unpenalised(self, theta: Any, classes: int) -> tuple[Float[Tensor, "*k k"], Float[Tensor, " k"] | None]:
+        """W and c as far as no penalty holds them back (c: None)."""
+        weight, bias = self._weight_and_bias(theta, classes)
+        held = 0 < getattr(self, self._penalty) < math.inf
+        return weight - self._penalised(weight) if held else weight, bias if self.bias_l2 == 0 else None
 
 
 def _without_optimum(
@@ -132,7 +199,7 @@ def _without_optimum(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, CalibrationWarning, stacklevel=5)
+    warnings.warn(message, CalibrationWarning, stacklevel=user_level())
 
 
 def affine_nll(
@@ -157,11 +224,11 @@ def minimum(
 ) -> tuple[Any, int, bool]:
     """L-BFGS from `start`: the best parameters, the number of iterations, whether the gradient fell below `tol`."""
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    settled = bool(np.abs(found.jac).max(initial=0.0) <= 100 * tol)
+    result = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    settled = bool(np.abs(result.jac).max(initial=0.0) <= 100 * tol)
     if not settled:
         _warn(
-            f"the fit stopped after {found.nit} iterations with a gradient of {np.abs(found.jac).max():.2g}; "
+            f"the fit stopped after {result.nit} iterations with a gradient of {np.abs(result.jac).max():.2g}; "
             "raise max_iter, or a penalty: classes that are absent or perfectly separated have no finite optimum"
         )
-    return found.x, int(found.nit), settled
+    return result.x, int(result.nit), settled

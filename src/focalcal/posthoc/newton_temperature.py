@@ -39,7 +39,7 @@ def at_bound(temperature: float) -> bool:
     return not LOWEST_TEMPERATURE * (1 + 1e-9) < temperature < HIGHEST_TEMPERATURE * (1 - 1e-9)
 
 
-class Status(StrEnum):
+class TemperatureStatus(StrEnum):
     """How the search for a temperature ended."""
 
     CONVERGED = "converged"
@@ -55,7 +55,7 @@ class Optimum:
     """The inverse temperature, how it was reached, and how often all rows were looked at."""
 
     inverse_temperature: float
-    status: Status
+    status: TemperatureStatus
     passes: int
 
 
@@ -74,8 +74,8 @@ def optimal_inverse_temperature(logits: Float[Tensor, "n k"], labels: Int[Tensor
     own = logits.gather(1, labels.unsqueeze(1)).double() - top.double()
     if not bool(own.any()):
         if bool((logits.amin(1, keepdim=True) == top).all()):
-            return Optimum(1.0, Status.FLAT, 1)
-        return Optimum(1 / LOWEST_TEMPERATURE, Status.SEPARABLE, 1)
+            return Optimum(1.0, TemperatureStatus.FLAT, 1)
+        return Optimum(1 / LOWEST_TEMPERATURE, TemperatureStatus.SEPARABLE, 1)
 
     def slopes(rows: slice, dtype: torch.dtype) -> Callable[[float], _Derivatives]:
         part, part_top, part_own = logits[rows], top[rows], float(own[rows].sum())
@@ -91,13 +91,13 @@ def optimal_inverse_temperature(logits: Float[Tensor, "n k"], labels: Int[Tensor
     sample = slice(None, None, max(1, stride))
     b = _first_guess(slopes(sample, torch.float32))
     guess, status, _ = _search(slopes(sample, torch.float32), b, settled=0.03, most=30)
-    if status is Status.CONVERGED:
+    if status is TemperatureStatus.CONVERGED:
         b = guess
     rough, status, _ = _search(slopes(everything, torch.float32), b, settled=math.inf, most=1)
-    b = rough if status is Status.CONVERGED else b
+    b = rough if status is TemperatureStatus.CONVERGED else b
     b, status, passes = _search(slopes(everything, torch.float64), b, settled=_SETTLED, most=200)
-    if status is Status.UPPER_BOUND and _slope_at_zero(logits, labels) >= 0:
-        status = Status.WORSE_THAN_CHANCE
+    if status is TemperatureStatus.UPPER_BOUND and _slope_at_zero(logits, labels) >= 0:
+        status = TemperatureStatus.WORSE_THAN_CHANCE
     return Optimum(b, status, passes + 1)
 
 
@@ -150,16 +150,16 @@ def _first_guess(slope: Callable[[float], _Derivatives]) -> float:
 
 def _search(
     slope: Callable[[float], _Derivatives], b: float, *, settled: float, most: int
-) -> tuple[float, Status, int]:
+) -> tuple[float, TemperatureStatus, int]:
     """The root of f' from `b`: Halley's steps, at most a factor of ten, bisection where they leave the bracket."""
     lowest, highest = 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE
     low, high = 0.0, math.inf  # f' < 0 at low and > 0 at high, once they are known
     for step in range(1, most + 1):
         f = slope(b)
         if f.first >= 0 and b <= lowest:
-            return lowest, Status.UPPER_BOUND, step
+            return lowest, TemperatureStatus.UPPER_BOUND, step
         if f.first <= 0 and b >= highest:
-            return highest, Status.LOWER_BOUND, step
+            return highest, TemperatureStatus.LOWER_BOUND, step
         low, high = (low, b) if f.first > 0 else (b, high)
         proposal = _halley(b, f)
         proposal = min(max(proposal, b / _FACTOR, lowest), b * _FACTOR, highest)
@@ -168,8 +168,8 @@ def _search(
         change = abs(proposal - b)
         b = proposal
         if change <= settled * b:
-            return b, Status.CONVERGED, step
-    return b, Status.CONVERGED, most
+            return b, TemperatureStatus.CONVERGED, step
+    return b, TemperatureStatus.CONVERGED, most
 
 
 def _halley(b: float, f: _Derivatives) -> float:

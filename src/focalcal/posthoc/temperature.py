@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor
 
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import Status, at_bound, optimal_inverse_temperature
+from focalcal.posthoc.newton_temperature import TemperatureStatus, at_bound, optimal_inverse_temperature
 from focalcal.posthoc.storage import Decoder, count, positive, word
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TemperatureScaling(Calibrator):
         self.temperature_ = 1 / optimum.inverse_temperature
         self.status_ = str(optimum.status)
         self.n_iter_ = optimum.passes
-        if optimum.status is not Status.CONVERGED:
+        if optimum.status is not TemperatureStatus.CONVERGED:
             bound = "no finite optimum, since " * self.at_bound_
             warnings.warn(
                 f"temperature set to {self.temperature_:g}: {bound}{optimum.status}; "
