@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from focalcal.core.binning import bin_index
-from focalcal.core.softmax_logs import log_probs_and_complements
+from focalcal.core.numerics import log_probs_and_complements
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
 from focalcal.posthoc.logistic import logistic_coefficients
 

@@ -1,5 +1,7 @@
 """Post-hoc calibrators: scikit-learn estimators from logits to probabilities, fitted on held-out data."""
 
+from os import PathLike
+
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.histogram import HistogramBinning
@@ -8,8 +10,8 @@ from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
-from focalcal.posthoc.registry import CALIBRATORS, load_calibrator
 from focalcal.posthoc.split_half import SplitHalf, split_half
+from focalcal.posthoc.storage import read
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
 
@@ -31,3 +33,23 @@ __all__ = [
     "optimal_inverse_temperature",
     "split_half",
 ]
+
+CALIBRATORS: dict[str, type[Calibrator]] = {
+    "temperature": TemperatureScaling,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "platt": PlattScaling,
+    "histogram": HistogramBinning,
+    "isotonic": IsotonicCalibration,
+    "beta": BetaCalibration,
+    "recovery": PosteriorRecovery,
+}
+
+
+def load_calibrator(path: str | PathLike[str]) -> Calibrator:
+    """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError."""
+    stored = read(path)
+    known = {kind.__name__: kind for kind in CALIBRATORS.values()}
+    if stored.name not in known:
+        raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
+    return known[stored.name]._restore(stored, path)

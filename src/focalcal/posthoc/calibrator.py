@@ -14,7 +14,7 @@ from torch import Tensor
 
 from focalcal.core.chunks import row_chunks
 from focalcal.core.scores import as_tensor, scores_and_labels
-from focalcal.posthoc.arrays import class_columns, in_kind_of, logits_and_labels, logits_of, map_rows
+from focalcal.posthoc.calibrator_inputs import class_columns, in_kind_of, logits_and_labels, logits_of, map_rows
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from sklearn.isotonic import IsotonicRegression
 from torch import Tensor
 
-from focalcal.posthoc.arrays import as_float64
+from focalcal.posthoc.calibrator_inputs import as_float64
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from focalcal.core.numerics import log_probs_and_complements
 from focalcal.posthoc.calibrator import Calibrator
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+_CERTAIN = -1e3  # as certain as can be
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -29,3 +32,9 @@ class OneVsRestCalibrator(Calibrator):
         largest = each.amax(1, keepdim=True)
         relative = each / largest.where(largest > 0, 1.0)  # before the sum, which may be too small to divide by
         return torch.where(largest > 0, relative / relative.sum(1, keepdim=True), logits.softmax(1))
+
+
+def bounded_logs(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
+    """log p_k and log(1 - p_k), none below -1000: a row of enormous logits does not outweigh all others in a fit."""
+    log_p, log_not_p = log_probs_and_complements(logits)
+    return log_p.clamp(min=_CERTAIN), log_not_p.clamp(min=_CERTAIN)

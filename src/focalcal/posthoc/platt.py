@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.posthoc.arrays import as_float64
+from focalcal.posthoc.calibrator_inputs import as_float64
 from focalcal.posthoc.logistic import logistic_coefficients
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
-from focalcal.posthoc.softmax_logs import bounded_logs
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:

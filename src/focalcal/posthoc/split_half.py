@@ -14,8 +14,8 @@ from torch import Tensor
 from focalcal.core.checks import rounding_collected, whole_number
 from focalcal.core.scores import as_tensor
 from focalcal.metrics import METRICS
-from focalcal.posthoc.arrays import in_kind_of, logits_and_labels, map_rows
 from focalcal.posthoc.calibrator import Calibrator
+from focalcal.posthoc.calibrator_inputs import in_kind_of, logits_and_labels, map_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import one_of, whole_number
-from focalcal.core.softmax_logs import log_probs_and_complements
+from focalcal.core.numerics import log_probs_and_complements
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.recovery import posterior_shift, recover
 

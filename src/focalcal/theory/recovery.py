@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.softmax_logs import log_probs_and_complements
+from focalcal.core.numerics import log_probs_and_complements
 from focalcal.theory.posteriors import at_least_zero, broadcast, distributions, focusing
 
 if TYPE_CHECKING:
