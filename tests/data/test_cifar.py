@@ -14,7 +14,7 @@ from support.data_folders import cifar10 as fabricated
 from support.data_folders import cifar_batch, pixels
 
 from focalcal.data import DataSetError, load_data
-from focalcal.data.pickled_batches import unpickled
+from focalcal.data.pickled_batches import read_pickle
 from focalcal.data.sources import complete
 
 
@@ -59,7 +59,7 @@ def test_the_real_cifar100_is_a_part(data_folder):
 @pytest.mark.parametrize("protocol", range(2, 5))
 def test_batches_of_these_protocols_are_read(protocol, tmp_path):
     images = pixels(4, 3072)
-    found = unpickled(pickle.dumps({b"data": images, b"labels": [0, 1, 2, 3], "name": b"x"}, protocol=protocol))
+    found = read_pickle(pickle.dumps({b"data": images, b"labels": [0, 1, 2, 3], "name": b"x"}, protocol=protocol))
     np.testing.assert_array_equal(found["data"], images)
     assert (found["labels"], found["name"]) == ([0, 1, 2, 3], "x")
 
@@ -69,7 +69,7 @@ def test_python_2_pickles_are_read():
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
     dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
     state = b"(K\x01(K\x01K\x03t" + dtype + b"\x89U\x03\x01\xff\x80tb"
-    found = unpickled(b"\x80\x02}(U\x04data" + array + state + b"U\x06labels](K\x05eu.")
+    found = read_pickle(b"\x80\x02}(U\x04data" + array + state + b"U\x06labels](K\x05eu.")
     assert found["data"].tolist() == [[1, 255, 128]]
     assert found["labels"] == [5]
 
@@ -101,7 +101,7 @@ def test_a_system_call_is_not_made(tmp_path, monkeypatch):
     content = b"cos\nsystem\n(S'echo'\ntR."
     assert any(op.name == "REDUCE" for op, _, _ in pickletools.genops(content))
     with pytest.raises(pickle.UnpicklingError, match=r"it asks for os\.system"):
-        unpickled(content)
+        read_pickle(content)
     assert not called
 
 
@@ -111,14 +111,14 @@ def test_a_system_call_is_not_made(tmp_path, monkeypatch):
 def test_a_pickle_cannot_change_its_reader(name, state, slots):
     state = b"(N" + state + b"st" if slots else state + b"s"
     with pytest.raises(pickle.UnpicklingError):
-        unpickled(b"c" + name + b"\n" + state + b"b.")
-    assert unpickled(pickle.dumps({"data": pixels(1, 3)}, protocol=2))["data"].shape == (1, 3)
+        read_pickle(b"c" + name + b"\n" + state + b"b.")
+    assert read_pickle(pickle.dumps({"data": pixels(1, 3)}, protocol=2))["data"].shape == (1, 3)
 
 
 @pytest.mark.parametrize("kind", [np.float64, object, np.int16])
 def test_arrays_of_other_types_are_refused(kind):
     with pytest.raises(pickle.UnpicklingError, match=r"uint8|asks for"):
-        unpickled(pickle.dumps({"data": np.zeros((1, 3), kind)}))
+        read_pickle(pickle.dumps({"data": np.zeros((1, 3), kind)}))
 
 
 def test_damage_is_noticed_or_harmless_and_asks_for_no_memory():
@@ -130,7 +130,7 @@ def test_damage_is_noticed_or_harmless_and_asks_for_no_memory():
         for at in draws.integers(len(bad), size=draws.integers(1, 4)):
             bad[at] = draws.integers(256)
         with contextlib.suppress(ValueError, pickle.UnpicklingError, TypeError, AttributeError, LookupError, EOFError):
-            assert isinstance(unpickled(bytes(bad)), dict)
+            assert isinstance(read_pickle(bytes(bad)), dict)
     assert tracemalloc.get_traced_memory()[1] < 10 << 20
     tracemalloc.stop()
 
@@ -161,7 +161,7 @@ ENCODED_OFTEN = b"X" + LONG.to_bytes(4, "little") + b"x" * LONG + b"q\x00" + b"c
 def test_what_a_pickle_refers_to_often_is_there_once(content):
     tracemalloc.start()
     with contextlib.suppress(pickle.UnpicklingError):
-        unpickled(content)
+        read_pickle(content)
     assert tracemalloc.get_traced_memory()[1] < 10 << 20
     tracemalloc.stop()
 
@@ -169,20 +169,20 @@ def test_what_a_pickle_refers_to_often_is_there_once(content):
 @pytest.mark.parametrize("value", [[[1]], {"labels": [1]}, [{}], [(1,)], [None], (1, 2), None, [np.zeros(2, np.uint8)]])
 def test_there_is_one_dict_with_flat_lists_in_it(value):
     with pytest.raises(pickle.UnpicklingError, match="it must hold arrays, text, whole numbers, and lists of text"):
-        unpickled(pickle.dumps({"labels": value}, protocol=2))
+        read_pickle(pickle.dumps({"labels": value}, protocol=2))
 
 
 def test_keys_are_texts_whatever_it_costs_to_hash_others():
     """The hash of many tuples in one another is a stack overflow."""
     with pytest.raises(pickle.UnpicklingError, match="got tuple"):
-        unpickled(b"\x80\x02})" + b"\x85" * 2 * 10**5 + b"K\x01s.")
+        read_pickle(b"\x80\x02})" + b"\x85" * 2 * 10**5 + b"K\x01s.")
 
 
 def test_an_array_that_claims_another_shape_is_refused():
     content = pickle.dumps({"data": np.zeros((1, 3), np.uint8)}, protocol=2)
     content = content.replace(b"K\x01K\x03\x86", b"K\x7fK\x7f\x86")
     with pytest.raises(pickle.UnpicklingError, match="as many as its shape says"):
-        unpickled(content)
+        read_pickle(content)
 
 
 def test_a_label_out_of_range_is_refused(tmp_path):
@@ -221,7 +221,7 @@ def test_a_batch_that_was_tampered_with_is_refused_by_name(tamper, data_folder, 
     """One bit of one pixel, an order, two labels: the counts of classes show none of it."""
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
-    batch = unpickled((data_folder / "cifar-10-batches-py" / "test_batch").read_bytes())
+    batch = read_pickle((data_folder / "cifar-10-batches-py" / "test_batch").read_bytes())
     images, labels = batch["data"].copy(), batch["labels"]
     tamper(images, labels)
     (folder / "test_batch").write_bytes(pickle.dumps({b"data": images, b"labels": labels}, protocol=4))

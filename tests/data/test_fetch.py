@@ -10,7 +10,7 @@ import pytest
 from support.data_folders import cifar10 as fabricated
 
 from focalcal.data import DataSetError, fetch_data_set, load_data
-from focalcal.data.catalogue import CATALOGUE, Entry, Remote
+from focalcal.data.catalogue import CATALOGUE, CatalogueEntry, Remote
 from focalcal.data.fetch import fetch
 
 CONTENT = bytes(range(256)) * 4000
@@ -173,7 +173,7 @@ def test_without_a_network_one_message_says_what_to_put_where(remote, server, tm
 
 def test_without_a_network_every_missing_file_is_named(remote, tmp_path, monkeypatch):
     closed = [replace(remote, url=f"http://127.0.0.1:9/{name}", path=f"set/{name}") for name in "abc"]
-    monkeypatch.setitem(CATALOGUE, "svhn", Entry("small", "set", tuple(closed)))
+    monkeypatch.setitem(CATALOGUE, "svhn", CatalogueEntry("small", "set", tuple(closed)))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "a").write_bytes(CONTENT)
@@ -185,7 +185,7 @@ def test_without_a_network_every_missing_file_is_named(remote, tmp_path, monkeyp
 
 
 def test_a_file_that_is_there_is_verified(remote, server, tmp_path, monkeypatch):
-    monkeypatch.setitem(CATALOGUE, "svhn", Entry("small", "set", (remote,)))
+    monkeypatch.setitem(CATALOGUE, "svhn", CatalogueEntry("small", "set", (remote,)))
     path = tmp_path / "set" / "file"
     path.parent.mkdir()
     path.write_bytes(CONTENT[:-1] + b"?")
@@ -216,7 +216,7 @@ def served_cifar(server, remote, tmp_path, monkeypatch):
     server.content = (tmp_path / "made.tar.gz").read_bytes()
     checksum = f"md5:{hashlib.md5(server.content).hexdigest()}"
     served = Remote(remote.url, "cifar-10-python.tar.gz", len(server.content), checksum, ".")
-    monkeypatch.setitem(CATALOGUE, "cifar10", Entry("small", "cifar-10-batches-py", (served,)))
+    monkeypatch.setitem(CATALOGUE, "cifar10", CatalogueEntry("small", "cifar-10-batches-py", (served,)))
     return tmp_path / "data"
 
 

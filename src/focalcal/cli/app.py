@@ -11,7 +11,7 @@ from focalcal.cli import compare, data, evaluate, overhead, report, runs, study,
 
 app = typer.Typer(
     name="focalcal",
-    help="Train, measure and mend the calibration of classifiers, around Focal Calibration Loss.",
+    help="Train, measure and fix the calibration of classifiers, around Focal Calibration Loss.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

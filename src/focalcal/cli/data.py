@@ -28,8 +28,8 @@ def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
         from focalcal.data.location import state
 
         rows = [
-            {"name": name, "here": state(name, data_dir), "what": one.description, "licence": one.licence}
-            for name, one in CATALOGUE.items()
+            {"name": name, "here": state(name, data_dir), "what": entry.description, "licence": entry.licence}
+            for name, entry in CATALOGUE.items()
         ]
         if as_json:
             print_json(rows)
@@ -44,16 +44,16 @@ def get(name: _Name, data_dir: DataDir = None) -> None:
     """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
     with plain_failures():
         from focalcal.cli.progress import bar
-        from focalcal.data.catalogue import entry
+        from focalcal.data.catalogue import catalogue_entry
         from focalcal.data.fetch import fetch_data_set
         from focalcal.data.location import data_folder, state
 
-        one = entry(name)
-        if one.folder is None:
+        entry = catalogue_entry(name)
+        if entry.folder is None:
             typer.echo(f"{name} needs no file")
             return
         folder = data_folder(data_dir)
-        typer.echo(f"licence: {one.licence}", err=True)
+        typer.echo(f"licence: {entry.licence}", err=True)
         if state(name, folder) == "here":
             typer.echo(f"it is here already; `focalcal data verify {name}` checks it", err=True)
         with bar(f"fetching {name}, bytes") as progress:
@@ -74,7 +74,7 @@ def verify(
 
         if name == "glove":
             files = glove_contents(data_dir, allow_partial=allow_partial)
-            lines = (f"{file}: {one['words']} words  sha256 {one['sha256']}" for file, one in files.items())
+            lines = (f"{file}: {facts['words']} words  sha256 {facts['sha256']}" for file, facts in files.items())
             typer.echo(json.dumps(files, indent=2) if as_json else "\n".join(lines))
             return
         data = load_data(name, data_dir, allow_partial=allow_partial)

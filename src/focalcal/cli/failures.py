@@ -1,4 +1,4 @@
-"""What goes wrong for a reason that the user can mend, as one line and an exit code."""
+"""What goes wrong for a reason that the user can fix, as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
         typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        if not _can_be_mended(error):
+        if not _can_be_fixed(error):
             raise
-        for line in _said(error).splitlines():
+        for line in _message(error).splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
         raise typer.Exit(USAGE) from None
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What it says, without the number of an operating system's error where the library has put it into words."""
     if isinstance(error, OSError) and error.strerror and error.filename is None:
         return error.strerror
     return str(error)
 
 
-def _can_be_mended(error: Exception) -> bool:
+def _can_be_fixed(error: Exception) -> bool:
     if isinstance(error, ValueError | OSError | ModuleNotFoundError):
         return True
     from focalcal.theory.minimiser import SolverError  # here, because it costs what NumPy costs

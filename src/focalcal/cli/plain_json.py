@@ -19,9 +19,9 @@ def print_json(value: Any) -> None:
 def without_odd_numbers(value: Any) -> Any:
     """The same with None for NaN and infinity, and 0 for -0."""
     if isinstance(value, dict):
-        return {key: without_odd_numbers(one) for key, one in value.items()}
+        return {key: without_odd_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [without_odd_numbers(one) for one in value]
+        return [without_odd_numbers(inner) for inner in value]
     if not isinstance(value, float):
         return value
     return value + 0.0 if math.isfinite(value) else None  # -0 is 0

@@ -67,7 +67,7 @@ def report(
             options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
         made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
         if as_json:
-            print_json(_said(made))
+            print_json(_record(made))
             return
         from focalcal.analysis.contenders import constant_guesses
         from focalcal.reports.gap_text import gap_sentences
@@ -79,16 +79,15 @@ def report(
             typer.echo(path)
 
 
-def _said(made: Report) -> dict[str, Any]:
+def _record(made: Report) -> dict[str, Any]:
     from focalcal.reports.gap_text import gap_sentences
     from focalcal.reports.study_summary import summary
 
-    found = summary(made.evidence)
-    sentences = {"flags": found.flags, "best": found.best, "significant": found.significant, "unknown": found.unknown}
+    in_words = summary(made.evidence)
     return {
         "page": str(made.page),
         "files": [str(path) for path in made.files],
         "runs": len(made.evidence.runs),
         "missing": gap_sentences(made.evidence.missing),
-        **{name: list(lines) for name, lines in sentences.items()},
+        **{name: list(getattr(in_words, name)) for name in ("flags", "best", "significant", "unknown")},
     }

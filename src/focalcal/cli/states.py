@@ -59,19 +59,19 @@ def _csv_states(file: Path, text: str) -> list[dict[str, Any]]:
     headings = [name.strip() for name in lines[0][1]]
     wrong = [name for name in headings if not re.fullmatch(r"weight|(eta|q)_[1-9]\d*", name)]
     if wrong or len(set(headings)) < len(headings):
-        found = f"got {wrong[0]!r}" if wrong else f"got {','.join(headings)!r}, where one comes twice"
+        received = f"got {wrong[0]!r}" if wrong else f"got {','.join(headings)!r}, where one comes twice"
         raise ValueError(
-            f"{file}, line 1: the headings must be weight, eta_1, eta_2, ... and q_1, q_2, ..., {found}; "
+            f"{file}, line 1: the headings must be weight, eta_1, eta_2, ... and q_1, q_2, ..., {received}; "
             f"for example {_EXAMPLE}"
         )
     at = {name: place for place, name in enumerate(headings)}
     vectors: dict[str, list[int]] = {}
     for name in ("eta", "q"):
-        entries = [f"{name}_{k + 1}" for k in range(sum(one.startswith(f"{name}_") for one in headings))]
-        missing = [one for one in entries if one not in at]
+        entries = [f"{name}_{k + 1}" for k in range(sum(heading.startswith(f"{name}_") for heading in headings))]
+        missing = [entry for entry in entries if entry not in at]
         if missing:
             raise ValueError(f"{file}, line 1: the headings must number {name} from 1 on, got no {missing[0]}")
-        vectors[name] = [at[one] for one in entries]
+        vectors[name] = [at[entry] for entry in entries]
     states = []
     for number, row in lines[1:]:
         if len(row) != len(headings):

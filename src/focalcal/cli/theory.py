@@ -64,12 +64,13 @@ def solve(
         given = given_rows("eta", eta, file)
         facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
         if as_json:
-            print_json([one.record() for one in facts])
+            print_json([posterior.record() for posterior in facts])
             return
-        for i, one in enumerate(facts):
+        for i, posterior in enumerate(facts):
             of = f"posterior {i + 1} of {len(facts)}, " if len(facts) > 1 else ""
             absolute = ", l1 anchor" if anchor == "l1" else ""
-            typer.echo(f"{of}{_at(gamma, lam)}{absolute}\n\n{class_table(one).text()}\n{posterior_table(one).text()}")
+            tables = f"{class_table(posterior).text()}\n{posterior_table(posterior).text()}"
+            typer.echo(f"{of}{_at(gamma, lam)}{absolute}\n\n{tables}")
 
 
 @app.command(context_settings=_NEGATIVE)
@@ -163,17 +164,17 @@ def lam(
 
         wanted = classes is None or eta or file
         posteriors = given_rows("eta", eta, file, instead=_EVERY_POSTERIOR).rows if wanted else None
-        found = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
+        smallest = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
         if as_json:
             asked = {"classes": classes} if posteriors is None else {"posteriors": len(posteriors)}
-            print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": found})
+            print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": smallest})
             return
         if posteriors is None:
             what = f"suffices for every posterior of {classes} classes"
         else:
             many = "this posterior" if len(posteriors) == 1 else f"these {len(posteriors)} posteriors"
             what = f"is the smallest that suffices for {many}"
-        typer.echo(f"lam = {number(found, digits=6)} {what}: |q* - eta|_2 <= {tolerance:g} at gamma = {gamma:g}")
+        typer.echo(f"lam = {number(smallest, digits=6)} {what}: |q* - eta|_2 <= {tolerance:g} at gamma = {gamma:g}")
 
 
 @app.command(context_settings=_NEGATIVE)
@@ -194,7 +195,7 @@ def gap(
         gaps = decision_gap(rows, gamma=gamma, lam=lam)
         if as_json:
             pairs = zip(rows.tolist(), gaps.tolist(), strict=True)
-            print_json([{"gamma": gamma, "lam": lam, "eta": row, "gap": one} for row, one in pairs])
+            print_json([{"gamma": gamma, "lam": lam, "eta": row, "gap": risk} for row, risk in pairs])
             return
         ranked = (-rows).argsort(1, kind="stable") + 1
         columns: dict[str, Any] = {"posterior": range(1, len(rows) + 1), "most probable class": ranked[:, 0]}

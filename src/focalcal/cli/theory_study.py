@@ -24,8 +24,8 @@ def study(
         check_packages()
         check_folder(out, force=force, name="--out")
         with bar("cross-checking") as progress:
-            found = run_study(cross_check=cross_check, progress=progress)
-        paths = write_study(found, out)
+            solved = run_study(cross_check=cross_check, progress=progress)
+        paths = write_study(solved, out)
         for path in paths:
             typer.echo(path)
         typer.echo(f"open {paths[0]} in a browser, or read {paths[-1]}")

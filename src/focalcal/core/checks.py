@@ -151,10 +151,10 @@ def not_probabilities(name: str, row: int, values: Tensor, tolerance: float) -> 
     if not bool(values.isfinite().all()):
         return not_finite(name, row, values)
     lowest, total = float(values.min()), values.double().sum(0).flatten()
-    found = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
+    received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
     return ValueError(
         f"{name} must be probabilities: >= 0 and summing to 1 within {tolerance:g} over the classes, "
-        f"got {found} in row {row}; pass softmax(logits), or name the argument logits where that is allowed"
+        f"got {received} in row {row}; pass softmax(logits), or name the argument logits where that is allowed"
     )
 
 

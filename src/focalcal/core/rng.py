@@ -57,10 +57,10 @@ def stream_key(seed: int, *names: str | int) -> bytes:
             f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r} of type {type(seed).__name__}; "
             "the same one gives the same numbers"
         )
-    return hashlib.sha256(b"".join(_encoded(part) for part in (int(seed), *names))).digest()
+    return hashlib.sha256(b"".join(_encode(part) for part in (int(seed), *names))).digest()
 
 
-def _encoded(part: str | int) -> bytes:
+def _encode(part: str | int) -> bytes:
     """One part of an address, as the module's docstring writes it."""
     if isinstance(part, str):
         kind, text = b"s", part.encode()

@@ -24,7 +24,7 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A data set: what it is, the folder its loader reads (None: no file is needed), its files and its licence."""
 
     description: str
@@ -51,20 +51,20 @@ def _fashion(name: str, size: int, md5: str) -> Remote:
 
 
 CATALOGUE = {
-    "digits": Entry("1,797 handwritten digits, 8x8, inside scikit-learn", licence="CC BY 4.0 (UCI)"),
-    "cifar10": Entry(
+    "digits": CatalogueEntry("1,797 handwritten digits, 8x8, inside scikit-learn", licence="CC BY 4.0 (UCI)"),
+    "cifar10": CatalogueEntry(
         "60,000 colour images, 32x32, 10 classes",
         "cifar-10-batches-py",
         (_archive(f"{_TORONTO}/cifar-10-python.tar.gz", 170_498_071, "md5:c58f30108f718f92721af3b95e74349a"),),
         _FREE,
     ),
-    "cifar100": Entry(
+    "cifar100": CatalogueEntry(
         "60,000 colour images, 32x32, 100 classes",
         "cifar-100-python",
         (_archive(f"{_TORONTO}/cifar-100-python.tar.gz", 169_001_437, "md5:eb9058c3a382ffc7106e4002c42a8d85"),),
         _FREE,
     ),
-    "cifar10c": Entry(
+    "cifar10c": CatalogueEntry(
         "CIFAR-10's test images under 15 corruptions at 5 severities",
         "CIFAR-10-C",
         (
@@ -76,7 +76,7 @@ CATALOGUE = {
         ),
         "CC BY 4.0",
     ),
-    "svhn": Entry(
+    "svhn": CatalogueEntry(
         "99,289 house numbers, 32x32, 10 digits",
         "svhn",
         (
@@ -95,7 +95,7 @@ CATALOGUE = {
         ),
         "non-commercial use only",
     ),
-    "fashion_mnist": Entry(
+    "fashion_mnist": CatalogueEntry(
         "70,000 grey images of clothes, 28x28, 10 classes",
         "fashion-mnist",
         (
@@ -106,7 +106,7 @@ CATALOGUE = {
         ),
         "MIT",
     ),
-    "tiny_imagenet": Entry(
+    "tiny_imagenet": CatalogueEntry(
         "110,000 labelled colour images, 64x64, 200 classes",
         "tiny-imagenet-200",
         (
@@ -116,7 +116,7 @@ CATALOGUE = {
         ),
         "ImageNet's terms: non-commercial research and education",
     ),
-    "newsgroups": Entry(
+    "newsgroups": CatalogueEntry(
         "18,846 posts of 20 newsgroups, split by date, without duplicates",
         "20news-bydate",
         (
@@ -131,13 +131,13 @@ CATALOGUE = {
         ),
         _FREE,
     ),
-    "newsgroups_19997": Entry(
+    "newsgroups_19997": CatalogueEntry(
         "the original 19,997 posts of 20 newsgroups, cross-posts included",
         "20_newsgroups",
         (_archive(f"{_NEWSGROUPS}/20news-19997.tar.gz", None, None),),
         _FREE,
     ),
-    "ag_news": Entry(
+    "ag_news": CatalogueEntry(
         "127,600 news items, 4 classes",
         "ag_news_csv",
         (
@@ -146,14 +146,14 @@ CATALOGUE = {
         ),
         "non-commercial use only",
     ),
-    "finsen": Entry(
+    "finsen": CatalogueEntry(
         "about 15,534 financial news items, 12 classes; its text gives the class away",
         "finsen",
         (),
         _FREE,
         "take FinSen_US_Categorized.csv from https://github.com/EagleAdelaide/FinSen_Dataset",
     ),
-    "chestxray14": Entry(
+    "chestxray14": CatalogueEntry(
         "112,120 chest radiographs of 30,805 patients, 14 findings",
         "chestxray14",
         (),
@@ -161,10 +161,10 @@ CATALOGUE = {
         "download the 12 archives images_001.tar.gz ... images_012.tar.gz, Data_Entry_2017.csv (or _v2020), "
         "train_val_list.txt and test_list.txt from https://nihcc.app.box.com/v/ChestXray-NIHCC",
     ),
-    "gaussian_mixture": Entry("Gaussian classes whose posterior is known exactly"),
-    "discrete": Entry("40 states and 5 classes whose posterior is known exactly"),
-    "teacher": Entry("real inputs with labels drawn from a fixed teacher, whose posterior is known exactly"),
-    "glove": Entry(
+    "gaussian_mixture": CatalogueEntry("Gaussian classes whose posterior is known exactly"),
+    "discrete": CatalogueEntry("40 states and 5 classes whose posterior is known exactly"),
+    "teacher": CatalogueEntry("real inputs with labels drawn from a fixed teacher, whose posterior is known exactly"),
+    "glove": CatalogueEntry(
         "GloVe 6B word vectors, 400,000 words",
         "glove",
         (
@@ -180,7 +180,7 @@ CATALOGUE = {
 }
 
 
-def entry(name: str) -> Entry:
+def catalogue_entry(name: str) -> CatalogueEntry:
     """The entry of that name; an unknown name lists the known ones."""
     if name not in CATALOGUE:
         raise ValueError(f"name must be one of {', '.join(map(repr, CATALOGUE))}, got {name!r}")
@@ -189,7 +189,7 @@ def entry(name: str) -> Entry:
 
 def by_hand(name: str, folder: object) -> str:
     """What to put where, for a machine without a network."""
-    files = entry(name)
+    files = catalogue_entry(name)
     if files.by_hand:
         return f"{files.by_hand}, and put it into {folder}/{files.folder}"
     return f"put {' and '.join(describe(remote, folder) for remote in files.remotes)}"

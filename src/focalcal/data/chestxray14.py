@@ -39,7 +39,7 @@ def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 2
     table = _table(sources)
     _unpack_images(path)
     there = {image.name: image for image in sorted(path.rglob("*.png"))}
-    rows = {split: _listed(sources, path / name, table, there) for split, name in _LISTS.items()}
+    rows = {split: _images_of_list(sources, path / name, table, there) for split, name in _LISTS.items()}
     whole = sources.complete({split: examples.labels for split, examples in rows.items()}, _EXPECTED)
     train, val = by_group(rows["train"], 1 / 8, seed=seed)
     splits: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def _table(sources: Sources) -> dict[str, tuple[int, NDArray[np.bool_]]]:
         return rows
 
 
-def _listed(
+def _images_of_list(
     sources: Sources,
     path: Path,
     table: dict[str, tuple[int, NDArray[np.bool_]]],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
-from focalcal.data.pickled_batches import unpickled
+from focalcal.data.pickled_batches import read_pickle
 from focalcal.data.sources import Sources
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -56,7 +56,7 @@ def _fine_classes(sources: Sources) -> tuple[str, ...]:
     if not meta.exists():  # in a part of the data set
         return tuple(f"class {k}" for k in range(100))
     with reading(meta, "CIFAR-100's pickled class names"):
-        return tuple(map(str, unpickled(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
+        return tuple(map(str, read_pickle(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
 
 
 def _read(sources: Sources, split: str, names: tuple[str, ...], key: str) -> Examples:
@@ -75,7 +75,7 @@ def _read(sources: Sources, split: str, names: tuple[str, ...], key: str) -> Exa
 
 def _batch(path: Path, content: bytes, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
     with reading(path, _BATCH):
-        batch = unpickled(content)
+        batch = read_pickle(content)
         pixels, labels = batch["data"], batch[key]
         if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape != (len(labels), 3072):
             shape = getattr(pixels, "shape", type(pixels).__name__)

@@ -11,9 +11,9 @@ class DataSetError(ValueError):
     """A data set's file or folder that cannot be used, by name, with what to do about it."""
 
 
-def problem(path: str | Path, rule: str, found: object, remedy: str) -> DataSetError:
-    """The error: which file, what it must be, what was found, what to do."""
-    return DataSetError(f"{path}: {rule}, got {found}; {remedy}")
+def problem(path: str | Path, rule: str, received: object, remedy: str) -> DataSetError:
+    """The error: which file, what it must be, what there is, what to do."""
+    return DataSetError(f"{path}: {rule}, got {received}; {remedy}")
 
 
 @contextmanager

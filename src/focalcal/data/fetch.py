@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.data.archives import unpack
-from focalcal.data.catalogue import Remote, by_hand, describe, entry
+from focalcal.data.catalogue import Remote, by_hand, catalogue_entry, describe
 from focalcal.data.errors import DataSetError, problem
 
 Progress = Callable[[int, int], None]
@@ -28,7 +28,7 @@ def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None)
 
     Files that are there already are verified, unless they have been unpacked.
     """
-    files = entry(name)
+    files = catalogue_entry(name)
     if files.folder is None:
         return None
     target = folder / files.folder
@@ -49,7 +49,7 @@ def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None)
 
 def unpack_data_set(name: str, folder: Path) -> None:
     """Unpack the archives of a data set that are in the folder, unless that has been done; verified first."""
-    files = entry(name)
+    files = catalogue_entry(name)
     if files.folder is None or (folder / files.folder).exists():
         return
     for remote in files.remotes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from focalcal.data.catalogue import by_hand, entry
+from focalcal.data.catalogue import by_hand, catalogue_entry
 from focalcal.data.errors import problem
 from focalcal.data.fetch import unpack_data_set
 
@@ -24,7 +24,7 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 def locate(name: str, folder: Path) -> Path:
     """The data set's own folder inside `folder`, its archive unpacked first if only that is there."""
-    subfolder = entry(name).folder
+    subfolder = catalogue_entry(name).folder
     assert subfolder is not None  # what has no files is not looked for
     unpack_data_set(name, folder)
     path = folder / subfolder
@@ -36,7 +36,7 @@ def locate(name: str, folder: Path) -> Path:
 
 def state(name: str, folder: str | os.PathLike[str] | None = None) -> str:
     """What is there of it: "built in", "here", "part" (files are missing), "archive" (to unpack) or "absent"."""
-    files = entry(name)
+    files = catalogue_entry(name)
     if files.folder is None:
         return "built in"
     named = folder if folder is not None else os.environ.get(VARIABLE)

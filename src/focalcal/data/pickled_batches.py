@@ -51,7 +51,7 @@ class _Array:
     array: NDArray[Any] | None = None
 
 
-def unpickled(content: bytes) -> dict[str, Any]:
+def read_pickle(content: bytes) -> dict[str, Any]:
     """The dict in a pickle: str keys; values are uint8 arrays, str, int, and lists of str and int."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in damaged strings
@@ -62,10 +62,10 @@ def unpickled(content: bytes) -> dict[str, Any]:
             except (UnpicklingError, IndexError, KeyError, TypeError, ValueError) as error:
                 reason = str(error) if isinstance(error, UnpicklingError) else f"no sense is in it ({error!r})"
                 raise UnpicklingError(f"{opcode.name} at byte {position}: {reason}") from None
-    found = machine.stack.pop()
-    if not isinstance(found, dict):
-        raise UnpicklingError(f"it must hold a dict, got {type(found).__name__}")
-    return {key: value.array if isinstance(value, _Array) else value for key, value in found.items()}
+    content = machine.stack.pop()
+    if not isinstance(content, dict):
+        raise UnpicklingError(f"it must hold a dict, got {type(content).__name__}")
+    return {key: value.array if isinstance(value, _Array) else value for key, value in content.items()}
 
 
 class _Machine:
@@ -110,7 +110,7 @@ class _Machine:
             self._global(argument if name == "GLOBAL" else " ".join([stack.pop(), stack.pop()][::-1]))
         elif name == "REDUCE":
             arguments = stack.pop()
-            stack.append(self._made(stack.pop(), arguments))
+            stack.append(self._call_result(stack.pop(), arguments))
         elif name == "BUILD":
             state = stack.pop()
             self._set_state(stack[-1], state)
@@ -119,9 +119,9 @@ class _Machine:
 
     def _since_mark(self) -> list[Any]:
         start = self._marks.pop()
-        found = self.stack[start:]
+        items = self.stack[start:]
         del self.stack[start:]
-        return found
+        return items
 
     def _append(self, items: list[Any]) -> None:
         target = self.stack[-1]
@@ -139,14 +139,14 @@ class _Machine:
     def _plain(self, value: Any) -> str | int:
         """A text or a whole number; in lists there is nothing else, and as keys."""
         if isinstance(value, bytes):
-            return str(self._converted(value, str))
+            return str(self._convert(value, str))
         if type(value) not in (int, str):
             kinds = "arrays, text, whole numbers, and lists of text and whole numbers"
             raise UnpicklingError(f"it must hold {kinds} in one dict, got {type(value).__name__} in another place")
-        found: str | int = value
-        return found
+        plain: str | int = value
+        return plain
 
-    def _converted(self, value: Any, kind: type[str] | type[bytes]) -> Any:
+    def _convert(self, value: Any, kind: type[str] | type[bytes]) -> Any:
         """A text as bytes, or bytes as a text; once each, however often it is asked for."""
         if isinstance(value, kind):
             return value
@@ -162,11 +162,11 @@ class _Machine:
             raise UnpicklingError(f"it asks for {'.'.join(name.split())}, which such a file has no use for")
         self.stack.append(_Name(_NAMES[name]))
 
-    def _made(self, function: Any, arguments: Any) -> Any:
+    def _call_result(self, function: Any, arguments: Any) -> Any:
         """What a call would give; no function is called."""
         called = function if isinstance(function, _Name) else None
         if called == "encode" and arguments[1:] in ((), ("latin1",)):
-            return self._converted(arguments[0], bytes)
+            return self._convert(arguments[0], bytes)
         if called == "dtype" and arguments[0] in ("u1", b"u1"):
             return _Dtype()
         if called == "new array":
@@ -180,7 +180,7 @@ class _Machine:
         if not isinstance(target, _Array):
             raise UnpicklingError(f"it sets the state of a {type(target).__name__}, which has none")
         _, shape, dtype, fortran, raw = state
-        content = self._converted(raw, bytes)
+        content = self._convert(raw, bytes)
         known = isinstance(dtype, _Dtype) and isinstance(shape, tuple) and len(shape) <= 4
         if not known or any(type(n) is not int or n < 0 for n in shape) or prod(shape) != len(content):
             raise UnpicklingError("an array must be of bytes (uint8), as many as its shape says")

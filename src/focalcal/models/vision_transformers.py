@@ -106,10 +106,10 @@ def _drop_second_branch(blocks: list[nn.Module], highest: float) -> None:
     A hook rather than a wrapper, so that the names of the weights stay as they are.
     """
     for block, rate in zip(blocks, drop_rates(highest, len(blocks)), strict=True):
-        part(block, "mlp").register_forward_hook(partial(_dropped_output, rate))
+        part(block, "mlp").register_forward_hook(partial(_drop_output, rate))
 
 
-def _dropped_output(rate: float, mlp: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+def _drop_output(rate: float, mlp: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
     return drop_path(output, rate, training=mlp.training)
 
 

@@ -53,9 +53,9 @@ def _beta_map(log_p: Any, log_not_p: Any, positive: Any) -> tuple[float, float, 
     targets = positive.astype(np.float64)
     best, least = (0.0, 0.0, 0.0), math.inf
     for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
-        found, loss = logistic_coefficients(features[:, free], targets)
+        coefficients, loss = logistic_coefficients(features[:, free], targets)
         w = np.zeros(3)
-        w[free] = found
+        w[free] = coefficients
         if w[:2].min() >= 0 and loss < least:
             best, least = (float(w[0]), float(w[1]), float(w[2])), loss
             if len(free) == 3:

@@ -113,17 +113,17 @@ class PosteriorRecovery(Calibrator):
             return _local_minimum(loss, min(grid, key=loss), step=spacing, bounds=bounds)
 
         guess = best_of_grid(on_sample)
-        found = _polished(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
-        if sample is not logits and abs(found - guess) > spacing / 2:
-            found = min(found, _polished(on_all, best_of_grid(on_all), bounds), key=on_all)
-        if at_bound(math.exp(found)):
+        best = _polish(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
+        if sample is not logits and abs(best - guess) > spacing / 2:
+            best = min(best, _polish(on_all, best_of_grid(on_all), bounds), key=on_all)
+        if at_bound(math.exp(best)):
             warnings.warn(
-                f"temperature set to {math.exp(found):g}: no finite optimum, since the logits predict the labels "
+                f"temperature set to {math.exp(best):g}: no finite optimum, since the logits predict the labels "
                 "perfectly, or worse than chance; check the labels, and fit on rows the network was not trained on",
                 CalibrationWarning,
                 stacklevel=4,
             )
-        return math.exp(found)
+        return math.exp(best)
 
 
 def _local_minimum(
@@ -144,11 +144,11 @@ def _local_minimum(
         return _vertex(function, left, middle, right)
     unit = lowest - 1.0  # Brent's tolerance is relative: keep his variable away from zero
     bracket = (left - unit, middle - unit, right - unit)
-    found = minimize_scalar(lambda t: function(t + unit), bracket=bracket, method="brent", options={"xtol": 1e-3})
-    return float(found.x) + unit
+    result = minimize_scalar(lambda t: function(t + unit), bracket=bracket, method="brent", options={"xtol": 1e-3})
+    return float(result.x) + unit
 
 
-def _polished(function: Callable[[float], float], near: float, bounds: tuple[float, float]) -> float:
+def _polish(function: Callable[[float], float], near: float, bounds: tuple[float, float]) -> float:
     """The minimum to 1e-7 or better, from differences that rounding leaves alone; `near` itself where it is flat."""
     width = 1e-4
     for _ in range(4):

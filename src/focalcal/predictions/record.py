@@ -264,14 +264,14 @@ def _equal(values: Any, others: Any) -> bool:
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
     for name in ("kind", "multilabel", "n_classes", "split", "_provenance", *_PER_ROW):
-        of_first, of_part = _compared(getattr(first, name)), _compared(getattr(part, name))
+        of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")
             remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
             raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
 
 
-def _compared(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     """What must be alike in two parts: of arrays the type and the device."""
     if isinstance(value, Tensor):
         return f"{value.dtype} on {value.device}"

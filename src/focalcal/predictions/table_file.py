@@ -94,11 +94,11 @@ def row_batches(path: Path, names: Names, rows: int | None) -> Iterator[tuple[He
             header, layout, batches = _open_csv(handle, names)
         else:
             header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH)
-        for table in _regrouped(batches, rows):
+        for table in _regroup(batches, rows):
             yield header, _fields(table, layout, size)
 
 
-def _regrouped(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
+def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
     """Tables of `rows` rows, the last one of what is left; one of all rows with None."""
     from_batches = _arrow().Table.from_batches
     waiting, count = [], 0

@@ -56,7 +56,7 @@ def bootstrap_ci(
     means = np.sort(_resampled_means(d, resamples, seed))
     quantiles = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "bca":
-        quantiles = _moved(quantiles, means, d)
+        quantiles = _bca_quantiles(quantiles, means, d)
     low, high = np.quantile(means, quantiles)
     return PairedInterval(mean, float(low), float(high), level, method, len(d))
 
@@ -71,7 +71,9 @@ def _resampled_means(d: NDArray[np.float64], resamples: int, seed: int) -> NDArr
     return np.concatenate(parts)
 
 
-def _moved(quantiles: NDArray[np.float64], means: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bca_quantiles(
+    quantiles: NDArray[np.float64], means: NDArray[np.float64], d: NDArray[np.float64]
+) -> NDArray[np.float64]:
     mean = d.mean()
     slack = 4 * np.finfo(np.float64).eps * np.abs(d).sum()
     below, up_to = np.searchsorted(means, (mean - slack, mean + slack))

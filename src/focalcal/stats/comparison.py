@@ -53,17 +53,17 @@ def compare(
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}; 0.05 is usual")
-    paired = {metric: _paired(metric, candidate, baseline) for metric in metrics}
+    paired = {metric: _differences(metric, candidate, baseline) for metric in metrics}
     tests = {metric: sign_flip_test(list(pairs.values())) for metric, pairs in paired.items()}
     adjusted = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
     floors = dict(zip(tests, holm([test.floor for test in tests.values()]), strict=True))  # Holm's grows with every p
-    found = []
+    comparisons = []
     for metric, pairs in paired.items():
         differences, test = list(pairs.values()), tests[metric]
         p, floor = float(adjusted[metric]), float(floors[metric])
         improved = test.mean > 0 if metric in higher_is_better else test.mean < 0
         verdict: Verdict = "indistinguishable" if p > alpha else "better" if improved else "worse"
-        found.append(
+        comparisons.append(
             Comparison(
                 metric=metric,
                 seeds=tuple(pairs),
@@ -76,16 +76,16 @@ def compare(
                 verdict=verdict,
             )
         )
-    return found
+    return comparisons
 
 
 def verdict_counts(comparisons: Iterable[Comparison]) -> dict[Verdict, int]:
     """How many are better, worse and indistinguishable, the three always there."""
-    counted = Counter(one.verdict for one in comparisons)
+    counted = Counter(comparison.verdict for comparison in comparisons)
     return {"better": counted["better"], "worse": counted["worse"], "indistinguishable": counted["indistinguishable"]}
 
 
-def _paired(
+def _differences(
     metric: str, candidate: Mapping[str, Mapping[int, float]], baseline: Mapping[str, Mapping[int, float]]
 ) -> dict[int, float]:
     """The differences by seed, in the order of the seeds."""

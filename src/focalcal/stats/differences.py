@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 def checked_differences(values: Any, *, least: int) -> NDArray[np.float64]:
     """`values` as float64 (n,): finite, and at least `least` of them."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"differences must be (n,), one a seed, got shape {found.shape}; pass candidate - baseline")
-    if len(found) < least:
-        raise ValueError(f"differences must be at least {least}, got {len(found)}; train more seeds")
-    wrong = ~np.isfinite(found)
+    d = np.asarray(values, dtype=np.float64)
+    if d.ndim != 1:
+        raise ValueError(f"differences must be (n,), one a seed, got shape {d.shape}; pass candidate - baseline")
+    if len(d) < least:
+        raise ValueError(f"differences must be at least {least}, got {len(d)}; train more seeds")
+    wrong = ~np.isfinite(d)
     if wrong.any():
         at = int(wrong.argmax())
-        raise ValueError(f"differences must be finite, got {found[at]} at place {at}; leave that pair out, and say so")
-    return found
+        raise ValueError(f"differences must be finite, got {d[at]} at place {at}; leave that pair out, and say so")
+    return d

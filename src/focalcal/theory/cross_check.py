@@ -25,7 +25,7 @@ def slsqp(eta: Float[np.ndarray, " k"], *, gamma: float, lam: float, restarts: b
     from scipy.optimize import minimize
 
     starts = [eta, np.full_like(eta, 1 / len(eta)), (eta + 1 / len(eta)) / 2][: 3 if restarts else 1]
-    found = [
+    results = [
         minimize(
             lambda q: (eta * phi(np.clip(q, 0, 1), gamma)).sum() + lam * ((q - eta) ** 2).sum(),
             start,
@@ -37,7 +37,7 @@ def slsqp(eta: Float[np.ndarray, " k"], *, gamma: float, lam: float, restarts: b
         )
         for start in starts
     ]
-    return np.asarray(min(found, key=lambda result: result.fun).x)
+    return np.asarray(min(results, key=lambda result: result.fun).x)
 
 
 def stationarity_of(q: Float[np.ndarray, " k"], eta: Float[np.ndarray, " k"], *, gamma: float, lam: float) -> float:

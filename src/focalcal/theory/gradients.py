@@ -83,8 +83,8 @@ def scaling_exponents(
     if not low < high:
         raise ValueError(f"smallest must be below largest, got {low:g} and {high:g}; a slope needs a range")
     eps = np.geomspace(low, high, 25)
-    found = true_logit_gradients(eps, gamma=one_number("gamma", at_least_zero("gamma", gamma)), classes=classes)
-    least = -max(found.focal[0], found.l2[0])
+    gradients = true_logit_gradients(eps, gamma=one_number("gamma", at_least_zero("gamma", gamma)), classes=classes)
+    least = -max(gradients.focal[0], gradients.l2[0])
     if least < np.finfo(np.float64).tiny:
         raise ValueError(
             f"smallest must leave gradients that float64 can hold, got {low:g}, where one is {least:g}; raise it"
@@ -94,7 +94,7 @@ def scaling_exponents(
     def slope(gradient: np.ndarray) -> float:
         return float(centred @ np.log(-gradient) / (centred @ centred))
 
-    return ScalingExponents(slope(found.focal), slope(found.l2), slope(found.l1), slope(found.ce))
+    return ScalingExponents(slope(gradients.focal), slope(gradients.l2), slope(gradients.l1), slope(gradients.ce))
 
 
 def anchor_share(eps: Any, *, gamma: Any, lam: Any, classes: int = 10) -> Float[np.ndarray, "*b"]:

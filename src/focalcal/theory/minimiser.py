@@ -125,24 +125,24 @@ def _solve(eta: Any, *, gamma: Any, lam: Any, max_steps: int, absolute: bool) ->
     batch, classes = posterior.shape[:-1], posterior.shape[-1]
     rows = posterior.reshape(-1, classes)
     g, weight = g.reshape(-1), weight.reshape(-1)
-    found = solve_rows(rows, g, weight, max_steps=most, absolute=absolute)
-    size, feasibility = np.abs(found.displacement).sum(-1), np.zeros(len(rows))
-    np.divide(np.abs(found.displacement.sum(-1)), size, out=feasibility, where=size > 0)
-    status = _statuses(found.stationarity, feasibility, found.excess, g, found.steps < most)
+    roots = solve_rows(rows, g, weight, max_steps=most, absolute=absolute)
+    size, feasibility = np.abs(roots.displacement).sum(-1), np.zeros(len(rows))
+    np.divide(np.abs(roots.displacement.sum(-1)), size, out=feasibility, where=size > 0)
+    status = _statuses(roots.stationarity, feasibility, roots.excess, g, roots.steps < most)
     with np.errstate(under="ignore", over="ignore"):
-        multiplier = -np.exp(found.log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
+        multiplier = -np.exp(roots.log_multiplier) - (2 * weight * rows.max(-1) if absolute else 0.0)
     return Solution(
-        q=found.q.reshape(posterior.shape),
-        displacement=found.displacement.reshape(posterior.shape),
+        q=roots.q.reshape(posterior.shape),
+        displacement=roots.displacement.reshape(posterior.shape),
         **{
             name: values.reshape(batch)[()]
             for name, values in {
                 "multiplier": multiplier,
-                "stationarity": found.stationarity,
+                "stationarity": roots.stationarity,
                 "feasibility": feasibility,
                 "status": status,
-                "steps": found.steps,
-                "floor": found.floor,
+                "steps": roots.steps,
+                "floor": roots.floor,
             }.items()
         },
     )

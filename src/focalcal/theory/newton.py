@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.theory import newton_native
-from focalcal.theory.newton_point import Point, Rows, evaluate, start
+from focalcal.theory.newton_point import NewtonPoint, Rows, evaluate, start
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -41,7 +41,7 @@ class Roots:
     excess: Float[np.ndarray, " b"]  # how far the worst class is above its own floor
     steps: Int[np.ndarray, " b"]
 
-    def put(self, at: Int[np.ndarray, " n"], point: Point, swap: Int[np.ndarray, "b k"]) -> None:
+    def put(self, at: Int[np.ndarray, " n"], point: NewtonPoint, swap: Int[np.ndarray, "b k"]) -> None:
         """Record the points of those rows."""
         self.q[at] = np.take_along_axis(point.q, swap[at], 1)
         self.displacement[at] = np.take_along_axis(point.d, swap[at], 1)
@@ -86,7 +86,7 @@ def solve_with_numpy(
 ) -> Roots:
     """All rows at once, on whole arrays."""
     count = len(eta)
-    found = Roots(
+    roots = Roots(
         q=eta.copy(),
         displacement=np.zeros(eta.shape),
         log_multiplier=np.where(gamma == 0, 0.0, -np.inf),
@@ -109,15 +109,15 @@ def solve_with_numpy(
             better &= trial.q[:, 0] > np.maximum(0.1 * point.q[:, 0], rows.lowest)
             point = point.improved(better, trial)
             share = np.where(better, point.reach, share / 2)
-            found.steps[at] += 1
+            roots.steps[at] += 1
             # At the floor, or so near to it that rounding decides which step looks better.
             done = (point.excess == 0) | ((point.excess < 1e-12) & (share < 0.1)) | (share < 1e-12)
             if done.any():
-                found.put(at[done], point[done], swap)
+                roots.put(at[done], point[done], swap)
                 left = ~done
                 at, rows, point, share = at[left], rows[left], point[left], share[left]
-        found.put(at, point, swap)
-    return found
+        roots.put(at, point, swap)
+    return roots
 
 
 def _top_first(eta: Float[np.ndarray, "b k"]) -> Int[np.ndarray, "b k"]:

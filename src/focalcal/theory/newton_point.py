@@ -58,7 +58,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Point:
+class NewtonPoint:
     """Where the rows stand, how far from a solution, and the Newton step from there."""
 
     q: Float[np.ndarray, "b k"]
@@ -71,11 +71,11 @@ class Point:
     d_sigma: Float[np.ndarray, " b"]
     reach: Float[np.ndarray, " b"]  # the largest share of the step, up to one, that keeps every q_k <= 1
 
-    def __getitem__(self, rows: np.ndarray) -> Point:
+    def __getitem__(self, rows: np.ndarray) -> NewtonPoint:
         """Some of the rows."""
-        return Point(*(getattr(self, f.name)[rows] for f in fields(self)))
+        return NewtonPoint(*(getattr(self, f.name)[rows] for f in fields(self)))
 
-    def improved(self, rows: np.ndarray, other: Point) -> Point:
+    def improved(self, rows: np.ndarray, other: NewtonPoint) -> NewtonPoint:
         """The other's rows where told so."""
         if rows.all():
             return other
@@ -172,7 +172,7 @@ def _absolute(rows: Rows, focal: _Focal, sigma: np.ndarray) -> _Balance:
 
 def evaluate(
     rows: Rows, q: Float[np.ndarray, "b k"], d: Float[np.ndarray, "b k"], sigma: Float[np.ndarray, " b"]
-) -> Point:
+) -> NewtonPoint:
     """rho and the Newton step at (q, d, log s). Those of the class m follow from the others, whatever is given."""
     q, d = q.copy(), d.copy()
     rest = q[:, 1:].sum(1)
@@ -200,7 +200,7 @@ def evaluate(
     d_log_q[:, 0] = 0.0  # it follows from the others
     beyond = d_log_q > -focal.log_q
     reach = np.where(beyond, -focal.log_q / d_log_q, 1.0).min(1) if beyond.any() else np.ones(len(q))
-    return Point(q, d, sigma, size.max(1), floor.max(1), excess, d_log_q, d_sigma, reach)
+    return NewtonPoint(q, d, sigma, size.max(1), floor.max(1), excess, d_log_q, d_sigma, reach)
 
 
 def _shaken(q: np.ndarray, focal: _Focal, balance: _Balance) -> Float[np.ndarray, "b k"]:

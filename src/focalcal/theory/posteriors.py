@@ -42,14 +42,14 @@ def _not_a_distribution(name: str, array: np.ndarray, total: np.ndarray, at: np.
     row = array[tuple(at)]
     where = f" at index {', '.join(map(str, at))}" if len(at) else ""
     if not np.isfinite(row).all():
-        found, remedy = f"{row[~np.isfinite(row)][0]}", "find out where it comes from"
+        received, remedy = f"{row[~np.isfinite(row)][0]}", "find out where it comes from"
     elif (row < -ROUNDING).any():
-        found, remedy = f"{row.min():g}", "pass probabilities, not logits or scores"
+        received, remedy = f"{row.min():g}", "pass probabilities, not logits or scores"
     else:
-        found, remedy = f"a sum of {total[tuple(at)]:.12g}", "divide it by its sum, in float64"
+        received, remedy = f"a sum of {total[tuple(at)]:.12g}", "divide it by its sum, in float64"
     return ValueError(
         f"{name} must be a distribution over the last axis, >= 0 and summing to 1 within {SUM_TOLERANCE:g}, "
-        f"got {found}{where}; {remedy}"
+        f"got {received}{where}; {remedy}"
     )
 
 

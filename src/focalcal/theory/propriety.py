@@ -168,8 +168,8 @@ def _along(problem: _Problem, sizes: Float[np.ndarray, "f 2"], leads: Float[np.n
     log_q = np.stack([log_top, log_top - leads], -1).reshape(-1, 2)
     log_not_q = np.stack([log_not_top, np.log1p(-np.exp(log_top - leads))], -1).reshape(-1, 2)
     copies = np.broadcast_to(sizes[:, None], (*leads.shape, 2)).reshape(-1, 2)
-    found = problem.distortions(*(torch.from_numpy(part.copy()) for part in (log_q, log_not_q, copies)))
-    return found.numpy().reshape(leads.shape)
+    distortions = problem.distortions(*(torch.from_numpy(part.copy()) for part in (log_q, log_not_q, copies)))
+    return distortions.numpy().reshape(leads.shape)
 
 
 def _starts(best: np.ndarray, count: int, seed: int) -> Iterable[np.ndarray]:
@@ -193,7 +193,7 @@ def _ascent(problem: _Problem, start: np.ndarray) -> tuple[float, np.ndarray]:
 
     first = problem.distortions(*log_probs_and_complements(torch.from_numpy(start[None])))
     scale = 1.0 / max(float(first[0]), 1e-300)
-    found = minimize(
+    result = minimize(
         negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
     )
-    return float(-found.fun) / scale, found.x
+    return float(-result.fun) / scale, result.x

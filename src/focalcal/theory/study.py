@@ -223,9 +223,9 @@ def _cross_check(
     done = 0
     for row, (eta, q) in enumerate(zip(problems, solved, strict=True)):
         gamma, lam = records["gamma"][row], records["lam"][row]
-        found = slsqp(eta, gamma=gamma, lam=lam)
-        records["slsqp_difference"][row] = np.abs(found - q).max()
-        records["slsqp_stationarity"][row] = stationarity_of(found, eta, gamma=gamma, lam=lam)
+        other_q = slsqp(eta, gamma=gamma, lam=lam)
+        records["slsqp_difference"][row] = np.abs(other_q - q).max()
+        records["slsqp_stationarity"][row] = stationarity_of(other_q, eta, gamma=gamma, lam=lam)
         done += _cost(eta)
         progress(done)
     return done

@@ -28,10 +28,10 @@ def deterministic(device: torch.device) -> Iterator[None]:
 
 def possible_threads(threads: int) -> int:
     """`threads`, checked: OpenMP ends the process when it is asked for far more of them than there is room for."""
-    found, most = whole("threads", threads, 1), max(64, 2 * (os.cpu_count() or 1))
-    if found > most:
+    count, most = whole("threads", threads, 1), max(64, 2 * (os.cpu_count() or 1))
+    if count > most:
         raise ValueError(f"threads must be at most {most} on this machine, got {threads}; as many as cores is plenty")
-    return found
+    return count
 
 
 @contextmanager

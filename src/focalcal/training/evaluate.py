@@ -47,8 +47,8 @@ class Outputs:
         if self.multilabel:
             return multilabel_summary(self.probs, self.labels).mean
         single = self.logits.shape[1] == 1
-        found = summary(logits=self.logits[:, 0], labels=self.labels) if single else summary(self.probs, self.labels)
-        return {name: value for name, value in found.as_dict().items() if name not in ("rows", "n_classes")}
+        measured = summary(logits=self.logits[:, 0], labels=self.labels) if single else summary(self.probs, self.labels)
+        return {name: value for name, value in measured.as_dict().items() if name not in ("rows", "n_classes")}
 
 
 @torch.no_grad()
@@ -126,7 +126,7 @@ class RunningMetrics:
 def finite_or_none(values: Any) -> Any:
     """Numbers that JSON has: None in place of NaN and infinity, at every depth."""
     if isinstance(values, dict):
-        return {name: finite_or_none(one) for name, one in values.items()}
+        return {name: finite_or_none(value) for name, value in values.items()}
     if isinstance(values, list):
-        return [finite_or_none(one) for one in values]
+        return [finite_or_none(value) for value in values]
     return None if isinstance(values, float) and not math.isfinite(values) else values

@@ -31,7 +31,7 @@ def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | 
         start["embedding"] = torch.from_numpy(glove_vectors(_vectors_file(recipe, data_dir), data.vocabulary))
     if recipe.initial_weights is not None:
         start["pretrained"] = recipe.initial_weights
-    return _built(recipe, seed, start).train()
+    return _build(recipe, seed, start).train()
 
 
 def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
@@ -39,19 +39,19 @@ def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
     if recipe.word_vectors is not None:
         _vectors_file(recipe, data_dir)
     if recipe.initial_weights is not None:
-        _built(recipe, 0, {"pretrained": recipe.initial_weights})
+        _build(recipe, 0, {"pretrained": recipe.initial_weights})
 
 
 def trained_network(recipe: Recipe, weights: Path) -> nn.Module:
     """The network with the final weights of a run, in evaluation mode; what it started from is not needed."""
     state: dict[str, Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
     start = {} if recipe.word_vectors is None else {"embedding": torch.zeros_like(state["embedding.weight"])}
-    network = _built(recipe, 0, start)
+    network = _build(recipe, 0, start)
     network.load_state_dict(state)
     return network.eval()
 
 
-def _built(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
+def _build(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(stream(seed, "init").get_state())
         return build_model(recipe.model, classes=recipe.classes, **dict(recipe.model_options), **start)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 Sources = dict[str, str]
 
 
-def _stated(
+def _sources(
     otherwise: Mapping[str, str] | None = None,
     *,
     paper: Iterable[str] = (),
@@ -31,23 +31,23 @@ def _stated(
 _POINT = ("gamma", "lam")
 _STATISTICS = ("mean", "std")
 
-_IMAGES = _stated(
+_IMAGES = _sources(
     paper=("data_set", "classes", "model", "initial_weights", "optimizer.name", "optimizer.momentum", "schedule.kind"),
     code=("optimizer", "schedule", "epochs", "batch_size", "augmentation", *_STATISTICS),
     judgement=("data_options", "optimizer.nesterov", "gradient_clip", *_POINT),
 )
-_RESNET110 = _stated(_IMAGES, judgement=("model",))  # which of two networks of that name
-_TINY_IMAGENET = _stated(_IMAGES, judgement=("model", "batch_size"))
+_RESNET110 = _sources(_IMAGES, judgement=("model",))  # which of two networks of that name
+_TINY_IMAGENET = _sources(_IMAGES, judgement=("model", "batch_size"))
 _COMMON_SPLIT = ("data_options",)  # 45,000 / 5,000 / 10,000
 
-_TEXTS = _stated(
+_TEXTS = _sources(
     paper=("data_set", "classes", "model", "optimizer.name"),
     code=("data_options", "model_options", "word_vectors", "optimizer", "epochs", "batch_size", "drop_last"),
     judgement=("optimizer.weight_decay", "schedule", "gradient_clip", *_POINT),
 )
-_SHORT_TEXTS = _stated(_TEXTS, judgement=("data_options", "epochs"))
+_SHORT_TEXTS = _sources(_TEXTS, judgement=("data_options", "epochs"))
 
-_FINE_TUNED = _stated(
+_FINE_TUNED = _sources(
     paper=(
         *("data_set", "classes", "model", "initial_weights", "optimizer.name", "schedule.kind"),
         *("image_size", *_POINT),  # the native resolution
@@ -58,13 +58,13 @@ _FINE_TUNED = _stated(
         *("gradient_clip", "augmentation", "evaluation"),
     ),
 )
-_FROM_SCRATCH = _stated(
+_FROM_SCRATCH = _sources(
     _FINE_TUNED,
     paper=("schedule", "epochs"),
     judgement=("after_normalisation", "image_size", *_STATISTICS, *_POINT),
 )
 
-_CHEXNET = _stated(
+_CHEXNET = _sources(
     paper=("data_set", "classes", "model", "evaluation", "lam"),
     code=(
         *("initial_weights", "optimizer", "schedule", "epochs", "batch_size", "augmentation", *_STATISTICS),
@@ -74,18 +74,18 @@ _CHEXNET = _stated(
 )
 
 SOURCES: dict[str, Sources] = {
-    "cifar10_resnet50": _stated(_IMAGES, paper=_POINT),
+    "cifar10_resnet50": _sources(_IMAGES, paper=_POINT),
     "cifar10_resnet110": _RESNET110,
     "cifar10_wide_resnet26_10": _IMAGES,
     "cifar10_densenet121": _IMAGES,
     "cifar100_resnet50": _IMAGES,
-    "cifar100_resnet110": _stated(_RESNET110, paper=_POINT),
+    "cifar100_resnet110": _sources(_RESNET110, paper=_POINT),
     "cifar100_wide_resnet26_10": _IMAGES,
     "cifar100_densenet121": _IMAGES,
     "tiny_imagenet_resnet50": _TINY_IMAGENET,
-    "cifar10_resnet50_45k": _stated(_IMAGES, paper=(*_POINT, *_COMMON_SPLIT)),
-    "cifar100_resnet50_45k": _stated(_IMAGES, paper=_COMMON_SPLIT),
-    "cifar100_resnet110_45k": _stated(_RESNET110, paper=(*_POINT, *_COMMON_SPLIT)),
+    "cifar10_resnet50_45k": _sources(_IMAGES, paper=(*_POINT, *_COMMON_SPLIT)),
+    "cifar100_resnet50_45k": _sources(_IMAGES, paper=_COMMON_SPLIT),
+    "cifar100_resnet110_45k": _sources(_RESNET110, paper=(*_POINT, *_COMMON_SPLIT)),
     "newsgroups_gp_cnn": _TEXTS,
     "ag_news_gp_cnn": _SHORT_TEXTS,
     "finsen_gp_cnn": _SHORT_TEXTS,
