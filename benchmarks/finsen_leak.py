@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 from focalcal.data import DataSet, data_folder, load_data
 from focalcal.data.finsen import Item, finsen_items
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 
 def looked_up(items: Sequence[Item]) -> dict[str, float]:
@@ -64,7 +64,7 @@ def _counted(tokens: np.ndarray, words: int) -> csr_matrix:
 def main() -> None:
     """Print both tables."""
     folder = data_folder()
-    items = finsen_items(Sources("finsen", folder))
+    items = finsen_items(SourceFiles("finsen", folder))
     pairs = {(item.tag, item.category) for item in items}
     print(f"{len(items)} items, {len({tag for tag, _ in pairs})} tags, {len(pairs)} pairs of tag and category\n")
     shares = looked_up(items)

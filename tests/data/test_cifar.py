@@ -15,7 +15,7 @@ from support.data_folders import cifar_batch, pixels
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import read_pickle
-from focalcal.data.sources import complete
+from focalcal.data.source_files import complete
 
 
 class Payload:

@@ -11,7 +11,7 @@ from references.data_fingerprints import OF_FILES
 from support.data_folders import finsen
 
 from focalcal.data.finsen import Item, finsen_items
-from focalcal.data.sources import Sources, file_sha256
+from focalcal.data.source_files import SourceFiles, file_sha256
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +49,7 @@ def test_the_real_finsen_gives_its_category_away_as_the_guide_says(data_folder):
 
 
 def test_the_real_tags_have_one_category_and_are_stripped_everywhere(data_folder):
-    items = finsen_items(Sources("finsen", data_folder))
+    items = finsen_items(SourceFiles("finsen", data_folder))
     category = {item.tag: item.category for item in items}
     assert all(category[item.tag] == item.category for item in items)
     assert not any(item.tag.lower() in item.stripped().lower() for item in items)

@@ -5,7 +5,7 @@ import pytest
 from references.data_fingerprints import FINGERPRINTS
 from scipy.stats import chi2, multivariate_normal
 
-from focalcal.core.population import population
+from focalcal.core.forty_states import population
 from focalcal.core.rng import numpy_stream
 from focalcal.data import DataSet, Examples, fingerprint, load_data, relabelled
 from focalcal.data.known_posteriors import draw_labels, gaussian_means

@@ -30,8 +30,8 @@ from focalcal.metrics import summary
 from focalcal.training import NonFiniteLossError, Schedule, Step, fit, predict, recipe
 from focalcal.training.checkpoint import loss_identity
 from focalcal.training.distributed import Processes
-from focalcal.training.evaluate import outputs
 from focalcal.training.inputs import Inputs
+from focalcal.training.outputs import outputs
 
 DROPOUT = {"features": 64, "hidden": (32,), "dropout": 0.3}
 CNN = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 from focalcal.data.text.documents import Documents, official_texts
 
 AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
@@ -29,12 +29,12 @@ def load_ag_news(
     validation: int = 0,
 ) -> DataSet:
     """The official 120,000 / 7,600; `validation` of the training items are held out."""
-    sources = Sources("ag_news", folder, allow_partial=allow_partial)
+    sources = SourceFiles("ag_news", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split) for split in _EXPECTED}
     return official_texts(sources, AG_NEWS_CLASSES, parts, _EXPECTED, validation, num_words=num_words, length=length)
 
 
-def _read(sources: Sources, split: str) -> Documents:
+def _read(sources: SourceFiles, split: str) -> Documents:
     """Title and description of each line of the split's file; none in a part of the data set that lacks the file."""
     path = sources.path / f"{split}.csv"
     if not path.exists():

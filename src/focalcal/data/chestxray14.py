@@ -20,7 +20,7 @@ from focalcal.data.archives import unpack
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
 from focalcal.data.image_cache import decode_images
-from focalcal.data.sources import PART_WILL_DO, Sources
+from focalcal.data.source_files import PART_WILL_DO, SourceFiles
 from focalcal.data.splits import by_group
 
 FINDINGS = (
@@ -34,7 +34,7 @@ _TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
 
 def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 256, seed: int = 1) -> DataSet:
     """The official split. The first call decodes the images, resized to `size`, into the folder."""
-    sources = Sources("chestxray14", folder, allow_partial=allow_partial)
+    sources = SourceFiles("chestxray14", folder, allow_partial=allow_partial)
     path = sources.path
     table = _table(sources)
     _unpack_images(path)
@@ -63,7 +63,7 @@ def _unpack_images(folder: Path) -> None:
             unpack(archive, target)
 
 
-def _table(sources: Sources) -> dict[str, tuple[int, NDArray[np.bool_]]]:
+def _table(sources: SourceFiles) -> dict[str, tuple[int, NDArray[np.bool_]]]:
     """Of each image's name the patient and the findings."""
     tables = [sources.path / name for name in _TABLES]
     path = next((path for path in tables if path.exists()), tables[0])
@@ -80,7 +80,7 @@ def _table(sources: Sources) -> dict[str, tuple[int, NDArray[np.bool_]]]:
 
 
 def _images_of_list(
-    sources: Sources,
+    sources: SourceFiles,
     path: Path,
     table: dict[str, tuple[int, NDArray[np.bool_]]],
     there: dict[str, Path],

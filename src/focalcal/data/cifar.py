@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples
 from focalcal.data.pickled_batches import read_pickle
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _BATCH = "a pickled CIFAR batch"
@@ -37,7 +37,7 @@ _BATCHES_100 = {"train": ("train",), "test": ("test",)}
 
 def load_cifar10(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """CIFAR-10 from `cifar-10-batches-py`; `validation` of the 50,000 are held out, 0 for none."""
-    sources = Sources("cifar10", folder, allow_partial=allow_partial)
+    sources = SourceFiles("cifar10", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split, names, "labels") for split, names in _BATCHES_10.items()}
     expected = {"train": (5000,) * 10, "test": (1000,) * 10}
     return sources.data_set(CIFAR10_CLASSES, parts, expected, validation, official="official test")
@@ -45,13 +45,13 @@ def load_cifar10(folder: Path, *, allow_partial: bool = False, validation: int =
 
 def load_cifar100(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """CIFAR-100 with its fine labels from `cifar-100-python`; `validation` of the 50,000 are held out, 0 for none."""
-    sources = Sources("cifar100", folder, allow_partial=allow_partial)
+    sources = SourceFiles("cifar100", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split, names, "fine_labels") for split, names in _BATCHES_100.items()}
     expected = {"train": (500,) * 100, "test": (100,) * 100}
     return sources.data_set(_fine_classes(sources), parts, expected, validation, official="official test")
 
 
-def _fine_classes(sources: Sources) -> tuple[str, ...]:
+def _fine_classes(sources: SourceFiles) -> tuple[str, ...]:
     meta = sources.path / "meta"
     if not meta.exists():  # in a part of the data set
         return tuple(f"class {k}" for k in range(100))
@@ -59,7 +59,7 @@ def _fine_classes(sources: Sources) -> tuple[str, ...]:
         return tuple(map(str, read_pickle(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
 
 
-def _read(sources: Sources, split: str, names: tuple[str, ...], key: str) -> Examples:
+def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) -> Examples:
     """The batches that are there; which are missing shows in the counts. An id is the place in the whole split."""
     pixels, labels, places = [np.empty((0, 3, 32, 32), np.uint8)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for number, path in enumerate(sources.path / name for name in names):

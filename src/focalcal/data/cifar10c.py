@@ -13,7 +13,7 @@ import numpy as np
 from focalcal.data.cifar import CIFAR10_CLASSES
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 CORRUPTIONS = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
@@ -30,7 +30,7 @@ def load_cifar10c(
         raise ValueError(f"corruption must be one of {', '.join(CORRUPTIONS)}, got {corruption!r}")
     if severity not in range(1, _SEVERITIES + 1):
         raise ValueError(f"severity must be from 1 to {_SEVERITIES}, got {severity!r}")
-    sources = Sources("cifar10c", folder, allow_partial=allow_partial)
+    sources = SourceFiles("cifar10c", folder, allow_partial=allow_partial)
     test = _read(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)
     whole = sources.complete({"test": test.labels}, {"test": (1000,) * 10})
     provenance = sources.provenance(
@@ -39,7 +39,7 @@ def load_cifar10c(
     return DataSet("cifar10c", CIFAR10_CLASSES, test.none(), test.none(), test, provenance=provenance)
 
 
-def _read(sources: Sources, images: Path, labels: Path, severity: int) -> Examples:
+def _read(sources: SourceFiles, images: Path, labels: Path, severity: int) -> Examples:
     with reading(labels, "CIFAR-10-C's labels"):
         truth = np.load(sources.remember(labels, "CIFAR-10-C's labels"), allow_pickle=False).astype(np.int64)
     with reading(images, "CIFAR-10-C's images"):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -30,12 +30,12 @@ _MAX_BYTES = 1 << 30  # no such file is larger; a gzip that claims more is a bom
 
 def load_fashion_mnist(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """The official 60,000 / 10,000; `validation` of the training images are held out."""
-    sources = Sources("fashion_mnist", folder, allow_partial=allow_partial)
+    sources = SourceFiles("fashion_mnist", folder, allow_partial=allow_partial)
     parts = {"train": _read(sources, "train", "train"), "test": _read(sources, "t10k", "test")}
     return sources.data_set(FASHION_CLASSES, parts, _EXPECTED, validation)
 
 
-def _read(sources: Sources, prefix: str, split: str) -> Examples:
+def _read(sources: SourceFiles, prefix: str, split: str) -> Examples:
     folder = sources.path
     files = [folder / f"{prefix}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
     if not any(folder.glob(f"{prefix}-*-ubyte*")):  # in a part of the data set
@@ -47,7 +47,7 @@ def _read(sources: Sources, prefix: str, split: str) -> Examples:
     return Examples(images[:, None], labels.astype(np.int64), numbered_ids(split, len(labels)))
 
 
-def _read_idx(sources: Sources, path: Path, dimensions: int) -> NDArray[Any]:
+def _read_idx(sources: SourceFiles, path: Path, dimensions: int) -> NDArray[Any]:
     """The uint8 array of so many dimensions in `path`, or in `path` + ".gz" if only that is there."""
     if not path.exists():
         path = path.with_name(f"{path.name}.gz")

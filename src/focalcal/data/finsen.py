@@ -18,7 +18,7 @@ import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.sources import PART_WILL_DO, Sources
+from focalcal.data.source_files import PART_WILL_DO, SourceFiles
 from focalcal.data.splits import stratified, validation_split
 from focalcal.data.text.documents import Documents, text_data_set
 
@@ -58,7 +58,7 @@ def load_finsen(
     validation: int = 0,
 ) -> DataSet:
     """85 / 15 per cent, stratified, seed 42; `validation` of the training items are held out."""
-    sources = Sources("finsen", folder, allow_partial=allow_partial)
+    sources = SourceFiles("finsen", folder, allow_partial=allow_partial)
     items = finsen_items(sources)
     whole = len(items) >= ROWS
     if not whole and not allow_partial:
@@ -81,7 +81,7 @@ def load_finsen(
     )
 
 
-def finsen_items(sources: Sources) -> list[Item]:
+def finsen_items(sources: SourceFiles) -> list[Item]:
     """The rows of the file, in its order."""
     path = sources.path / "FinSen_US_Categorized.csv"
     content = sources.read(path, "FinSen's .csv file")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.population import population
+from focalcal.core.forty_states import population
 from focalcal.core.rng import numpy_stream
 from focalcal.data.digits import load_digits
 from focalcal.data.examples import SPLITS, DataSet, Examples, numbered_ids

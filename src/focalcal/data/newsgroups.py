@@ -14,7 +14,7 @@ import numpy as np
 
 from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, numbered_ids
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 from focalcal.data.splits import shuffled
 from focalcal.data.text.documents import Documents, official_texts, text_data_set
 
@@ -42,7 +42,7 @@ def load_newsgroups(
     validation: int = 900,
 ) -> DataSet:
     """The bydate release; `validation` of the training posts are held out."""
-    sources = Sources("newsgroups", folder, allow_partial=allow_partial)
+    sources = SourceFiles("newsgroups", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, sources.path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
     return official_texts(
         sources,
@@ -66,7 +66,7 @@ def load_newsgroups_19997(
     length: int = 1000,
 ) -> DataSet:
     """The original release with the split of the literature."""
-    sources = Sources("newsgroups_19997", folder, allow_partial=allow_partial)
+    sources = SourceFiles("newsgroups_19997", folder, allow_partial=allow_partial)
     documents = _read(sources, sources.path, cut_header)
     whole = sources.complete({"all": documents.labels}, {"all": _ORIGINAL})
     rows = documents.rows()
@@ -84,7 +84,7 @@ def load_newsgroups_19997(
     )
 
 
-def _read(sources: Sources, folder: Path, cut_header: bool) -> Documents:
+def _read(sources: SourceFiles, folder: Path, cut_header: bool) -> Documents:
     """The posts below `folder`, one folder per group, in the order of names; an id is GROUP/NUMBER, as released."""
     strangers = sorted(path.name for path in folder.glob("*") if path.is_dir() and path.name not in NEWSGROUPS)
     if strangers:

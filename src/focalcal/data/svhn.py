@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 _EXPECTED = {
     "train": (4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659),
@@ -21,13 +21,13 @@ _EXPECTED = {
 
 def load_svhn(folder: Path, *, allow_partial: bool = False, test_only: bool = False, validation: int = 0) -> DataSet:
     """The official split; `test_only` leaves the training file alone, for use as shifted data."""
-    sources = Sources("svhn", folder, allow_partial=allow_partial)
+    sources = SourceFiles("svhn", folder, allow_partial=allow_partial)
     expected = {split: counts for split, counts in _EXPECTED.items() if split == "test" or not test_only}
     parts = {split: _read(sources, split) for split in expected}
     return sources.data_set(tuple("0123456789"), parts, expected, validation, test_only=test_only)
 
 
-def _read(sources: Sources, split: str) -> Examples:
+def _read(sources: SourceFiles, split: str) -> Examples:
     from scipy.io import loadmat
 
     path = sources.path / f"{split}_32x32.mat"

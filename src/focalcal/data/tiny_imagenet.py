@@ -13,14 +13,14 @@ import numpy as np
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.image_cache import decode_images
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 
 _EXPECTED = {"train": (500,) * 200, "test": (50,) * 200}
 
 
 def load_tiny_imagenet(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """100,000 - `validation` / `validation` / 10,000. The first call decodes the images into the folder."""
-    sources = Sources("tiny_imagenet", folder, allow_partial=allow_partial)
+    sources = SourceFiles("tiny_imagenet", folder, allow_partial=allow_partial)
     path = sources.path
     synsets = sources.read(path / "wnids.txt", "Tiny ImageNet's list of classes").decode("ascii").split()
     listed = {"train": _training(path, synsets), "test": _official_validation(sources, synsets)}
@@ -44,7 +44,7 @@ def _training(path: Path, synsets: list[str]) -> list[tuple[Path, int]]:
     ]
 
 
-def _official_validation(sources: Sources, synsets: list[str]) -> list[tuple[Path, int]]:
+def _official_validation(sources: SourceFiles, synsets: list[str]) -> list[tuple[Path, int]]:
     """The annotated images that are there; how many are missing shows in the counts."""
     notes = sources.path / "val" / "val_annotations.txt"
     if not notes.exists():  # in a part of the data set
@@ -60,7 +60,7 @@ def _official_validation(sources: Sources, synsets: list[str]) -> list[tuple[Pat
     return [(image, number) for image, number in images if image.exists()]
 
 
-def _names(sources: Sources, synsets: list[str]) -> tuple[str, ...]:
+def _names(sources: SourceFiles, synsets: list[str]) -> tuple[str, ...]:
     path = sources.path / "words.txt"
     lines = sources.read(path, "Tiny ImageNet's class names").decode("utf-8").splitlines()
     words = dict(line.split("\t", 1) for line in lines if "\t" in line)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from focalcal.core.checks import one_of
-from focalcal.predictions.checks import checked_split
+from focalcal.predictions.field_checks import checked_split
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions

@@ -16,7 +16,13 @@ from torch import Tensor
 
 from focalcal.core.primitives import whole
 from focalcal.predictions import files
-from focalcal.predictions.checks import checked_names, checked_posterior, checked_scores, checked_split, provenance_text
+from focalcal.predictions.field_checks import (
+    checked_names,
+    checked_posterior,
+    checked_scores,
+    checked_split,
+    provenance_text,
+)
 from focalcal.predictions.header import Names, Place
 
 ROWS = 65536  # of a batch, unless told otherwise

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from focalcal.stats.bootstrap import PairedInterval, bootstrap_ci
-from focalcal.stats.effect import cohens_dz
+from focalcal.stats.differences import cohens_dz
 from focalcal.stats.multiplicity import holm
+from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
 
 PRIMARY = ("ece", "adaptive_ece", "nll", "brier")

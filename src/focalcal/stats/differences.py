@@ -1,7 +1,9 @@
-"""Differences paired by seed, checked."""
+"""Differences paired by seed: checked, and how large they are in units of their own spread."""
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,3 +22,17 @@ def checked_differences(values: Any, *, least: int) -> NDArray[np.float64]:
         at = int(wrong.argmax())
         raise ValueError(f"differences must be finite, got {d[at]} at place {at}; leave that pair out, and say so")
     return d
+
+
+def cohens_dz(differences: Any) -> float:
+    """Mean over standard deviation (n - 1) of the differences (n,), n >= 2.
+
+    Differences that are all the same, but for rounding, have no spread: +-inf, and 0 if they are all zero. With few
+    differences it overstates: its expectation is that of the population times 1.77 at n = 3 and 1.09 at n = 10.
+    Cohen (1988), section 2.3.5.
+    """
+    d = checked_differences(differences, least=2)
+    mean, spread = float(d.mean()), float(d.std(ddof=1))
+    if spread <= 4 * sys.float_info.epsilon * float(abs(d).max()):
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / spread

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.core.population import population as population
+from focalcal.core.forty_states import population as population
 from focalcal.theory.bias import asymptote_delay, first_order_bias, first_order_constant, pre_asymptotic_bias
 from focalcal.theory.bounds import (
     entropy_bound,

@@ -8,7 +8,7 @@ from focalcal.training.non_finite import NonFiniteLossError
 from focalcal.training.predict import predict
 from focalcal.training.recipe import Optimizer, Recipe, Schedule, Step
 from focalcal.training.recipes import RECIPES, recipe, source_of
-from focalcal.training.recipes.tables import recipe_table, sources_table
+from focalcal.training.recipes.recipe_tables import recipe_table, sources_table
 
 __all__ = [
     "RECIPES",

@@ -26,11 +26,11 @@ from focalcal.training.checkpoint import (
 from focalcal.training.determinism import deterministic, seed_epoch
 from focalcal.training.distributed import Processes, joined_processes
 from focalcal.training.epoch_log import EpochLog
-from focalcal.training.evaluate import Outputs, RunningMetrics, finite_or_none, outputs
 from focalcal.training.inputs import Inputs, epoch_batches, steps_per_epoch
 from focalcal.training.network import build_network
 from focalcal.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
 from focalcal.training.optimization import Plateau, build_optimizer, rate_share
+from focalcal.training.outputs import Outputs, RunningMetrics, finite_or_none, outputs
 from focalcal.training.recipe import Recipe
 
 OnEpoch = Callable[[dict[str, Any], int], None]

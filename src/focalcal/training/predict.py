@@ -11,8 +11,8 @@ from torch import nn
 from focalcal.data import Examples
 from focalcal.predictions import Predictions
 from focalcal.training.distributed import Processes
-from focalcal.training.evaluate import outputs
 from focalcal.training.inputs import Inputs
+from focalcal.training.outputs import outputs
 from focalcal.training.recipe import Recipe
 
 

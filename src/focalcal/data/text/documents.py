@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, Examples
-from focalcal.data.sources import Sources
+from focalcal.data.source_files import SourceFiles
 from focalcal.data.splits import validation_split
 
 _TO_SPACE = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
@@ -46,7 +46,7 @@ class Documents:
 
 
 def official_texts(
-    sources: Sources,
+    sources: SourceFiles,
     classes: tuple[str, ...],
     parts: Mapping[str, Documents],
     expected: Mapping[str, tuple[int, ...]],

@@ -18,7 +18,7 @@ from focalcal.data.splits import validation_split
 PART_WILL_DO = "pass allow_partial=True (--allow-partial) if a part will do"
 
 
-class Sources:
+class SourceFiles:
     """The files of the data set `name` in the folder of the data sets: what was read, and whether it is all there is.
 
     `path` is the data set's own folder, its archive unpacked first if only that is there. `allow_partial` accepts a
