@@ -52,7 +52,7 @@ def test_every_public_name_is_there():
     assert set(focalcal.__all__) <= set(dir(focalcal))
     from focalcal import losses
 
-    assert {n for n in losses.__all__ if n.endswith("Loss")} <= set(focalcal.__all__)
+    assert {n for n in focalcal.__all__ if n.endswith("Loss")} <= set(losses.__all__)
     from focalcal import theory
 
     assert all(callable(getattr(theory, name)) for name in theory.__all__)

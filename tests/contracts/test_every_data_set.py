@@ -7,29 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.data_folders import FABRICATED
+from support.data_folders import EXAMPLES, FABRICATED
 
 from focalcal.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
 
-TEXTS = ("newsgroups", "newsgroups_19997", "ag_news", "finsen")
-# How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
-EXAMPLES = {
-    "digits": 1797,
-    "cifar10": 120,
-    "cifar100": 300,
-    "cifar10c": 20,
-    "svhn": 60,
-    "fashion_mnist": 60,
-    "tiny_imagenet": 25,
-    "newsgroups": 36,
-    "newsgroups_19997": 40,
-    "ag_news": 28,
-    "finsen": 120,
-    "chestxray14": 40,
-    "gaussian_mixture": 22_000,
-    "discrete": 44_000,
-    "teacher": 1797,
-}
+TEXTS = [name for name in DATA_SETS if "num_words" in data_options(name)]
 WITH_FILES = [name for name in DATA_SETS if CATALOGUE[name].folder is not None]
 
 

@@ -14,8 +14,8 @@ EVERY = sorted(LOSSES)
 SINGLE = [name for name in EVERY if not name.startswith("multilabel")]
 MULTI = [name for name in EVERY if name.startswith("multilabel")]
 PER_EXAMPLE = [name for name in EVERY if name != "mmce"]
-SOFT = ["ce", "focal", "brier", "ls", "fcl"]
-HARD_ONLY = [name for name in SINGLE if name not in SOFT]
+HARD_ONLY = ["adafocal", "dual_focal", "flsd53", "mmce"]  # the expectation over a soft target has no sense for them
+SOFT = [name for name in SINGLE if name not in HARD_ONLY]
 
 
 def example(name, shape=(6, 4), dtype=torch.float64, requires_grad=True):

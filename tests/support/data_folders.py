@@ -161,3 +161,22 @@ FABRICATED = {
     "discrete": nothing,
     "teacher": nothing,
 }
+
+# How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
+EXAMPLES = {
+    "digits": 1797,
+    "cifar10": 120,
+    "cifar100": 300,
+    "cifar10c": 20,
+    "svhn": 60,
+    "fashion_mnist": 60,
+    "tiny_imagenet": 25,
+    "newsgroups": 36,
+    "newsgroups_19997": 40,
+    "ag_news": 28,
+    "finsen": 120,
+    "chestxray14": 40,
+    "gaussian_mixture": 22_000,
+    "discrete": 44_000,
+    "teacher": 1797,
+}
