@@ -124,3 +124,13 @@ def test_python_blocks_of_the_documents_run(document, tmp_path, monkeypatch):
         if "torch.compile(" in block and not (shutil.which("g++") or shutil.which("clang++")):
             continue  # its default backend needs a C++ compiler
         exec(compile(block, document, "exec"), namespace)
+
+
+def test_the_files_that_the_architecture_names_are_there():
+    """A name in angle brackets stands for any file."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = {re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:src|tests|docs)/[^`]*)`", text)}
+    assert len(named) > 40
+    assert [path for path in sorted(named) if not any(ROOT.glob(path))] == []
+    packages = re.findall(r"^\| `(\w+)/` \|", text, re.M)
+    assert set(packages) == {path.parent.name for path in (ROOT / "src" / "focalcal").glob("*/__init__.py")}
