@@ -172,9 +172,9 @@ def test_corrupted_images_keep_the_ids_of_the_clean_ones(tmp_path):
     data = load_data("cifar10c", tmp_path, allow_partial=True, severity=2)
     assert data.test.ids[:2].tolist() == ["test-0", "test-1"]
     np.testing.assert_array_equal(data.test.inputs, pixels(100, 32, 32, 3)[20:40].transpose(0, 3, 1, 2))
-    with pytest.raises(ValueError, match="corruption must be one of gaussian_noise"):
+    with pytest.raises(ValueError, match="corruption must be one of 'gaussian_noise'"):
         load_data("cifar10c", tmp_path, corruption="rain")
-    with pytest.raises(ValueError, match="severity must be from 1 to 5, got 6"):
+    with pytest.raises(ValueError, match="severity must be a whole number >= 1 and <= 5, got 6"):
         load_data("cifar10c", tmp_path, severity=6)
 
 

@@ -54,6 +54,12 @@ def whole_number(name: str, value: Any, *, least: int, most: int | None = None, 
     return int(value)
 
 
+def between_zero_and_one(name: str, value: float, *, remedy: str) -> None:
+    """Refuse a share, a level or a rate that does not lie strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}; {remedy}")
+
+
 def label_to_ignore(value: Any) -> None:
     """Refuse an `ignore_index` that is neither None nor an int64."""
     if value is not None and (not is_whole(value) or not -(2**63) <= value < 2**63):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from focalcal.core.checks import one_of
+
 
 @dataclass(frozen=True)
 class Remote:
@@ -182,8 +184,7 @@ CATALOGUE = {
 
 def catalogue_entry(name: str) -> CatalogueEntry:
     """The entry of that name; an unknown name lists the known ones."""
-    if name not in CATALOGUE:
-        raise ValueError(f"name must be one of {', '.join(map(repr, CATALOGUE))}, got {name!r}")
+    one_of("name", name, CATALOGUE)
     return CATALOGUE[name]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.core.checks import one_of, whole_number
 from focalcal.data.cifar import CIFAR10_CLASSES
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, Examples, numbered_ids
@@ -26,10 +27,8 @@ def load_cifar10c(
     folder: Path, *, allow_partial: bool = False, corruption: str = "gaussian_noise", severity: int = 5
 ) -> DataSet:
     """One corruption at one severity, 1 .. 5."""
-    if corruption not in CORRUPTIONS:
-        raise ValueError(f"corruption must be one of {', '.join(CORRUPTIONS)}, got {corruption!r}")
-    if severity not in range(1, _SEVERITIES + 1):
-        raise ValueError(f"severity must be from 1 to {_SEVERITIES}, got {severity!r}")
+    one_of("corruption", corruption, CORRUPTIONS)
+    whole_number("severity", severity, least=1, most=_SEVERITIES, remedy="5 is the strongest")
     sources = SourceFiles("cifar10c", folder, allow_partial=allow_partial)
     test = _read(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)
     whole = sources.complete({"test": test.labels}, {"test": (1000,) * 10})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import between_zero_and_one
 from focalcal.data.examples import Examples
 
 
@@ -36,7 +37,7 @@ def stratified(examples: Examples, share: float = 0.15, *, seed: int = 42) -> tu
     """(the rest, ceil(share N) held out), every class divided alike; scikit-learn's `train_test_split`."""
     from sklearn.model_selection import train_test_split
 
-    _check_share(share)
+    between_zero_and_one("share", share, remedy="0.15 holds out 15 %")
     everything = np.arange(len(examples))
     _, held_out = train_test_split(everything, test_size=share, random_state=seed, stratify=examples.labels)
     return _divide(examples, held_out)
@@ -44,7 +45,7 @@ def stratified(examples: Examples, share: float = 0.15, *, seed: int = 42) -> tu
 
 def by_group(examples: Examples, share: float = 0.125, *, seed: int = 1) -> tuple[Examples, Examples]:
     """(the rest, held out): a share of the groups, so that no patient is on both sides."""
-    _check_share(share)
+    between_zero_and_one("share", share, remedy="0.15 holds out 15 %")
     if examples.groups is None:
         raise ValueError("examples must have groups to be divided by them, got none; use hold_out or stratified")
     groups = np.unique(examples.groups)
@@ -84,8 +85,3 @@ def _check_count(name: str, count: int, examples: Examples) -> int:
     if not 0 <= count <= most:
         raise ValueError(f"{name} must be from 0 to {most}, as there are {len(examples)} examples, got {count}")
     return count
-
-
-def _check_share(share: float) -> None:
-    if not 0 < share < 1:
-        raise ValueError(f"share must be between 0 and 1, got {share!r}; 0.15 holds out 15 %")

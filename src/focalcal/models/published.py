@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.models.resnet import ResNet, basic_resnet
 from focalcal.models.weight_files import PublishedWeightsError, fill
 

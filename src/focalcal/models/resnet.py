@@ -13,7 +13,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.core.primitives import whole
 
 Shortcut = Literal["conv", "pad"]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.chunks import row_chunks
+from focalcal.core.primitives import yes_or_no
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound
 from focalcal.posthoc.storage import Decoder, positive
@@ -59,8 +60,7 @@ class PosteriorRecovery(Calibrator):
         for name in ("gamma", "lam"):
             if finite_at_least(name, value := getattr(self, name), 0.0) > _LARGEST:
                 raise ValueError(f"{name} must be at most {_LARGEST:g}, got {value!r}; pass the value of the training")
-        if not isinstance(self.fit_temperature, bool):
-            raise TypeError(f"fit_temperature must be True or False, got {self.fit_temperature!r}")
+        yes_or_no("fit_temperature", self.fit_temperature)
 
     @property
     def at_bound_(self) -> bool:

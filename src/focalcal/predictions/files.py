@@ -12,6 +12,7 @@ import torch
 
 from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding
+from focalcal.core.primitives import yes_or_no
 from focalcal.core.scores import as_tensor
 from focalcal.predictions import arrays_file, table_file
 from focalcal.predictions.header import KINDS, Header, Names, PredictionsFileError
@@ -46,8 +47,7 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
 
 def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, mmap: bool) -> Predictions:
     """One `Predictions` from a file."""
-    if not isinstance(mmap, bool):
-        raise TypeError(f"mmap must be True or False, got {mmap!r}")
+    yes_or_no("mmap", mmap)
     path = Path(path)
     with _naming(path):
         header, fields = next(_row_batches(path, names, None, mmap=mmap), (None, None))

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from focalcal.core.primitives import whole
+from focalcal.core.primitives import whole, yes_or_no
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
     checked_names,
@@ -72,8 +72,7 @@ class Predictions:
         if (logits is None) == (probs is None):
             got = "neither" if logits is None else "both"
             raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
-        if not isinstance(multilabel, bool):
-            raise TypeError(f"multilabel must be True or False, got {multilabel!r}")
+        yes_or_no("multilabel", multilabel)
         kind = "probs" if logits is None else "logits"
         scores, truth = checked_scores(kind, probs if logits is None else logits, labels, multilabel=multilabel)
         n = len(scores)

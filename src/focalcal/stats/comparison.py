@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from focalcal.core.checks import between_zero_and_one
 from focalcal.stats.differences import cohens_dz
 from focalcal.stats.multiplicity import holm
 from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
@@ -51,8 +52,7 @@ def compare(
     Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, interval by
     bootstrap (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}; 0.05 is usual")
+    between_zero_and_one("alpha", alpha, remedy="0.05 is usual")
     paired = {metric: _differences(metric, candidate, baseline) for metric in metrics}
     tests = {metric: sign_flip_test(list(pairs.values())) for metric, pairs in paired.items()}
     adjusted = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))

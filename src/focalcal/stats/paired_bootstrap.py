@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from focalcal.core.checks import one_of
+from focalcal.core.checks import between_zero_and_one, one_of, whole_number
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
@@ -46,10 +46,8 @@ def bootstrap_ci(
     """
     one_of("method", method, METHODS)
     d = checked_differences(differences, least=2)
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}; 0.95 is usual")
-    if resamples < 1:
-        raise ValueError(f"resamples must be >= 1, got {resamples!r}; a thousand and more give useful intervals")
+    between_zero_and_one("level", level, remedy="0.95 is usual")
+    whole_number("resamples", resamples, least=1, remedy="a thousand and more give useful intervals")
     mean = float(d.mean())
     if (d == d[0]).all():
         return PairedInterval(mean, float(d[0]), float(d[0]), level, method, len(d))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.checks import one_of
+from focalcal.core.checks import one_of, whole_number
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
@@ -63,8 +63,7 @@ def sign_flip_test(
     """
     one_of("alternative", alternative, ALTERNATIVES)
     d = checked_differences(differences, least=1)
-    if not 1 <= exact_limit <= EXACT_LIMIT:
-        raise ValueError(f"exact_limit must be from 1 to {EXACT_LIMIT}, got {exact_limit!r}; beyond, signs are drawn")
+    whole_number("exact_limit", exact_limit, least=1, most=EXACT_LIMIT, remedy="beyond, signs are drawn")
     n, sides = len(d), 2 if alternative == "two-sided" else 1
     observed = float(d.sum())
     slack = 4 * n * np.finfo(np.float64).eps * float(np.abs(d).sum())
@@ -77,8 +76,7 @@ def sign_flip_test(
         if sides == 2:  # sums are symmetric about zero: both tails, unless they meet
             hits = 2 * hits if threshold > 0 else 2**n
         return SignFlip(hits / 2**n, mean, n, floor, "enumerated", 2**n)
-    if draws < 1:
-        raise ValueError(f"draws must be >= 1, got {draws!r}; a hundred thousand and more give useful p-values")
+    whole_number("draws", draws, least=1, remedy="a hundred thousand and more give useful p-values")
     hits = _drawn_hits(signed, threshold, draws, seed, both=sides == 2)
     p = (1 + hits) / (1 + draws)
     floor = max(floor, 1 / (1 + draws))  # no draw may hit, but the observed signs are counted

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
-from focalcal.core.arrays import finite_at_least, one_of
+from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import one_of
 from focalcal.core.json_dataclass import JsonDataclass
 from focalcal.core.primitives import Options, numbers, options, positive, share, text, whole, yes_or_no
 from focalcal.data import DATA_SETS

@@ -212,7 +212,7 @@ def test_an_unknown_name_lists_the_known():
 
 @pytest.mark.parametrize("severity", [0, 6, -1, 2.5, 3.0, True, "3", None])
 def test_severities_run_from_1_to_5(severity):
-    with pytest.raises(ValueError, match="severity must be a whole number from 1 to 5"):
+    with pytest.raises(ValueError, match="severity must be a whole number >= 1 and <= 5"):
         corrupt(scenes(1), "fog", severity, seed=0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.core.counter_rng import uniforms
 from focalcal.core.primitives import whole
 from focalcal.data.augment.augmentation import Augmentation, check_interval

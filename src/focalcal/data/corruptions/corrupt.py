@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import is_whole, one_of, whole_number
 from focalcal.core.rng import numpy_stream
 from focalcal.data.corruptions.blur import defocus_blur, glass_blur, motion_blur, zoom_blur
 from focalcal.data.corruptions.digital import contrast, elastic_transform, jpeg_compression, pixelate
@@ -120,8 +120,7 @@ def corrupted(data: DataSet, name: str, severity: int = 5, *, seed: int) -> Data
 
 def _check(name: str, severity: int) -> None:
     one_of("name", name, CORRUPTIONS)
-    if isinstance(severity, bool) or not isinstance(severity, (int, np.integer)) or severity not in SEVERITIES:
-        raise ValueError(f"severity must be a whole number from 1 to 5, got {severity!r}")
+    whole_number("severity", severity, least=1, most=max(SEVERITIES), remedy="5 is the strongest")
 
 
 def _channels_last(levels: Any) -> Levels:
@@ -145,6 +144,6 @@ def _id_list(ids: Iterable[int | str], count: int) -> list[int | str]:
     if len(numbers) != count:
         raise ValueError(f"ids must be one per image, {count}, got {len(numbers)}; take those of these images")
     for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer, str)):
+        if not is_whole(number) and not isinstance(number, str):
             raise TypeError(f"ids must be whole numbers or strings, got {number!r} of type {type(number).__name__}")
     return numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.training.operating_points import Point, operating_point
 from focalcal.training.recipe import Optimizer, Recipe, Schedule
 from focalcal.training.recipes.lite import LITE
