@@ -1,11 +1,11 @@
 import pytest
 from support.headless_chromium import chromium
 
-from focalcal.theory.study import Study, run_study
+from focalcal.theory.study import TheoryStudy, run_study
 
 
 @pytest.fixture(scope="session")
-def study() -> Study:
+def study() -> TheoryStudy:
     """The theory study without its cross-check, which takes minutes."""
     return run_study(cross_check=False)
 

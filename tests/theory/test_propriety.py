@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from focalcal.theory import propriety
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.propriety import _best, _Problem, largest_distortion, propriety_error
-from focalcal.theory.study import Study
+from focalcal.theory.study import TheoryStudy
 
 
 @settings(max_examples=30)
@@ -122,7 +122,7 @@ def test_a_small_gamma_distorts_in_proportion(lam):
 def test_results_compare_by_identity():
     first, second = (largest_distortion(2, gamma=2.0, lam=1.0, starts=0) for _ in range(2))
     assert first != second  # arrays have no truth value
-    assert Study.__eq__ is object.__eq__
+    assert TheoryStudy.__eq__ is object.__eq__
 
 
 def test_nothing_is_distorted_without_focusing_or_with_one_class():

@@ -11,14 +11,14 @@ from focalcal.reports.theory_tables import injection_note, slope_text
 from focalcal.theory.minimiser import TOLERANCE
 
 if TYPE_CHECKING:
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
     from focalcal.theory.study_tables import Columns
 
 _DISTORTION_BOUNDS = ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound", "slope_bound")
 _CALIBRATION_BOUNDS = ("potential_bound", "log_classes_bound", "interior_bound", "slope_bound")
 
 
-def findings(study: Study) -> list[tuple[str, str]]:
+def findings(study: TheoryStudy) -> list[tuple[str, str]]:
     """What each paragraph is about, and the paragraph, in the order of the study."""
     return [
         ("Accuracy", _solver(study)),
@@ -31,7 +31,7 @@ def findings(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def _solver(study: Study) -> str:
+def _solver(study: TheoryStudy) -> str:
     records = study.distortion, study.states
     stationarity, feasibility = (
         float(np.concatenate([part[key] for part in records]).max()) for key in ("stationarity", "feasibility")
@@ -62,7 +62,7 @@ def _cross_check(records: tuple[Columns, ...]) -> str:
     return f"SLSQP, an independent solver{of}, differs from them by {number(checked.max(), digits=2)} at most."
 
 
-def _slopes(study: Study) -> str:
+def _slopes(study: TheoryStudy) -> str:
     cases = study.cases
     late, latest, whole = cases["slope_from_128"], cases["slope_from_1024"], cases["slope_all"]
     least = study.distortion["lam"].min()
@@ -78,7 +78,7 @@ def _slopes(study: Study) -> str:
     )
 
 
-def _delay(study: Study) -> str:
+def _delay(study: TheoryStudy) -> str:
     """What makes the slopes shallow; the case of the largest kappa beside that of the smallest eta."""
     cases = study.cases
     kappa = cases["delay"]
@@ -105,7 +105,7 @@ def _delay(study: Study) -> str:
     )
 
 
-def _constant(study: Study) -> str:
+def _constant(study: TheoryStudy) -> str:
     error = 100 * study.cases["constant_error"]
     return (
         f"At the largest lam, {study.distortion['lam'].max():g}, lam times the distortion differs from the first-order "
@@ -125,7 +125,7 @@ def _calibration(slopes: Columns) -> str:
     )
 
 
-def _bounds(study: Study) -> str:
+def _bounds(study: TheoryStudy) -> str:
     distortion, calibration = study.distortion, study.calibration
     size = distortion["distortion_l2"]
     kept = [size <= distortion[name] for name in _DISTORTION_BOUNDS]

@@ -28,7 +28,7 @@ from focalcal.theory.study import posteriors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
 
 SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
 _REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
@@ -43,7 +43,7 @@ _SIGNS = {
 _EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
-def theory_page(study: Study, figure: Figure | None = None) -> str:
+def theory_page(study: TheoryStudy, figure: Figure | None = None) -> str:
     """The page as HTML: the explorer, the findings, the figure (drawn if it is not given) and the tables."""
     jinja = required("jinja2", purpose="The theory page")
     markup = required("markupsafe", purpose="The theory page").Markup

@@ -34,7 +34,7 @@ from focalcal.reports.theory_tables import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
     from focalcal.theory.study_tables import Columns
 
 TITLE = "# The theory of Focal Calibration Loss, checked on exact solutions"
@@ -58,7 +58,7 @@ FILES = {
 }
 
 
-def write_study(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
+def write_study(study: TheoryStudy, folder: str | os.PathLike[str]) -> list[Path]:
     """Everything in `FILES`, into `folder`, which is made if need be; returns the paths.
 
     All of it is made before the first file is written, and each file is written whole or not at all.
@@ -121,7 +121,7 @@ def check_packages() -> None:
         required(module, purpose="Writing the theory study")
 
 
-def rendered_study(study: Study) -> dict[str, bytes]:
+def rendered_study(study: TheoryStudy) -> dict[str, bytes]:
     """The files, by name."""
     check_packages()
     figure = theory_figure(study)
@@ -152,7 +152,7 @@ def rendered_study(study: Study) -> dict[str, bytes]:
     }
 
 
-def _readme(study: Study) -> str:
+def _readme(study: TheoryStudy) -> str:
     found = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
     listed = "\n".join(f"- [{name}]({name}): {what}" for name, what in FILES.items())
     return (

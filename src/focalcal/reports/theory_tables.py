@@ -12,7 +12,7 @@ from focalcal.reports.tables import Table, number
 from focalcal.theory.study_tables import WINDOWS
 
 if TYPE_CHECKING:
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
 
 _CASES_IN_LATEX = {
     "eta_min": r"$\min_k\eta_k$",
@@ -37,7 +37,7 @@ _FITTED = ("from_16", "from_128")  # the windows at K = 100 that are spoken of
 STANDARD_ERROR = "± is the standard error of the least-squares line: it measures how the curve bends, not noise."
 
 
-def cases_table(study: Study) -> Table:
+def cases_table(study: TheoryStudy) -> Table:
     """A row for each posterior and gamma: the constant, slopes over windows of lam, the worst figures of the solver."""
     shown = {name: values for name, values in _cases(study).items() if name != "classes"}  # the posterior's name has it
     headings = {
@@ -54,12 +54,12 @@ def cases_table(study: Study) -> Table:
     return Table(shown, headings | slopes)
 
 
-def cases_csv(study: Study) -> str:
+def cases_csv(study: TheoryStudy) -> str:
     """The same with every digit, and the number of classes."""
     return Table(_cases(study)).csv()
 
 
-def cases_note(study: Study) -> str:
+def cases_note(study: TheoryStudy) -> str:
     """What the columns of the cases are."""
     return (
         "C is the first-order constant, to which lam |q* - eta|_inf tends; the column beside it has that product at "
@@ -71,7 +71,7 @@ def cases_note(study: Study) -> str:
     )
 
 
-def cases_latex(study: Study) -> str:
+def cases_latex(study: TheoryStudy) -> str:
     """The cases for LaTeX with booktabs."""
     table = cases_table(study)
     slopes = [name for name in table.columns if name.startswith("slope_")]
@@ -86,7 +86,7 @@ def cases_latex(study: Study) -> str:
     )
 
 
-def paper_table(study: Study) -> Table:
+def paper_table(study: TheoryStudy) -> Table:
     """What the paper reports, with its digits, beside what was found here."""
     figures = study.paper["figure"]
     printed = [
@@ -97,7 +97,7 @@ def paper_table(study: Study) -> Table:
     return Table({"figure": figures, "paper": printed, "ours": ours})
 
 
-def paper_note(study: Study) -> str:
+def paper_note(study: TheoryStudy) -> str:
     """What must be known to compare the two."""
     closest = _closest_window(study)
     why = (
@@ -119,7 +119,7 @@ def paper_note(study: Study) -> str:
     )
 
 
-def paper_latex(study: Study) -> str:
+def paper_latex(study: TheoryStudy) -> str:
     """The paper's figures beside ours, for LaTeX with booktabs."""
     return _in_symbols(
         paper_table(study).latex(
@@ -130,7 +130,7 @@ def paper_latex(study: Study) -> str:
     )
 
 
-def injection_table(study: Study) -> Table:
+def injection_table(study: TheoryStudy) -> Table:
     """The slopes at K = 100 after exact solutions were spoilt on purpose."""
     windows = np.array([_window(name) for name in study.injection["window"]], dtype=object)
     kinds = {"residual": "residual of 3e-6", "error": "error of 3e-6 in q"}
@@ -145,7 +145,7 @@ def injection_table(study: Study) -> Table:
     return Table(study.injection | {"kind": kind, "window": windows}, headings, digits=4)
 
 
-def injection_latex(study: Study) -> str:
+def injection_latex(study: TheoryStudy) -> str:
     """The spoilt slopes, for LaTeX with booktabs."""
     return _in_symbols(
         injection_table(study).latex(
@@ -157,7 +157,7 @@ def injection_latex(study: Study) -> str:
     )
 
 
-def slopes_table(study: Study) -> Table:
+def slopes_table(study: TheoryStudy) -> Table:
     """The slopes of the exact calibration error over windows of lam, with their standard errors (`STANDARD_ERROR`)."""
     columns = study.calibration_slopes
     shown = {
@@ -175,14 +175,14 @@ def slope_text(slope: float, error: float) -> str:
     return f"{slope:.3f}" + (f" \N{PLUS-MINUS SIGN} {error:.3f}" if error >= 0.0005 else "")
 
 
-def moved_slopes(study: Study, kind: str) -> float:
+def moved_slopes(study: TheoryStudy, kind: str) -> float:
     """By how much at most the injection of that kind moves a slope."""
     own = study.injection["kind"] == kind
     exact = study.injection["slope_exact"][own]
     return float(max(np.abs(study.injection[name][own] - exact).max() for name in ("slope_low", "slope_high")))
 
 
-def injection_note(study: Study) -> str:
+def injection_note(study: TheoryStudy) -> str:
     """What the injection tests, and what came of it."""
     (paper,) = study.paper["paper"][study.paper["figure"] == "shallowest slope"]
     exact = study.injection["slope_exact"]
@@ -205,7 +205,7 @@ def injection_note(study: Study) -> str:
     )
 
 
-def _cases(study: Study) -> dict[str, np.ndarray]:
+def _cases(study: TheoryStudy) -> dict[str, np.ndarray]:
     """The columns with the one relative error in percent, as everywhere."""
     return {
         ("constant_error_percent" if name == "constant_error" else name): (
@@ -215,7 +215,7 @@ def _cases(study: Study) -> dict[str, np.ndarray]:
     }
 
 
-def _closest_window(study: Study) -> str:
+def _closest_window(study: TheoryStudy) -> str:
     """The window over which median, steepest and shallowest slope are nearest to the paper's."""
     paper = dict(zip(study.paper["figure"], study.paper["paper"], strict=True))
 
@@ -231,7 +231,7 @@ def _closest_window(study: Study) -> str:
     return min(WINDOWS, key=distance)
 
 
-def _largest_lam(study: Study) -> float:
+def _largest_lam(study: TheoryStudy) -> float:
     return float(study.distortion["lam"].max())
 
 

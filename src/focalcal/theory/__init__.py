@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from focalcal.theory.sharp_bounds import simplex_bound as simplex_bound
     from focalcal.theory.sharp_bounds import simplex_constant as simplex_constant
     from focalcal.theory.sharp_bounds import slope_bound as slope_bound
-    from focalcal.theory.study import Study as Study
+    from focalcal.theory.study import TheoryStudy as TheoryStudy
     from focalcal.theory.study import run_study as run_study
     from focalcal.theory.tolerance import lam_for as lam_for
 
@@ -123,7 +123,7 @@ _HOME = {
     "simplex_bound": "sharp_bounds",
     "simplex_constant": "sharp_bounds",
     "slope_bound": "sharp_bounds",
-    "Study": "study",
+    "TheoryStudy": "study",
     "run_study": "study",
     "lam_for": "tolerance",
 }

@@ -44,7 +44,7 @@ LAMS = 2.0 ** np.arange(-2, 16)
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class TheoryStudy:
     """The records and what is made of them.
 
     posteriors          the seven, by name
@@ -86,7 +86,7 @@ def posteriors() -> dict[str, Float[np.ndarray, " k"]]:
     return {name: shape / shape.sum() for name, shape in shapes.items()}
 
 
-def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] | None = None) -> Study:
+def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] | None = None) -> TheoryStudy:
     """All of it. The cross-check takes minutes; `progress(done, of)` is told how much of its work is done."""
     etas, population_ = posteriors(), population()
     solved = {name: minimise(eta, gamma=GAMMAS[:, None], lam=LAMS) for name, eta in etas.items()}
@@ -108,7 +108,7 @@ def run_study(*, cross_check: bool = True, progress: Callable[[int, int], None] 
         )
     calibration = _calibration(population_, solved_states, states)
     cases, calibration_slopes = case_table(distortion), calibration_slope_table(calibration)
-    return Study(
+    return TheoryStudy(
         posteriors=etas,
         population=population_,
         distortion=distortion,

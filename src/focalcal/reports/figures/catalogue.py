@@ -21,7 +21,7 @@ from focalcal.reports.file_names import as_file_name, unused
 if TYPE_CHECKING:
     from focalcal.analysis.evidence import Evidence
     from focalcal.results import Run
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
 
 MOST_OBJECTIVES = 15  # panels or lines of a figure that can still be read
 SURFACES = ("ece", "nll")
@@ -32,7 +32,7 @@ def figures(
     *,
     runs: Iterable[Run] = (),
     operating_points: Mapping[str, Point] | None = None,
-    theory: Study | None = None,
+    theory: TheoryStudy | None = None,
 ) -> dict[str, Display]:
     """The displays that apply, by a name that can be a file's: "reliability-digits-small_cnn".
 

@@ -11,14 +11,14 @@ from focalcal.reports.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
 
 
 @dataclass(frozen=True, eq=False)
 class Distortion:
     """How the minimiser leaves the posterior, and the calibration error that follows, over lam."""
 
-    study: Study
+    study: TheoryStudy
     title: str = "Distortion of the population minimiser over λ: exact, first order, and bounds"
     note: str = "No network and no data: the conditional risk is minimised on the simplex."
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.theory.study import Study
+    from focalcal.theory.study import TheoryStudy
     from focalcal.theory.study_tables import Columns
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))  # by gamma
@@ -26,7 +26,7 @@ _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the 
 }
 
 
-def theory_figure(study: Study) -> Figure:
+def theory_figure(study: TheoryStudy) -> Figure:
     """Three panels over lam.
 
     Left: |q* - eta|_inf of every posterior (colour) and gamma (dashes) with a guide of slope -1. Middle: the same times
@@ -51,7 +51,7 @@ def theory_figure(study: Study) -> Figure:
     return figure
 
 
-def _distortion(axes: Axes, study: Study) -> None:
+def _distortion(axes: Axes, study: TheoryStudy) -> None:
     for _, own, look in _curves(study):
         axes.plot(own["lam"], own["distortion_inf"], **look)
     axes.set_yscale("log")
@@ -59,7 +59,7 @@ def _distortion(axes: Axes, study: Study) -> None:
     _guide(axes, study.distortion["lam"], study.distortion["distortion_inf"], power=-1)
 
 
-def _constant(axes: Axes, study: Study) -> None:
+def _constant(axes: Axes, study: TheoryStudy) -> None:
     constant = {
         (name, gamma): value
         for name, gamma, value in zip(*(study.cases[key] for key in ("posterior", "gamma", "constant")), strict=True)
@@ -83,7 +83,7 @@ def _calibration(axes: Axes, columns: Columns) -> None:
     _guide(axes, columns["lam"], columns["cal2"], power=-2)
 
 
-def _curves(study: Study) -> Iterator[tuple[tuple[str, float], Columns, dict[str, Any]]]:
+def _curves(study: TheoryStudy) -> Iterator[tuple[tuple[str, float], Columns, dict[str, Any]]]:
     """Each posterior and gamma: which it is, its rows in the order of lam, and how it is drawn."""
     columns = study.distortion
     gammas = list(np.unique(columns["gamma"]))
@@ -95,7 +95,7 @@ def _curves(study: Study) -> Iterator[tuple[tuple[str, float], Columns, dict[str
             yield (name, gamma), own, {"color": colour, "linestyle": _DASHES[gammas.index(gamma) % len(_DASHES)]}
 
 
-def _colours(study: Study) -> dict[str, str]:
+def _colours(study: TheoryStudy) -> dict[str, str]:
     names = list(dict.fromkeys(study.distortion["posterior"]))
     return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
 
@@ -120,7 +120,7 @@ def _calibration_colours(columns: Columns) -> dict[float, str]:
     return dict(zip(np.unique(columns["gamma"]), (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3]), strict=False))
 
 
-def _legends(figure: Figure, study: Study) -> None:
+def _legends(figure: Figure, study: TheoryStudy) -> None:
     line = required("matplotlib.lines", purpose="The theory figure").Line2D
     names = [line([], [], color=colour, label=name, linewidth=2) for name, colour in _colours(study).items()]
     gammas = [
