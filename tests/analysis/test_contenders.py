@@ -61,6 +61,31 @@ def test_a_network_that_learnt_nothing_would_lead_and_does_not(evidence):
     assert [one.metric for one in leaders(evidence)] == list(HEADLINE)
 
 
+def test_nor_does_it_on_a_task_so_hard_that_the_margin_reaches_it(tmp_path):
+    store = Store(tmp_path)
+    for seed in (0, 1):
+        add(store, spec("ce", seed), signal=0.4)
+        add(store, spec("focal", seed), signal=0.4)
+        add_useless(store, spec("fcl", seed))
+    evidence = gather(reading_order(store.runs()), title="A study")
+    errors = {name: statistics.fmean(one.values()) for name, one in evidence.values(SETTING, "error").items()}
+    assert within_margin(errors) == {"ce", "focal", "fcl"}
+    assert [one.objective for one in constant_guesses(evidence)] == ["fcl"]
+    assert contenders(evidence, SETTING) == {"ce", "focal"}
+    assert not any(any(shown.table.bold.get("fcl", ())) for shown in all_tables(evidence).values())
+
+
+def test_where_nothing_was_learnt_nothing_is_best(tmp_path):
+    store = Store(tmp_path)
+    for objective in ("ce", "focal"):
+        add_useless(store, spec(objective))
+    evidence = gather(reading_order(store.runs()), title="A study")
+    assert contenders(evidence, SETTING) == set()
+    assert leaders(evidence) == []
+    assert not any(any(map(any, shown.table.bold_rows())) for shown in all_tables(evidence).values())
+    assert study_page(evidence, tables=all_tables(evidence))
+
+
 def test_no_table_stars_it_and_every_one_says_the_rule(evidence):
     seen = set()
     for name, shown in all_tables(evidence).items():
@@ -127,3 +152,14 @@ def test_the_star_of_a_surface_is_no_useless_cell(tmp_path):
     assert found.values[0, 1] == np.nanmin(found.values)
     assert found.minimum == (2.0, 64.0)
     assert "1 cell cannot be the minimum: an error exceeds the lowest by more than 2 points" in found.note
+
+
+def test_nor_one_that_the_margin_reaches(tmp_path):
+    store = Store(tmp_path)
+    for gamma in (1.0, 2.0):
+        for lam, ece in ((0.5, 0.05), (64.0, 0.01)):
+            error = 0.75 if lam == 64.0 else 0.62
+            add(store, spec("fcl", gamma=gamma, lam=lam), changed={"error": error, "ece": ece * gamma})
+    found = surface(gather(store.runs(), title="A study"), SETTING, "ece")
+    assert found.minimum == (1.0, 0.5)
+    assert "2 cells cannot be the minimum: an error exceeds" in found.note

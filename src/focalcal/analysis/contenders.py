@@ -17,7 +17,10 @@ MARGIN_POINTS = 0.02
 MARGIN_SHARE = 0.25
 SAMPLING_ERRORS = 2.0  # standard errors of a constant guess's error that count as no difference from it
 MARGIN = f"{100 * MARGIN_POINTS:g} points, or {100 * MARGIN_SHARE:g} % of it if that is more"
-RULE = f"best can only be objectives whose error exceeds the lowest of their setting by at most {MARGIN}"
+RULE = (
+    f"best can only be objectives whose error exceeds the lowest of their setting by at most {MARGIN}, and is not that "
+    "of a constant guess"
+)
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -43,11 +46,15 @@ class ConstantGuess:
 
 
 def contenders(evidence: Evidence, setting: str) -> frozenset[str]:
-    """The objectives of a setting that may be called best; all of them where no error was measured."""
+    """The objectives of a setting that may be called best; all of them where no error was measured.
+
+    On a hard task the margin reaches to a constant guess: objectives with no run that is better are left out as well.
+    """
     errors = {
         objective: statistics.fmean(values.values()) for objective, values in evidence.values(setting, "error").items()
     }
-    return within_margin({name: errors.get(name, math.nan) for name in evidence.objectives})
+    near = within_margin({name: errors.get(name, math.nan) for name in evidence.objectives})
+    return frozenset(name for name in near if not all_constant_guesses(evidence.of(setting, name)))
 
 
 def within_margin(errors: Mapping[Key, float]) -> frozenset[Key]:
@@ -83,6 +90,11 @@ def is_constant_guess(run: RunEvidence) -> bool:
     test = run.metrics.get("test", {})
     error, rows, c = test.get("error", math.nan), test.get("rows", math.nan), run.constant_error
     return c is not None and error >= c - SAMPLING_ERRORS * math.sqrt(c * (1 - c) / rows)  # NaN is not
+
+
+def all_constant_guesses(runs: Sequence[RunEvidence]) -> bool:
+    """Whether there are runs, and none of them is better than a constant guess."""
+    return bool(runs) and all(map(is_constant_guess, runs))
 
 
 def may_be_best(evidence: Evidence, setting: str, objectives: Sequence[str]) -> list[bool]:

@@ -188,6 +188,8 @@ TEXT_NUMBERS: tuple[TextNumber, ...] = (
          partial(times_lower, "fcl", "adafocal", "nll", _TEN, protocol="common split")),
         ("common split: fcl has a lower Brier score than adafocal", "2 of 3",
          partial(times_lower, "fcl", "adafocal", "brier", _TEN, protocol="common split")),
+        ("common split: fcl has a lower error than adafocal", "3 of 3",
+         partial(times_lower, "fcl", "adafocal", "error", _TEN, protocol="common split")),
         *((f"{setting}, common split, adafocal: last gamma of the lowest bin", printed,
            partial(gamma_of_lowest_bin, setting))
           for setting, printed in zip(_TEN, ("7.98", "20.0", "6.41"), strict=True)),

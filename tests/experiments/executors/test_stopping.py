@@ -96,7 +96,7 @@ def test_cells_end_when_the_grid_is_killed(store, monkeypatch):
         process.kill()
         process.wait()
         assert ended(pids)
-    assert not list(temporary.glob("focalcal*"))
+    assert {path.name.partition("_")[0] for path in temporary.iterdir()} <= {"torchinductor"}  # torch's, one per user
     shutil.rmtree(temporary)
     assert os.listdir(store.path / "tmp")  # what the cells printed, until it is an hour old
     monkeypatch.setattr("focalcal.results.staging.STALE_SECONDS", -1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import shutil
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +72,14 @@ def _failure_of_task(task: Task, report: Callable[[Progress], None]) -> Failure 
 
 
 def _end_with_parent() -> None:
-    """Do not train on when the parent was killed outright: it cannot say so, but its end of a pipe closes."""
+    """Do not train on when the parent was killed outright: it cannot say so, but its end of a pipe closes.
+
+    Nor could it remove the folder with the socket at which its fork server is asked for cells.
+    """
     parent = parent_process()
     assert parent is not None
     parent.join()
+    shutil.rmtree(get_temp_dir(), ignore_errors=True)  # the parent's, known here from the start
     os._exit(1)
 
 

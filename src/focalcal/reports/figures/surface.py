@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.analysis.contenders import MARGIN, within_margin
+from focalcal.analysis.contenders import MARGIN, all_constant_guesses, within_margin
 from focalcal.analysis.metric_names import PERCENT
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain
@@ -41,8 +41,8 @@ class Surface:
     """values, (gammas, lams), is the mean over `seeds` runs of a cell; NaN where there is none or it is not finite.
 
     `minimum` is the cell with the lowest value of those whose error is within the margin of the lowest error
-    (`within_margin`), None if there is none; `operating_point` what was chosen beforehand, which need not be on the
-    grid.
+    (`within_margin`) and not that of a constant guess, None if there is none; `operating_point` what was chosen
+    beforehand, which need not be on the grid.
     """
 
     title: str
@@ -151,11 +151,11 @@ def surface(
     ]
     usual, others = _same_protocol(runs)
     cells: dict[Point, list[float]] = {}
-    errors: dict[Point, list[float]] = {}
+    runs_of: dict[Point, list[RunEvidence]] = {}
     for run in usual:
         point, test = (float(run.options["gamma"]), float(run.options["lam"])), run.metrics.get("test", {})
         cells.setdefault(point, []).append(test.get(metric, math.nan) * (100 if metric in PERCENT else 1))
-        errors.setdefault(point, []).append(test.get("error", math.nan))
+        runs_of.setdefault(point, []).append(run)
     gammas, lams = (tuple(sorted({cell[axis] for cell in cells})) for axis in (0, 1))
     if len(gammas) < 2 or len(lams) < 2:
         return None
@@ -166,7 +166,8 @@ def surface(
         seeds[at] = len(finite)
         if len(finite) == len(measured):  # a mean over some of the seeds is not comparable
             values[at] = float(np.mean(finite))
-    useful = within_margin({point: float(np.mean(several)) for point, several in errors.items()})
+    near = within_margin({point: _mean_error(several) for point, several in runs_of.items()})
+    useful = {point for point in near if not all_constant_guesses(runs_of[point])}
     allowed = np.array([[(gamma, lam) in useful for lam in lams] for gamma in gammas])
     among = np.where(allowed, values, math.nan)
     lowest = None
@@ -186,6 +187,10 @@ def surface(
         minimum=lowest,
         operating_point=place,
     )
+
+
+def _mean_error(runs: Sequence[RunEvidence]) -> float:
+    return float(np.mean([run.metrics.get("test", {}).get("error", math.nan) for run in runs]))
 
 
 def _same_protocol(runs: list[RunEvidence]) -> tuple[list[RunEvidence], list[RunEvidence]]:
@@ -218,7 +223,7 @@ def _note(
         parts.append(f"Hatched: {missing} of {values.size} cells missing or not finite.")
     if excluded := int((np.isfinite(values) & np.isnan(among)).sum()):
         cells = f"{excluded} cell{'s' * (excluded > 1)} cannot be the minimum"
-        parts.append(f"{cells}: an error exceeds the lowest by more than {MARGIN}.")
+        parts.append(f"{cells}: an error exceeds the lowest by more than {MARGIN}, or is that of a constant guess.")
     ties = int((among == np.nanmin(among)).sum()) if np.isfinite(among).any() else 0
     if ties > 1:
         parts.append(f"{ties} cells share the minimum; the first is marked.")

@@ -59,7 +59,7 @@ def best_counts(evidence: Evidence) -> CaptionedTable | None:
     settings = len(evidence.settings)
     columns: dict[str, Any] = {"objective": list(evidence.objectives), **wins}
     columns["all"] = [sum(column[at] for column in wins.values()) for at in range(len(evidence.objectives))]
-    bold = {name: best(values, higher=True) for name, values in wins.items()}
+    bold = {name: best(values, higher=True, among=[count > 0 for count in values]) for name, values in wins.items()}
     return CaptionedTable(
         "How often each objective has the best mean",
         Table(columns, headings={metric: title(metric) for metric in metrics}, bold=bold),
