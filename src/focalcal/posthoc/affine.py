@@ -33,14 +33,14 @@ def centred(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     return shifted - shifted.mean(1, keepdim=True)
 
 
-def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    """softmax(W x + c) of the centred logits; a vector `weight` is the diagonal of W.
+def affine_probs(
+    weight: Float[Tensor, "*k k"], bias: Float[Tensor, " k"], inputs: Float[Tensor, "n k"]
+) -> Float[Tensor, "n k"]:
+    """softmax(W x + c); a vector `weight` is the diagonal of W.
 
     Rows of any size: x and W are first divided by powers of two, which is exact, so that no product overflows, and
     the differences W x - max(W x) are multiplied by them again, at most by 1e300.
     """
-    weight, bias = torch.as_tensor(weight).to(logits), torch.as_tensor(bias).to(logits)
-    inputs = centred(logits)
     row_size, weight_size = _power_of_two(inputs.abs().amax(1, keepdim=True)), _power_of_two(weight.abs().amax())
     inputs, weight = inputs / row_size, weight / weight_size
     products = inputs * weight if weight.dim() == 1 else inputs @ weight.T
@@ -49,9 +49,8 @@ def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[
 
 
 def _power_of_two(sizes: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The largest powers of two that are not above the sizes, or above the least size to divide by."""
-    sizes = sizes.clamp(min=_TINY)
-    return sizes / (2 * torch.frexp(sizes).mantissa)
+    """Powers of two within a factor of two of the sizes, or of the least size to divide by."""
+    return torch.exp2(torch.log2(sizes.clamp(min=_TINY)).floor())
 
 
 def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
@@ -113,8 +112,11 @@ class AffineScaling(Calibrator):
         self.weight_ = (weight / scale).numpy()
         self.bias_ = (bias - bias.mean()).numpy()
 
-    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        return affine_probs(self.weight_, self.bias_, logits)
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"weight": torch.as_tensor(self.weight_), "bias": torch.as_tensor(self.bias_)}
+
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return affine_probs(tensors["weight"], tensors["bias"], centred(logits))
 
     def _best_parameters(
         self, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], scale: float
