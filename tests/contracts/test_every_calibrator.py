@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from focalcal.posthoc import CALIBRATORS
 
 EVERY = sorted(CALIBRATORS)
-MONOTONE = ["temperature", "recovery"]  # the order of a row's classes never changes
-BY_LIKELIHOOD = ["temperature", "vector", "matrix"]
+MONOTONE = ["temperature", "recovery", "ensemble", "focal_temperature"]  # the order of a row's classes never changes
+BY_LIKELIHOOD = ["temperature", "vector", "matrix", "ensemble", "focal_temperature"]
 LOGITS, LABELS = single_label()
 LOGITS, LABELS = 1.5 * LOGITS[:600, :5], LABELS[:600] % 5
 

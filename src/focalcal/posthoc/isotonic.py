@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import Tensor
 
 from focalcal.posthoc.calibrator_inputs import as_float64
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, interpolated
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
@@ -51,9 +51,4 @@ class IsotonicCalibration(OneVsRestCalibrator):
         }
 
     def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        thresholds, values, probs = tensors["thresholds"], tensors["values"], logits.softmax(1)
-        above = below(thresholds, probs)
-        left, right = (above - 1).clamp(min=0), above.clamp(max=thresholds.shape[1] - 1)
-        start, width = thresholds.gather(1, left), thresholds.gather(1, right) - thresholds.gather(1, left)
-        part = torch.where(width > 0, (probs.T - start) / torch.where(width > 0, width, 1.0), 0.0)
-        return torch.lerp(values.gather(1, left), values.gather(1, right), part).T
+        return interpolated(tensors["thresholds"], tensors["values"], logits.softmax(1))

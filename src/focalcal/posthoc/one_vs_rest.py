@@ -46,3 +46,15 @@ def below(points: Float[Tensor, "k m"], values: Float[Tensor, "n k"]) -> Int[Ten
     if torch.compiler.is_exporting():  # ONNX has no binary search
         return (columns.unsqueeze(2) > points.unsqueeze(1)).sum(2)
     return torch.searchsorted(points.contiguous(), columns)
+
+
+def interpolated(
+    points: Float[Tensor, "k m"], heights: Float[Tensor, "k m"], values: Float[Tensor, "n k"]
+) -> Float[Tensor, "n k"]:
+    """Each column's piecewise linear function through its rising points, constant beyond them."""
+    above = below(points, values)
+    left, right = (above - 1).clamp(min=0), above.clamp(max=points.shape[1] - 1)
+    start = points.gather(1, left)
+    width = points.gather(1, right) - start
+    part = torch.where(width > 0, (values.T - start) / torch.where(width > 0, width, 1.0), 0.0)
+    return torch.lerp(heights.gather(1, left), heights.gather(1, right), part).T
