@@ -31,11 +31,15 @@ if TYPE_CHECKING:
     from focalcal.posthoc import CALIBRATORS as CALIBRATORS
     from focalcal.posthoc import BetaCalibration as BetaCalibration
     from focalcal.posthoc import CalibrationWarning as CalibrationWarning
+    from focalcal.posthoc import DirichletCalibration as DirichletCalibration
+    from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
+    from focalcal.posthoc import FocalTemperatureScaling as FocalTemperatureScaling
     from focalcal.posthoc import HistogramBinning as HistogramBinning
     from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
     from focalcal.posthoc import MatrixScaling as MatrixScaling
     from focalcal.posthoc import PlattScaling as PlattScaling
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
+    from focalcal.posthoc import SplineCalibration as SplineCalibration
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
     from focalcal.posthoc import load_calibrator as load_calibrator
@@ -67,11 +71,15 @@ _HOME = {
     "CALIBRATORS": "posthoc",
     "BetaCalibration": "posthoc",
     "CalibrationWarning": "posthoc",
+    "DirichletCalibration": "posthoc",
+    "EnsembleTemperatureScaling": "posthoc",
+    "FocalTemperatureScaling": "posthoc",
     "HistogramBinning": "posthoc",
     "IsotonicCalibration": "posthoc",
     "MatrixScaling": "posthoc",
     "PlattScaling": "posthoc",
     "PosteriorRecovery": "posthoc",
+    "SplineCalibration": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
     "load_calibrator": "posthoc",

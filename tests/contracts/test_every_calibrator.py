@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from focalcal.posthoc import CALIBRATORS
 
 EVERY = sorted(CALIBRATORS)
-MONOTONE = ["temperature", "recovery"]  # the order of a row's classes never changes
-BY_LIKELIHOOD = ["temperature", "vector", "matrix"]
+MONOTONE = ["temperature", "recovery", "ensemble", "focal_temperature"]  # the order of a row's classes never changes
+BY_LIKELIHOOD = ["temperature", "vector", "matrix", "ensemble", "focal_temperature"]
 LOGITS, LABELS = single_label()
 LOGITS, LABELS = 1.5 * LOGITS[:600, :5], LABELS[:600] % 5
 
@@ -171,3 +171,25 @@ def test_two_classes_and_many_rows(name):
     assert probs.shape == (70_000, 2)
     if name != "recovery":  # which knows nothing of these labels
         assert (probs - (logits / 2).softmax(1)).abs().mean() < 0.05
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", EVERY)
+def test_the_module_exports_and_gives_the_same_probabilities(fitted, name):
+    module, expected = fitted[name].to_module(), fitted[name].predict_proba(LOGITS)
+    torch.testing.assert_close(module(LOGITS), expected, **ROUNDING)
+    assert module(LOGITS.float()).dtype == module(LOGITS.half()).dtype == torch.float32
+    rows = {"logits": {0: torch.export.Dim("rows")}}
+    exported = torch.export.export(module, (LOGITS[:9],), dynamic_shapes=rows)
+    torch.testing.assert_close(exported.module()(LOGITS), expected, **ROUNDING)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_modules_state_dict_holds_what_was_learnt(fitted, name):
+    other = CALIBRATORS[name]().fit(0.7 * LOGITS, LABELS)
+    module = other.to_module()
+    state = fitted[name].to_module().state_dict()
+    if any(module.state_dict()[key].shape != value.shape for key, value in state.items()):
+        return  # as many points as the data had
+    module.load_state_dict(state)
+    torch.testing.assert_close(module(LOGITS), fitted[name].predict_proba(LOGITS), **ROUNDING)

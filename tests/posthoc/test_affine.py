@@ -172,7 +172,12 @@ def test_the_map_is_softmax_of_an_affine_function(size):
         expected /= expected.sum(1, keepdims=True)
         # a score's error, some 20 roundings of numbers below 10 * 4 * 5 * size, is the relative error of p
         atol = 20 * 2.0**-53 * 200 * max(size, 1)
-        np.testing.assert_allclose(affine_probs(given, bias, logits).numpy(), expected.astype(float), atol=atol, rtol=0)
+        np.testing.assert_allclose(
+            affine_probs(torch.as_tensor(given), torch.as_tensor(bias), centred(logits)).numpy(),
+            expected.astype(float),
+            atol=atol,
+            rtol=0,
+        )
 
 
 def test_the_default_holds_many_classes_back():

@@ -55,7 +55,7 @@ def log_probs_and_complements(logits: Float[Tensor, "n k"]) -> tuple[Float[Tenso
     shifted = (logits - top).clamp(min=_LOWEST)
     others = shifted.scatter(1, at, -torch.inf)
     rest = torch.logsumexp(others, 1, keepdim=True)  # of the others; the largest's own share is exp(0)
-    total = torch.nn.functional.softplus(rest)  # log(1 + exp(rest)), exact for rest << 0
+    total = rest.clamp(min=0) + torch.log1p(torch.exp(-rest.abs()))  # log(1 + exp(rest)), exact for rest << 0
     log_p = (shifted - total).scatter(1, at, -total)
     log_not_p = torch.log1p(-log_p.exp()).scatter(1, at, rest - total)
     return log_p, log_not_p

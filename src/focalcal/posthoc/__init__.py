@@ -4,12 +4,16 @@ from os import PathLike
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.dirichlet import DirichletCalibration
+from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
+from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
+from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import read
 from focalcal.posthoc.temperature import TemperatureScaling
@@ -20,11 +24,15 @@ __all__ = [
     "BetaCalibration",
     "CalibrationWarning",
     "Calibrator",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
+    "FocalTemperatureScaling",
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
     "PlattScaling",
     "PosteriorRecovery",
+    "SplineCalibration",
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
@@ -43,6 +51,10 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "isotonic": IsotonicCalibration,
     "beta": BetaCalibration,
     "recovery": PosteriorRecovery,
+    "dirichlet": DirichletCalibration,
+    "ensemble": EnsembleTemperatureScaling,
+    "focal_temperature": FocalTemperatureScaling,
+    "spline": SplineCalibration,
 }
 
 

@@ -1,4 +1,4 @@
-"""Softmax of an affine map of the logits: what vector and matrix scaling share, the loss and the search included."""
+"""Softmax of an affine map: what vector, matrix and Dirichlet scaling share, the loss and the search included."""
 
 from __future__ import annotations
 
@@ -33,15 +33,18 @@ def centred(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     return shifted - shifted.mean(1, keepdim=True)
 
 
-def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    """softmax(W x + c) of the centred logits; a vector `weight` is the diagonal of W.
+def affine_probs(
+    weight: Float[Tensor, "*k k"], bias: Float[Tensor, " k"], inputs: Float[Tensor, "n k"]
+) -> Float[Tensor, "n k"]:
+    """softmax(W x + c); a vector `weight` is the diagonal of W.
 
     Rows of any size: x and W are first divided by powers of two, which is exact, so that no product overflows, and
     the differences W x - max(W x) are multiplied by them again, at most by 1e300.
     """
-    weight, bias = torch.as_tensor(weight).to(logits), torch.as_tensor(bias).to(logits)
-    inputs = centred(logits)
-    row_size, weight_size = _power_of_two(inputs.abs().amax(1, keepdim=True)), _power_of_two(weight.abs().amax())
+    row_size, weight_size = (
+        _power_of_two(inputs.abs().amax(1, keepdim=True)),
+        _power_of_two(weight.abs().flatten().amax(0)),
+    )
     inputs, weight = inputs / row_size, weight / weight_size
     products = inputs * weight if weight.dim() == 1 else inputs @ weight.T
     scores: Tensor = (products - products.amax(1, keepdim=True)) * (row_size * weight_size).clamp(max=_HUGE) + bias
@@ -49,9 +52,8 @@ def affine_probs(weight: Any, bias: Any, logits: Float[Tensor, "n k"]) -> Float[
 
 
 def _power_of_two(sizes: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The largest powers of two that are not above the sizes, or above the least size to divide by."""
-    sizes = sizes.clamp(min=_TINY)
-    return sizes / (2 * torch.frexp(sizes).mantissa)
+    """Powers of two within a factor of two of the sizes, or of the least size to divide by."""
+    return torch.exp2(torch.log2(sizes.clamp(min=_TINY)).floor())
 
 
 def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
@@ -68,7 +70,7 @@ def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], flo
 
 
 class AffineScaling(Calibrator):
-    """softmax(W z + c), z the centred logits: what vector and matrix scaling share.
+    """softmax(W z + c), z the centred logits, or log p for Dirichlet calibration.
 
     What is searched are `numbers`, of which W is a linear function, and c. A subclass gives that function and its
     adjoint, and says on which part of W its penalty is; with an infinite strength that part must be zero.
@@ -99,6 +101,14 @@ class AffineScaling(Calibrator):
     def _penalised(self, weight: Float[Tensor, "*k k"]) -> Float[Tensor, "*k k"]:
         """The part of W that the penalty is on: a projection, so that it is also half the derivative of its square."""
 
+    def _inputs(self, logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
+        """What W is multiplied with while it is searched, and by what it was divided."""
+        return unit_scaled(logits)
+
+    def _strengths(self, classes: int) -> tuple[float, float]:
+        """Of the penalties on squares that are summed: on the part of W, and on c."""
+        return float(getattr(self, self._penalty)), float(self.bias_l2)
+
     def _check_params(self) -> None:
         for name in (self._penalty, "bias_l2", "tol"):
             if getattr(self, name) != math.inf:
@@ -106,15 +116,18 @@ class AffineScaling(Calibrator):
         whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        inputs, scale = unit_scaled(logits)
+        inputs, scale = self._inputs(logits)
         inputs, labels = inputs.cpu(), labels.cpu()
         theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, scale)
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
         self.weight_ = (weight / scale).numpy()
         self.bias_ = (bias - bias.mean()).numpy()
 
-    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        return affine_probs(self.weight_, self.bias_, logits)
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"weight": torch.as_tensor(self.weight_), "bias": torch.as_tensor(self.bias_)}
+
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return affine_probs(tensors["weight"], tensors["bias"], centred(logits))
 
     def _best_parameters(
         self, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], scale: float
@@ -156,7 +169,7 @@ class AffineScaling(Calibrator):
 
     def _objective(self, theta: Any, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> tuple[float, Any]:
         """The mean loss and the penalties, and their derivatives."""
-        strength, bias_strength = float(getattr(self, self._penalty)), float(self.bias_l2)
+        strength, bias_strength = self._strengths(inputs.shape[1])
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
         value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
         if strength < math.inf:

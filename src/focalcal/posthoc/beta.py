@@ -39,10 +39,12 @@ class BetaCalibration(OneVsRestCalibrator):
         maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], index == k) for k in range(log_p.shape[1])])
         self.a_, self.b_, self.c_ = maps.T.copy()
 
-    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        a, b, c = (torch.as_tensor(v).to(logits) for v in (self.a_, self.b_, self.c_))
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: torch.as_tensor(getattr(self, f"{name}_")) for name in "abc"}
+
+    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
         log_p, log_not_p = bounded_logs(logits)
-        return torch.sigmoid(a * log_p - b * log_not_p + c)
+        return torch.sigmoid(tensors["a"] * log_p - tensors["b"] * log_not_p + tensors["c"])
 
 
 def _beta_map(log_p: Any, log_not_p: Any, positive: Any) -> tuple[float, float, float]:

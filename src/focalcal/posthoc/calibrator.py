@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
@@ -10,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalcal.core.chunks import row_chunks
 from focalcal.core.scores import as_tensor, scores_and_labels
@@ -33,8 +34,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `probs=` in place of logits takes probabilities: their logarithm is used, in which zeros count as the smallest
     positive number of their dtype. Logits that all are rows of probabilities are refused.
-    A subclass gives `_fit`, `_probs` and `_state`, the fitted attributes that a file holds. All of them see logits
-    only through softmax: a constant added to a row changes nothing.
+    A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
+    logits only through softmax: a constant added to a row changes nothing.
     """
 
     _state: ClassVar[dict[str, Decoder]] = {}
@@ -47,8 +48,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes from checked logits, in any floating dtype, and labels."""
 
     @abstractmethod
+    def _tensors(self) -> dict[str, Tensor]:
+        """What was learnt, as float64 tensors: what a module of this map holds."""
+
+    @abstractmethod
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        """Calibrated probabilities of some rows, float64 in and out, by torch operations on these tensors alone."""
+
     def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        """Calibrated probabilities of some rows, float64 in and out."""
+        return self._map(logits, **{name: tensor.to(logits) for name, tensor in self._tensors().items()})
 
     def _check_params(self) -> None:
         """Refuse constructor arguments that make no sense."""
@@ -106,6 +114,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         right = (self._predicted(scores) == index).cpu().numpy()
         return float(np.average(right, weights=sample_weight))
+
+    def to_module(self) -> CalibratorModule:
+        """The fitted map as an `nn.Module` of logits, to put behind a network, to export or to compile."""
+        self._check_params()
+        if self._needs_fit():
+            self._check_fitted()
+        return CalibratorModule(copy.deepcopy(self))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
@@ -191,3 +206,28 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = self._needs_fit()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+class CalibratorModule(nn.Module):
+    """A fitted calibrator's map from logits (N, K) to probabilities (N, K), what it learnt in float64 buffers.
+
+    Computed in float64; the result has the logits' dtype, float32 at least. It can be exported by `torch.export` and to
+    ONNX. `state_dict` holds what was learnt; the calibrator's arguments are part of the module. Nothing is checked:
+    check once, with `predict_proba`.
+    """
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        super().__init__()
+        self._calibrator = calibrator
+        for name, tensor in calibrator._tensors().items():
+            self.register_buffer(name, tensor.double().clone())
+
+    def forward(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        """Calibrated probabilities."""
+        learnt = {name: buffer.double() for name, buffer in self.named_buffers(recurse=False)}
+        probs = self._calibrator._map(logits.double(), **learnt)
+        return probs.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def extra_repr(self) -> str:
+        """The calibrator."""
+        return repr(self._calibrator)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import one_of, whole_number
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class HistogramBinning(OneVsRestCalibrator):
             all_values.append(share.numpy())
         self.edges_, self.values_ = np.stack(all_edges), np.stack(all_values)
 
-    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        inner = torch.from_numpy(self.edges_[:, 1:-1]).to(logits).contiguous()
-        bins = torch.searchsorted(inner, logits.softmax(1).T.contiguous())  # (lo, hi], every class at once
-        return torch.from_numpy(self.values_).to(logits).gather(1, bins).T
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"inner_edges": torch.from_numpy(self.edges_[:, 1:-1]), "values": torch.from_numpy(self.values_)}
+
+    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return tensors["values"].gather(1, below(tensors["inner_edges"], logits.softmax(1))).T  # bins are (lo, hi]

@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from torch import Tensor
 
 from focalcal.posthoc.calibrator_inputs import as_float64
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, interpolated
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
             self.thresholds_.append(map_k.X_thresholds_.astype(np.float64))
             self.values_.append(map_k.y_thresholds_.astype(np.float64))
 
-    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        probs = as_float64(logits.softmax(1))
-        points = zip(probs.T, self.thresholds_, self.values_, strict=True)
-        return torch.from_numpy(np.stack([np.interp(p, at, value) for p, at, value in points], 1)).to(logits)
+    def _tensors(self) -> dict[str, Tensor]:
+        most = max(map(len, self.values_))  # shorter maps repeat their last point, beyond which they are constant
+        return {
+            name: torch.from_numpy(np.stack([np.pad(curve, (0, most - len(curve)), mode="edge") for curve in curves]))
+            for name, curves in (("thresholds", self.thresholds_), ("values", self.values_))
+        }
+
+    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return interpolated(tensors["thresholds"], tensors["values"], logits.softmax(1))

@@ -40,9 +40,11 @@ class PlattScaling(OneVsRestCalibrator):
             features = np.stack([odds[:, k], np.ones(len(index))], 1)
             (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets)
 
-    def _class_probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        slope, intercept = torch.as_tensor(self.slope_).to(logits), torch.as_tensor(self.intercept_).to(logits)
-        return torch.sigmoid(_log_odds(logits) * slope + intercept)
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"slope": torch.as_tensor(self.slope_), "intercept": torch.as_tensor(self.intercept_)}
+
+    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return torch.sigmoid(_log_odds(logits) * tensors["slope"] + tensors["intercept"])
 
 
 def _log_odds(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:

@@ -73,11 +73,13 @@ class PosteriorRecovery(Calibrator):
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
         self.temperature_ = self._best_temperature(logits, labels) if self.fit_temperature else 1.0
 
-    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        temperature = self.temperature_ if self.fit_temperature else 1.0
-        return self._log_probs(logits, temperature).exp()
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"temperature": torch.tensor(self.temperature_ if self.fit_temperature else 1.0, dtype=torch.float64)}
 
-    def _log_probs(self, logits: Float[Tensor, "n k"], temperature: float) -> Float[Tensor, "n k"]:
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return self._log_probs(logits, tensors["temperature"]).exp()
+
+    def _log_probs(self, logits: Float[Tensor, "n k"], temperature: float | Tensor) -> Float[Tensor, "n k"]:
         shifted = logits - logits.amax(1, keepdim=True)
         return log_posterior(shifted / temperature, gamma=float(self.gamma), lam=float(self.lam))
 

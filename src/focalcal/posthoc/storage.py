@@ -106,6 +106,13 @@ def positive(name: str, value: Any, classes: int) -> float:
     return float(value)
 
 
+def nonnegative(name: str, value: Any, classes: int) -> float:
+    """A finite number >= 0."""
+    if number(name, value, classes) < 0:
+        raise ValueError(f"{name} must be >= 0, got {value!r}")
+    return float(value)
+
+
 def count(name: str, value: Any, classes: int) -> int:
     """A whole number >= 0."""
     if type(value) is not int or not 0 <= value < 2**63:
@@ -153,6 +160,24 @@ def rising_curves(name: str, value: Any, classes: int) -> list[Any]:
     if any((np.diff(a) < 0).any() for a in arrays):
         raise ValueError(f"{name} must not fall within a class")
     return arrays
+
+
+def curve(name: str, value: Any, classes: int) -> Any:
+    """Any number of values in [0, 1]."""
+    return curves(name, [value], 1)[0]
+
+
+def rising_curve(name: str, value: Any, classes: int) -> Any:
+    """Values in [0, 1] that never fall."""
+    return rising_curves(name, [value], 1)[0]
+
+
+def mixture(name: str, value: Any, classes: int) -> Any:
+    """Three weights >= 0 that sum to one."""
+    weights = _array(name, value, (3,))
+    if weights.min() < 0 or abs(weights.sum() - 1) > 1e-9:
+        raise ValueError(f"{name} must be >= 0 and sum to one, got {value}")
+    return weights
 
 
 def _array(name: str, value: Any, shape: tuple[int, ...]) -> Any:

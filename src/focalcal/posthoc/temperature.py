@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Tensor
 
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
@@ -60,5 +61,8 @@ class TemperatureScaling(Calibrator):
         """Whether T is a bound, since the fitted rows have no finite optimum."""
         return at_bound(self.temperature_)
 
-    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        return ((logits - logits.amax(1, keepdim=True)) / self.temperature_).softmax(1)
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"temperature": torch.tensor(self.temperature_, dtype=torch.float64)}
+
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return ((logits - logits.amax(1, keepdim=True)) / tensors["temperature"]).softmax(1)

@@ -56,8 +56,9 @@ def log_posterior(
     eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
     least two classes; gamma >= 0 and lam >= 0 are numbers, or columns with one a row.
     """
-    for name, given in (("gamma", gamma), ("lam", lam)):
-        at_least_zero(name, given)
+    if not torch.compiler.is_exporting():  # values are not known yet
+        for name, given in (("gamma", gamma), ("lam", lam)):
+            at_least_zero(name, given)
     terms = _terms(*log_probs_and_complements(logits), gamma, lam)
     log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
     return torch.where(terms.gamma == 0, terms.log_q, log_eta)

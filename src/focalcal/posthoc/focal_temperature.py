@@ -1,0 +1,79 @@
+"""Focal temperature scaling: the inverse of focal loss's distortion, of scaled logits, both parameters fitted."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from focalcal.core.chunks import row_chunks
+from focalcal.posthoc.calibrator import Calibrator
+from focalcal.posthoc.newton_temperature import (
+    HIGHEST_TEMPERATURE,
+    LOWEST_TEMPERATURE,
+    at_bound,
+    optimal_inverse_temperature,
+)
+from focalcal.posthoc.storage import Decoder, nonnegative, positive
+from focalcal.theory.recovery import log_posterior
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_HIGHEST_GAMMA = 20.0
+
+
+class FocalTemperatureScaling(Calibrator):
+    """eta_k proportional to 1 / -phi'(q_k), q = softmax(logits / T), phi(u) = -(1 - u)^gamma log u; T, gamma fitted.
+
+    Komisarenko and Kull (2024): the map that takes the optimum of focal loss back to the posterior, as a two-parameter
+    family for any network. Both minimise the mean negative log-likelihood; gamma = 0 is temperature scaling, where the
+    search starts, so it is never worse on the fitted rows. The order of the classes never changes.
+    `PosteriorRecovery` is the same map with a known gamma, and with FCL's lam.
+
+    Attributes: `temperature_`, `gamma_` in [0, 20], `at_bound_` (of T), `classes_`, `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive, "gamma_": nonnegative}
+    temperature_: float
+    gamma_: float
+
+    @property
+    def at_bound_(self) -> bool:
+        """Whether T is a bound, since the fitted rows have no finite optimum."""
+        return at_bound(self.temperature_)
+
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        start = -math.log(optimal_inverse_temperature(logits, labels).inverse_temperature)
+        bounds = [(math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)), (0.0, _HIGHEST_GAMMA)]
+
+        def nll(point: tuple[float, float]) -> float:
+            temperature, total = math.exp(point[0]), 0.0
+            for first, rows in row_chunks(logits):
+                own = labels[first : first + len(rows)].unsqueeze(1)
+                total -= float(_log_probs(rows.double(), temperature, float(point[1])).gather(1, own).sum())
+            return total / len(logits)
+
+        simplex = [[start, 0.0], [start + 0.1, 0.0], [start, 0.5]]
+        options = {"xatol": 1e-7, "fatol": 1e-13, "initial_simplex": simplex}
+        search = minimize(nll, (start, 0.0), method="Nelder-Mead", bounds=bounds, options=options)
+        best = search.x if search.fun < nll((start, 0.0)) else (start, 0.0)
+        self.temperature_, self.gamma_ = math.exp(best[0]), float(best[1])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {
+            "temperature": torch.tensor(self.temperature_, dtype=torch.float64),
+            "gamma": torch.tensor(self.gamma_, dtype=torch.float64),
+        }
+
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        return _log_probs(logits, tensors["temperature"], tensors["gamma"]).exp()
+
+
+def _log_probs(
+    logits: Float[Tensor, "n k"], temperature: float | Tensor, gamma: float | Tensor
+) -> Float[Tensor, "n k"]:
+    return log_posterior((logits - logits.amax(1, keepdim=True)) / temperature, gamma=gamma, lam=0.0)

@@ -1,0 +1,73 @@
+"""Spline calibration of the largest probability."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.interpolate import CubicSpline
+from torch import Tensor
+
+from focalcal.core.checks import whole_number
+from focalcal.posthoc.calibrator import Calibrator
+from focalcal.posthoc.calibrator_inputs import as_float64
+from focalcal.posthoc.one_vs_rest import interpolated
+from focalcal.posthoc.storage import Decoder, curve, rising_curve
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_MOST_POINTS = 1001  # of the stored map
+
+
+class SplineCalibration(Calibrator):
+    """The accuracy of predictions as confident as this one, from a smooth cumulative curve (Gupta et al., 2021).
+
+    With the fitted rows sorted by confidence, h(u) is the number of right rows among the first u N, divided by N. A
+    natural cubic spline with `knots` evenly spaced knots is fitted to h by least squares; its derivative at a row's
+    rank is the probability that the row is right. The map from confidence to it is stored at up to 1,001 ranks, linear
+    between them and constant beyond. The other classes keep their proportions and share the rest, so the predicted
+    class can change where the map ends below them.
+
+    Attributes: `confidence_` and `accuracy_`, the points of the map; `classes_`, `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"confidence_": rising_curve, "accuracy_": curve}
+    confidence_: Any
+    accuracy_: Any
+
+    def __init__(self, knots: int = 6) -> None:
+        self.knots = knots
+
+    def _check_params(self) -> None:
+        whole_number("knots", self.knots, least=3, remedy="6 is usual")
+
+    def _check_state(self) -> None:
+        if len(self.confidence_) != len(self.accuracy_):
+            raise ValueError("confidence_ and accuracy_ must have as many numbers")
+
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+        top, at = logits.double().softmax(1).max(1)
+        confidence, right = as_float64(top), as_float64(at == labels)
+        values, place, times = np.unique(confidence, return_inverse=True, return_counts=True)
+        rank = np.cumsum(times) / len(confidence)  # rows of equal confidence are passed at once
+        share = np.cumsum(np.bincount(place, right)) / len(confidence)
+        basis = CubicSpline(np.linspace(0, 1, self.knots), np.eye(self.knots), bc_type="natural")
+        heights = np.linalg.lstsq(basis(np.r_[0, rank]), np.r_[0, share], rcond=None)[0]
+        accuracy = np.clip(basis(rank - times / (2 * len(confidence)), 1) @ heights, 0.0, 1.0)
+        kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
+        self.confidence_, self.accuracy_ = values[kept], accuracy[kept]
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"confidence": torch.as_tensor(self.confidence_), "accuracy": torch.as_tensor(self.accuracy_)}
+
+    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+        probs = logits.softmax(1)
+        top, at = probs.max(1, keepdim=True)
+        accuracy = interpolated(tensors["confidence"].unsqueeze(0), tensors["accuracy"].unsqueeze(0), top)
+        others = probs.scatter(1, at, 0.0)
+        total = others.sum(1, keepdim=True)
+        alike = torch.ones_like(probs).scatter(1, at, 0.0) / (probs.shape[1] - 1)  # where nothing is left to share
+        shares = torch.where(total > 0, others / torch.where(total > 0, total, 1.0), alike)
+        return (shares * (1 - accuracy)).scatter(1, at, accuracy)

@@ -1,0 +1,112 @@
+"""Dirichlet, ensemble, focal temperature and spline calibration against their published formulas."""
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from references.golden import single_label
+from scipy.optimize import minimize
+
+from focalcal.posthoc import (
+    CALIBRATORS,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    FocalTemperatureScaling,
+    SplineCalibration,
+    TemperatureScaling,
+)
+from focalcal.posthoc.ensemble import mixture_weights
+from focalcal.theory import minimise
+
+LOGITS, LABELS = single_label()
+LOGITS, LABELS = 1.5 * LOGITS[:400, :3], LABELS[:400] % 3
+
+
+def mean_nll(probs, labels):
+    return -probs.gather(1, labels.unsqueeze(1)).log().mean().item()
+
+
+def test_dirichlet_minimises_the_published_objective():
+    """Kull et al. (2019), eq. 9: log-loss + lambda / (K (K - 1)) sum_{i != j} w_ij^2 + mu / K sum_j b_j^2."""
+    log_p, rows = LOGITS.log_softmax(1).numpy(), np.arange(400)
+
+    def objective(theta):  # numerical gradients, independent of ours
+        weight, bias = theta[:9].reshape(3, 3), theta[9:]
+        scores = log_p @ weight.T + bias
+        loss = np.mean(np.logaddexp.reduce(scores, 1) - scores[rows, LABELS.numpy()])
+        off = weight - np.diag(np.diag(weight))
+        return loss + 0.3 * np.sum(off**2) / 6 + 0.2 * np.sum(bias**2) / 3
+
+    peer = minimize(objective, np.r_[np.eye(3).ravel(), np.zeros(3)], method="BFGS", options={"gtol": 1e-8})
+    fitted = DirichletCalibration(0.3, 0.2).fit(LOGITS, LABELS)
+    assert fitted.converged_
+    assert objective(np.r_[fitted.weight_.ravel(), fitted.bias_]) == pytest.approx(peer.fun, abs=1e-9)
+    np.testing.assert_allclose(fitted.weight_, peer.x[:9].reshape(3, 3), atol=1e-4)
+
+
+def test_ensemble_weights_are_the_best_mixture():
+    fitted = EnsembleTemperatureScaling().fit(4 * LOGITS, LABELS)
+    temperature = TemperatureScaling().fit(4 * LOGITS, LABELS)
+    assert fitted.temperature_ == temperature.temperature_
+    parts = [
+        temperature.predict_proba(4 * LOGITS),
+        (4 * LOGITS).softmax(1),
+        torch.full((400, 3), 1 / 3, dtype=torch.float64),
+    ]
+    likelihoods = np.stack([part.gather(1, LABELS.unsqueeze(1))[:, 0].numpy() for part in parts], 1)
+    peer = minimize(
+        lambda w: -np.log(likelihoods @ w).mean(), np.full(3, 1 / 3), method="SLSQP", bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1}, options={"ftol": 1e-12},
+    )  # fmt: skip
+    assert mean_nll(fitted.predict_proba(4 * LOGITS), LABELS) == pytest.approx(peer.fun, abs=1e-8)
+    np.testing.assert_allclose(fitted.weights_, peer.x, atol=1e-3)
+
+
+def test_a_component_that_explains_everything_has_all_the_weight():
+    weights = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50))
+    np.testing.assert_allclose(weights, [1, 0, 0], atol=1e-6)
+
+
+def test_focal_temperature_finds_the_gamma_that_distorted_the_posterior():
+    """Logits at the optimum of focal loss: the map that undoes it has its gamma, and T = 1."""
+    generator = torch.Generator().manual_seed(0)
+    eta = torch.distributions.Dirichlet(torch.ones(3, dtype=torch.float64)).sample((6000,))
+    labels = torch.multinomial(eta, 1, generator=generator)[:, 0]
+    logits = torch.from_numpy(np.log(minimise(eta.numpy(), gamma=3.0, lam=0.0).q))
+    fitted = FocalTemperatureScaling().fit(logits, labels)
+    assert mean_nll(fitted.predict_proba(logits), labels) <= mean_nll(eta, labels)
+    assert fitted.gamma_ == pytest.approx(3.0, abs=0.8)
+    assert fitted.temperature_ == pytest.approx(1.0, abs=0.15)
+    assert mean_nll(fitted.predict_proba(logits), labels) < mean_nll(
+        TemperatureScaling().fit(logits, labels).predict_proba(logits), labels
+    )
+
+
+def test_spline_finds_the_accuracy_of_each_confidence():
+    """Rows that are right with probability c^2 at confidence c."""
+    generator = np.random.default_rng(0)
+    confidence = generator.uniform(0.55, 0.99, 20_000)
+    probs = torch.from_numpy(np.stack([confidence, 1 - confidence], 1))
+    labels = torch.from_numpy((generator.uniform(size=20_000) > confidence**2).astype(np.int64))
+    fitted = SplineCalibration().fit(probs=probs, labels=labels)
+    asked = torch.tensor([[c, 1 - c] for c in (0.6, 0.7, 0.8, 0.9, 0.95)])
+    np.testing.assert_allclose(fitted.predict_proba(probs=asked)[:, 0], [0.36, 0.49, 0.64, 0.81, 0.9025], atol=0.03)
+
+
+@pytest.mark.parametrize("knots", [2, 2.5, "6"])
+def test_wrong_knots_are_refused(knots):
+    with pytest.raises((TypeError, ValueError), match="knots must be a whole number"):
+        SplineCalibration(knots).fit(LOGITS, LABELS)
+
+
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(CALIBRATORS))
+def test_onnx_gives_the_same_probabilities(name, tmp_path):
+    fitted = CALIBRATORS[name]().fit(LOGITS, LABELS)
+    rows = {"logits": {0: torch.export.Dim("rows")}}
+    program = torch.onnx.export(fitted.to_module(), (LOGITS[:9],), dynamic_shapes=rows, dynamo=True, verbose=False)
+    program.save(tmp_path / "calibrator.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "calibrator.onnx")
+    (probs,) = session.run(None, {session.get_inputs()[0].name: LOGITS.numpy()})
+    np.testing.assert_allclose(probs, fitted.predict_proba(LOGITS).numpy(), atol=1e-6)
