@@ -47,10 +47,10 @@ def evaluation_names(shifts: Iterable[str], severities: Iterable[int], saliency:
     >>> evaluation_names(["svhn", "cifar10c"], [1, 5], 8)
     ('svhn', 'cifar10c-1', 'cifar10c-5', 'saliency-8')
     """
-    found: list[str] = []
+    names: list[str] = []
     for shift in shifts:
-        found += [f"{shift}-{one}" for one in severities] if shift == "cifar10c" else [shift]
-    return (*found, *([f"saliency-{saliency}"] if saliency else []))
+        names += [f"{shift}-{severity}" for severity in severities] if shift == "cifar10c" else [shift]
+    return (*names, *([f"saliency-{saliency}"] if saliency else []))
 
 
 def old_evaluations(values: Mapping[str, Any]) -> tuple[str, ...]:
