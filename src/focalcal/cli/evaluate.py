@@ -106,6 +106,11 @@ def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[R
     if not runs:
         named = f"none of {study} is stored in {store.path}" if study is not None else "none is named"
         raise ValueError(f"there must be runs to evaluate, and {named}; give keys (`focalcal runs list`) or --study")
+    if recorded := [run for run in runs.values() if run.trained_elsewhere]:
+        raise ValueError(
+            f"runs must have been trained by focalcal, got {recorded[0].key[:12]} ({recorded[0].spec.name}), which was "
+            "recorded; predict with its network yourself, and add that by Store.add_evaluation"
+        )
     return list(runs.values()), asked
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 SCHEMA = 2
 OLDEST = 1  # that can be read
+ELSEWHERE = {"trained": "elsewhere"}  # in the training of a run that was recorded: no recipe of ours has it
 _MOVED = ("shifts", "severities", "saliency", "keep_weights")  # out of the protocol, with schema 2
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.results.keys import current_fields
+from focalcal.results.keys import ELSEWHERE, current_fields
 from focalcal.results.layout import EPOCHS, EVALUATIONS, RESULT, SPEC
 from focalcal.results.run_folder import check_content, read_epoch, read_number
 
@@ -50,6 +50,12 @@ class Run:
     def settings(self) -> Mapping[str, Any]:
         """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
         return self._fields
+
+    @property
+    def trained_elsewhere(self) -> bool:
+        """Whether `Store.record` stored it: then its network is not one that this package could build again."""
+        training: dict[str, Any] = self._fields["training"]
+        return ELSEWHERE.items() <= training.items()
 
     @property
     def glance(self) -> Mapping[str, Any]:

@@ -191,13 +191,15 @@ def read_spec_key(folder: Path) -> str:
 def read_epoch(folder: Path, name: str, line: bytes) -> dict[str, Any]:
     """The record of an epoch; numbers where reports and queries count on them."""
     record = _parse_object(folder, name, line)
-    wrong: list[str] = [
-        field for field in ("epoch", "lr", "seconds") if field in record and not _is_number(record[field])
-    ]
-    wrong += [split for split in ("train", "val", "test") if split in record and not _are_metrics(record[split])]
-    if wrong:
+    if wrong := wrong_epoch_fields(record):
         raise damage(folder, f"{name} must have numbers for {wrong[0]}, got {record[wrong[0]]!r:.60}")
     return record
+
+
+def wrong_epoch_fields(record: Mapping[str, Any]) -> list[str]:
+    """Those of epoch, lr and seconds that are no number, and those of train, val and test that are no metrics."""
+    numbers = [name for name in ("epoch", "lr", "seconds") if name in record and not _is_number(record[name])]
+    return numbers + [name for name in ("train", "val", "test") if name in record and not _are_metrics(record[name])]
 
 
 def read_number(value: Any) -> float:

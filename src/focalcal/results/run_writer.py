@@ -26,7 +26,7 @@ from focalcal.results.layout import (
     json_bytes,
     split_file,
 )
-from focalcal.results.run_folder import sha256
+from focalcal.results.run_folder import sha256, wrong_epoch_fields
 from focalcal.results.spec import Spec
 
 _OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS, EVALUATIONS)
@@ -73,7 +73,7 @@ def stored_record(record: Any) -> dict[str, Any]:
     stored = {
         **record,
         "metrics": {
-            split: {name: _stored_number(split, name, value) for name, value in _items(f"metrics[{split!r}]", values)}
+            split: {name: _metric(split, name, value) for name, value in _items(f"metrics[{split!r}]", values)}
             for split, values in _items("metrics", record["metrics"])
         },
         "provenance": dict(_items("provenance", record["provenance"])),
@@ -90,7 +90,12 @@ def stored_record(record: Any) -> dict[str, Any]:
     return stored
 
 
-def _stored_number(split: str, name: str, value: Any) -> float | str | None:
+def stored_number(value: float) -> float | str | None:
+    """What standard JSON has for a number that may not be finite; `run_folder.read_number` reads it."""
+    return None if math.isnan(value) else _WORDS.get(value, value)
+
+
+def _metric(split: str, name: str, value: Any) -> float | str | None:
     if value is None:
         return None
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
@@ -98,8 +103,7 @@ def _stored_number(split: str, name: str, value: Any) -> float | str | None:
             f"record: metrics[{split!r}][{name!r}] must be a number, got {value!r} of type {type(value).__name__}; "
             "give each number a name of its own"
         )
-    number = float(value)
-    return None if math.isnan(number) else _WORDS.get(number, number)
+    return stored_number(float(value))
 
 
 def _items(name: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -118,14 +122,24 @@ def _read_epochs(path: Path) -> bytes:
     content = path.read_bytes()
     for number, line in enumerate(content.splitlines(), 1):
         try:
-            right = isinstance(json.loads(line), dict)
+            record = json.loads(line)
         except ValueError:
-            right = False
-        if not right:
+            record = None
+        if not isinstance(record, dict):
             raise ValueError(
                 f"{path}, line {number}: must be a JSON object, got {line[:60]!r}; write one line per epoch"
             )
+        check_epoch(record, f"{path}, line {number}")
     return content
+
+
+def check_epoch(record: Mapping[str, Any], where: str) -> None:
+    """Refuse the record of an epoch that could not be read again."""
+    if wrong := wrong_epoch_fields(record):
+        raise ValueError(
+            f"{where}: {wrong[0]} must be a number, or for train, val and test a mapping from names to numbers, "
+            f"got {record[wrong[0]]!r:.60}; give it another name"
+        )
 
 
 def _write_predictions(folder: Path, predictions: Iterable[Predictions]) -> dict[str, str]:

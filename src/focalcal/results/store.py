@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -116,6 +116,54 @@ class Store:
         shutil.rmtree(self.path / layout.WORK / spec.key, ignore_errors=True)
         clear_failure(self.path / layout.FAILURES, spec.key)
         return self.run(spec.key)
+
+    def record(
+        self,
+        *,
+        name: str,
+        predictions: Predictions | Mapping[str, Predictions],
+        seed: int,
+        options: Mapping[str, Any] | None = None,
+        data_set: str = "custom",
+        model: str = "custom",
+        training: Mapping[str, Any] | None = None,
+        epochs: Iterable[Mapping[str, Any]] = (),
+        weights: str | os.PathLike[str] | None = None,
+        seconds: float = 0.0,
+        classes: Sequence[str] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Store a run that was trained elsewhere, in a loop of your own; its metrics are computed here.
+
+        Lists, comparisons, SQL and reports treat it like every other run: `name` stands where the objective's name
+        does, and runs are compared with those of the same `data_set` and `model`, seed by seed. A run with the same of
+        all these that has other predictions is refused.
+
+        name         what is compared: the loss or the method
+        predictions  of the split "test", or of several splits by their names
+        options      what tells settings of `name` from each other: {"gamma": 2}
+        training     how it was trained, as JSON can say it; part of the run's key
+        epochs       one mapping per epoch: {"train": {"loss": 0.5}, "test": {"nll": 0.4}}
+        weights      a file to keep with it, under the name that it has
+        seconds      that the training took
+        classes      names of the labels, where each example can have several
+        provenance   anything else that is to be remembered
+        """
+        from focalcal.results.record import elsewhere_spec, record_run
+
+        spec = elsewhere_spec(
+            name=name, seed=seed, options=options or {}, data_set=data_set, model=model, training=training or {}
+        )
+        return record_run(
+            self,
+            spec,
+            predictions,
+            epochs=epochs,
+            weights=weights,
+            seconds=seconds,
+            classes=classes,
+            provenance=provenance or {},
+        )
 
     def add_evaluation(self, key: str, evaluation: Evaluation) -> Run:
         """Store an evaluation of the run with this key: all of it or nothing, and nothing that is there changes.
