@@ -109,9 +109,10 @@ class Run:
         """The record of each epoch; none if none were stored."""
         if EPOCHS not in self.files:
             return []
-        content = (self.path / EPOCHS).read_bytes()
-        check_content(self.path, EPOCHS, content, self._manifest)
-        return [read_epoch(self.path, EPOCHS, line) for line in content.splitlines()]
+        folder = self.path
+        content = (folder / EPOCHS).read_bytes()
+        check_content(folder, EPOCHS, content, self._manifest)
+        return [read_epoch(folder, EPOCHS, line) for line in content.splitlines()]
 
     def predictions(self, split: str) -> Predictions:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""

@@ -263,15 +263,17 @@ def _parse_object(folder: Path, name: str, text: bytes) -> dict[str, Any]:
         raise damage(folder, f"{name} must be JSON of at most {_DEEPEST} levels, got far more") from None
     if not isinstance(value, dict):
         raise damage(folder, f"{name} must be a JSON object, got {type(value).__name__}")
-    level: list[Any] = [value]
-    for _ in range(_DEEPEST):
+    level, depth = [value], 0
+    while level and depth < _DEEPEST:
         level = [inner for outer in level if isinstance(outer, dict | list) for inner in _values(outer)]
+        depth += 1
     if level:
         raise damage(folder, f"{name} must be JSON of at most {_DEEPEST} levels, got more")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise damage(folder, f"{name} must be text that can be printed, got half a character") from None
+    if b"\\u" in text or not text.isascii():  # else there are no halves of characters
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise damage(folder, f"{name} must be text that can be printed, got half a character") from None
     return value
 
 

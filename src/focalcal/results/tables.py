@@ -142,10 +142,10 @@ def _write_parquet(runs: Sequence[Run], path: Path) -> None:
         parquet.write_table(table, handle)
 
 
-def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in record.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{name}_"))
         elif isinstance(value, list) and not all(isinstance(item, int | float) for item in value):
             flat[prefix + name] = json.dumps(value)
