@@ -75,7 +75,7 @@ class Run:
         `metrics` are those of the evaluations too; `evaluations` has provenance and seconds of each by its name.
         """
         stored = self._part(3)
-        records = {name: evaluation["record"] for name, evaluation in self._added.items()}
+        records = {name: evaluation["record"] for name, evaluation in self._own_folders.items()}
         metrics: dict[str, dict[str, float]] = {}
         for record in (stored, *records.values()):
             for split, values in record["metrics"].items():
@@ -142,7 +142,7 @@ class Run:
         folder, manifest = self.path, self._manifest
         if evaluation is not None:
             folder = folder / EVALUATIONS / evaluation
-            manifest = self._added[evaluation]["manifest"] if evaluation in self._added else {"files": {}}
+            manifest = self._own_folders[evaluation]["manifest"] if evaluation in self._own_folders else {"files": {}}
         for name in manifest["files"]:
             if kept or "/" in name or name in (SPEC, RESULT, EPOCHS):
                 check_content(folder, name, None, manifest)
@@ -166,14 +166,14 @@ class Run:
         return {name: value for name, value in self._part(5).items() if name not in self._left_out}
 
     @property
-    def _added(self) -> dict[str, dict[str, Any]]:
+    def _own_folders(self) -> dict[str, dict[str, Any]]:
         """The evaluations that have a folder of their own; older versions' have none."""
         return {name: evaluation for name, evaluation in self._evaluations.items() if evaluation}
 
     @cached_property
     def _split_files(self) -> dict[str, str]:
         files: dict[str, str] = dict(self._manifest["splits"])
-        for name, evaluation in self._added.items():
+        for name, evaluation in self._own_folders.items():
             for split, file in evaluation["manifest"]["splits"].items():
                 files.setdefault(split, f"{EVALUATIONS}/{name}/{file}")
         return files
@@ -182,7 +182,7 @@ class Run:
     def _places(self) -> dict[str, tuple[Path, str, dict[str, Any]]]:
         """By every name that a file has: the folder whose `files.json` lists it, its name there, and that list."""
         places = {file: (self.path, file, self._manifest) for file in self._manifest["files"]}
-        for name, evaluation in self._added.items():
+        for name, evaluation in self._own_folders.items():
             folder, manifest = self.path / EVALUATIONS / name, evaluation["manifest"]
             for file in manifest["files"]:
                 places[f"{EVALUATIONS}/{name}/{file}"] = folder, file, manifest

@@ -190,12 +190,14 @@ class Store:
             )
         if len(key) < _SHORTEST_PREFIX:
             raise ValueError(f"key must have at least {_SHORTEST_PREFIX} digits, got {key!r}; give more of them")
-        now = {name: current for current, names in self._old.items() for name in names}  # of older versions' folders
+        now = {
+            name: current for current, names in self._older_folders.items() for name in names
+        }  # of older versions' folders
         if len(key) == 32:  # then thousands of names need not be listed
             names = [key] if os.path.lexists(self.path / layout.RUNS / key) else []
         else:
             names = run_folders(self.path)
-        keys = sorted({now.get(name, name) for name in (*names, *self._old) if name.startswith(key)})
+        keys = sorted({now.get(name, name) for name in (*names, *self._older_folders) if name.startswith(key)})
         if len(keys) > 1:
             several = ", ".join(name[:12] for name in keys[:5]) + (" and more" if len(keys) > 5 else "")
             raise ValueError(f"key must begin that of one run, got {key!r}, which begins {len(keys)}: {several}")
@@ -277,18 +279,18 @@ class Store:
         return folder
 
     @cached_property
-    def _old(self) -> dict[str, list[str]]:
+    def _older_folders(self) -> dict[str, list[str]]:
         """Looked for once: this version adds none."""
         return older_folders(self.path)
 
     def _folders(self, key: str) -> list[str]:
-        return [key, *self._old.get(key, ())]
+        return [key, *self._older_folders.get(key, ())]
 
     def _find(self, key: str) -> Run | None:
         """The run in its own folder if that is whole, else that of an older version with most evaluations."""
         if (run := self._read_if_whole(key)) is not None:
             return run
-        older = [run for name in self._old.get(key, ()) if (run := self._read_if_whole(name)) is not None]
+        older = [run for name in self._older_folders.get(key, ()) if (run := self._read_if_whole(name)) is not None]
         return max(older, key=lambda run: len(run.evaluations), default=None)
 
     def _read_if_whole(self, name: str) -> Run | None:
