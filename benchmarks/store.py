@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from focalcal.cli.runs import listed, rows_of
+from focalcal.cli.runs import list_text, rows_of
 from focalcal.predictions import Predictions
 from focalcal.results import Spec, Store
 from focalcal.training import recipe
@@ -90,7 +90,7 @@ def main() -> None:
             told(f"list them with a cache of {size / 1e6:.0f} MB", seconds(store.survey))
         told(
             "the table that `focalcal runs list` prints, listing included",
-            seconds(lambda: listed(rows_of(store.survey()[0]))),
+            seconds(lambda: list_text(rows_of(store.survey()[0]))),
         )
         specs = [replace(base, seed=seed) for seed in range(asked.runs)]
         told("which of as many specs are missing", seconds(lambda: store.missing(specs)))

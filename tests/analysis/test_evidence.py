@@ -7,7 +7,7 @@ from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores
 from focalcal.reports.gap_text import gap_sentences
 from focalcal.results import Store
-from focalcal.results.merge import Failure
+from focalcal.results.diagnostics import RunFailure
 
 OBJECTIVES = ("ce", "focal", "fcl")
 
@@ -64,7 +64,7 @@ def test_scaling_on_validation_reports_the_whole_test_set(store):
 
 def test_known_cells_set_the_order_and_those_without_a_run_are_named(store):
     known = [synthetic.spec(name, seed) for name in ("fcl", "brier", "ce", "focal") for seed in (0, 1, 2)]
-    (failed,) = gaps_of_stores([Failure(known[3].key, "DivergedError", "the loss is nan")])
+    (failed,) = gaps_of_stores([RunFailure(known[3].key, "DivergedError", "the loss is nan")])
     evidence = gather(store.runs(), title="", known=known, missing=[failed])
     assert evidence.objectives == ("fcl", "ce", "focal")
     assert evidence.missing[0] == failed
@@ -75,7 +75,7 @@ def test_known_cells_set_the_order_and_those_without_a_run_are_named(store):
 
 def test_a_cell_is_explained_by_its_own_key_and_not_by_a_text_that_holds_it(store):
     known = [synthetic.spec(name, 0) for name in ("brier", "ls")]
-    failure = Failure(known[0].key, "ValueError", f"see also {known[1].key}")
+    failure = RunFailure(known[0].key, "ValueError", f"see also {known[1].key}")
     evidence = gather(store.runs(), title="", known=known, missing=gaps_of_stores([failure]))
     assert [gap.key for gap in evidence.missing if gap.kind == "not run"] == [known[1].key]
 

@@ -18,6 +18,7 @@ from focalcal.experiments.run import run_spec
 from focalcal.experiments.spec_builder import spec_of
 from focalcal.experiments.study import study_of
 from focalcal.results import Evaluations, Protocol, Store
+from focalcal.results.run_folder import sha256
 from focalcal.training import recipe
 
 SVHN = Evaluations(shifts=("svhn",))
@@ -65,7 +66,7 @@ def test_the_training_stays_as_it_is_to_the_bit(store, data):
     assert torch.equal(torch.get_rng_state(), drawn)
     assert [(one.note, one.done) for one in told][-1] == ("evaluated", 1.0)
     weights = after.record["evaluations"]["svhn"]["provenance"]["weights"]
-    assert weights == store.run(run.key)._entry.manifest["files"]["weights.pt"]["sha256"]
+    assert weights == sha256(run.file("weights.pt"))
     assert store.problems(contents=True) == []
 
 

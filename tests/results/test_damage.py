@@ -127,7 +127,7 @@ def test_a_run_with_a_flipped_bit_is_run_again_and_set_aside(store, name):
 
 def test_contents_are_compared_once_and_again_when_a_file_was_touched(store, monkeypatch):
     compared = []
-    monkeypatch.setattr("focalcal.results.run.sha256", lambda path: compared.append(path.name) or sha256(path))
+    monkeypatch.setattr("focalcal.results.run_folder.sha256", lambda path: compared.append(path.name) or sha256(path))
     again = Store(store.path)
     for _ in range(3):
         assert again.missing([spec(1)]) == []

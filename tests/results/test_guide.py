@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from focalcal.analysis.comparisons import comparisons
+from focalcal.analysis.evidence import measured
 from focalcal.results import Store
 
 ROOT = Path(__file__).parents[2]
@@ -19,8 +21,7 @@ def blocks(language):
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (python,) = blocks("python")
-    exec(compile(python, "docs/guide/runs.md", "exec"), {})
+    exec(compile(blocks("python")[0], "docs/guide/runs.md", "exec"), {})
     return Store("focalcal-runs", create=False)
 
 
@@ -28,6 +29,17 @@ def test_the_example_stores_four_runs(store):
     assert len(store.runs()) == 4
     assert store.problems(contents=True) == []
     assert not list(store.path.glob("work/*"))
+
+
+def test_the_example_of_another_librarys_runs_can_be_compared(store):
+    _, elsewhere = blocks("python")
+    exec(compile(elsewhere, "docs/guide/runs.md", "exec"), {})
+    runs = [run for run in store.runs() if run.trained_elsewhere]
+    assert {(run.settings["objective_options"]["C"], run.settings["seed"]) for run in runs} == {
+        (strength, seed) for strength in (0.01, 1) for seed in range(3)
+    }
+    families = comparisons(measured(runs, title="linear"), "logistic C=1", metrics=["nll"])
+    assert [comparison.test.mean < 0 for family in families for comparison in family.comparisons] == [True]
 
 
 def test_the_queries_answer(store):

@@ -5,7 +5,7 @@ from support.forked import ended, started
 from support.stored_runs import flip_a_bit, spec, stored
 
 from focalcal.results import Store, index
-from focalcal.results.index import listing
+from focalcal.results.index import list_store
 
 
 @pytest.fixture
@@ -24,23 +24,23 @@ def nlls(store):
 def examined(monkeypatch):
     """The names of the runs that were read from their folders, not from the cache."""
     seen = []
-    true = index.examined
+    true = index.examine
 
     def watched(folder, state=None):
         seen.append(os.path.basename(folder))
         return true(folder, state)
 
-    monkeypatch.setattr(index, "examined", watched)
+    monkeypatch.setattr(index, "examine", watched)
     return seen
 
 
 def test_each_run_is_read_once(store, examined):
-    first = listing(store.path)
-    assert sorted(examined) == sorted(first.entries)
-    again = listing(store.path)
+    first = list_store(store.path)
+    assert sorted(examined) == sorted(first.runs)
+    again = list_store(store.path)
     assert len(examined) == 4
-    assert [(one.spec, one.record, one.manifest) for one in again.entries.values()] == [
-        (one.spec, one.record, one.manifest) for one in first.entries.values()
+    assert [(run.settings, run.record, run.files) for run in again.runs.values()] == [
+        (run.settings, run.record, run.files) for run in first.runs.values()
     ]
     stored(store, spec(9), nll=9.0)
     assert nlls(store) == [0.0, 1.0, 2.0, 3.0, 9.0]

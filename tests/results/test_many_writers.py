@@ -1,3 +1,4 @@
+import errno
 import os
 import select
 import signal
@@ -122,6 +123,70 @@ def test_the_claim_of_a_killed_process_is_free(store):
     assert not select.select([read], [], [], 0)[0]
     os.close(read)
     os.close(write)
+
+
+def test_one_thread_at_a_time_works_on_a_spec(store):
+    inside, most = [], []
+
+    def work() -> None:
+        with store.claim(spec()):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1] * 4
+    assert not list(store.path.glob("work/*"))
+
+
+def test_a_claim_is_refused_while_another_has_it_and_never_waits_for_itself(store):
+    with store.claim(spec()):
+        assert not store.is_free(spec())
+        with store.claim(spec(), wait=False) as granted:
+            assert not granted
+        with pytest.raises(RuntimeError, match="Deadlock"), store.claim(spec()):
+            pass
+    assert store.is_free(spec())
+    assert not list(store.path.glob("work/*"))
+
+
+def test_a_claim_does_not_outlive_its_holder_in_a_child_that_was_forked(store):
+    """A forked process shares the descriptors of its parent, and with them, unless they are closed, its locks."""
+    read, write = os.pipe()
+
+    def hold() -> None:
+        with store.claim(spec()):
+            child = started(lambda: time.sleep(60))
+            os.write(write, child.to_bytes(8, "little"))
+            time.sleep(60)
+
+    holder = started(hold)
+    child = int.from_bytes(os.read(read, 8), "little")
+    try:
+        assert not store.is_free(spec())
+        os.kill(holder, signal.SIGKILL)
+        ended(holder)
+        assert store.is_free(spec())
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.close(read)
+        os.close(write)
+
+
+def test_without_flock_nothing_is_locked_by_lesser_means(store, monkeypatch):
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(OSError, match="not implemented"), store.claim(spec()):
+        pass
+    with pytest.raises(OSError, match="got Function not implemented; mount the file system with locks"):
+        store.check_writable()
 
 
 def test_two_writers_replace_a_damaged_run_once(store):

@@ -1,7 +1,8 @@
 from support import synthetic_study as synthetic
 
 from focalcal.results import Store
-from focalcal.results.merge import Disagreement, Failure, runs_of
+from focalcal.results.diagnostics import Disagreement, RunFailure
+from focalcal.results.merge import runs_of
 
 
 def test_stores_are_joined_and_what_agrees_is_not_mentioned(tmp_path):
@@ -42,4 +43,4 @@ def test_damage_and_failures_are_told_unless_another_store_has_the_run(tmp_path)
     assert any("damaged" in line and broken.key in line for line in told)
     assert any(line.startswith(failed.key[:12]) and "the loss is nan" in line for line in told)
     other = synthetic.study_store(tmp_path / "other", objectives=("fcl",), seeds=(0,))
-    assert not any(isinstance(finding, Failure) for finding in runs_of([one, other])[1])
+    assert not any(isinstance(finding, RunFailure) for finding in runs_of([one, other])[1])

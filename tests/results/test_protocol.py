@@ -3,7 +3,7 @@ import json
 import pytest
 
 from focalcal.results import Protocol
-from focalcal.results.protocol import EVERYTHING
+from focalcal.results.spec import EVERYTHING
 
 
 def test_the_default_is_everything():

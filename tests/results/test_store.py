@@ -12,7 +12,7 @@ from support.prediction_samples import full, sample
 from support.stored_runs import epochs_file, record, spec, stored
 
 from focalcal.results import Store
-from focalcal.results.run_writer import split_file
+from focalcal.results.layout import split_file
 
 
 @pytest.fixture

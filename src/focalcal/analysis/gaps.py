@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from focalcal.analysis.labels import cell_names
 from focalcal.results import Spec
-from focalcal.results.merge import StoreFinding
+from focalcal.results.diagnostics import StoreFinding
 
 if TYPE_CHECKING:
     from focalcal.analysis.evidence import RunEvidence

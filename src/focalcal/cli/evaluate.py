@@ -69,12 +69,12 @@ def evaluate(
             asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
         except TypeError as error:  # of a value that was typed in, so not a bug
             raise ValueError(str(error)) from None
-        runs, of_study = _chosen(opened, keys or [], study)
+        runs, of_study = _choose(opened, keys or [], study)
         if not asked.names and not test_set:
             asked = of_study
         if not asked.names and not test_set:
             raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
-        done = _evaluated(
+        done = _evaluate(
             runs,
             opened,
             asked,
@@ -84,14 +84,14 @@ def evaluate(
             data_dir=data_dir,
         )
         if as_json:
-            print_json([{"key": one.run.key, "added": one.added, "refused": one.refused} for one in done])
+            print_json([{"key": each.run.key, "added": each.added, "refused": each.refused} for each in done])
         else:
             _print(done)
-        if any(one.refused is not None for one in done):
+        if any(each.refused is not None for each in done):
             raise typer.Exit(REFUSED)
 
 
-def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
+def _choose(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
     """The runs that are named, and the evaluations of the study."""
     from focalcal.results.evaluations import NOTHING_MORE
 
@@ -106,21 +106,26 @@ def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[R
     if not runs:
         named = f"none of {study} is stored in {store.path}" if study is not None else "none is named"
         raise ValueError(f"there must be runs to evaluate, and {named}; give keys (`focalcal runs list`) or --study")
+    if recorded := [run for run in runs.values() if run.trained_elsewhere]:
+        raise ValueError(
+            f"runs must have been trained by focalcal, got {recorded[0].key[:12]} ({recorded[0].spec.name}), which was "
+            "recorded; predict with its network yourself, and add that by Store.add_evaluation"
+        )
     return list(runs.values()), asked
 
 
-def _evaluated(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
+def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
     from focalcal.cli.progress import bar
     from focalcal.experiments.evaluate import evaluate_runs
 
     places = {run.key: at for at, run in enumerate(runs)}
-    with bar(f"{len(runs)} runs") as told:
+    with bar(f"{len(runs)} runs") as show:
         try:
             return evaluate_runs(
                 runs,
                 store,
                 asked,
-                report=lambda one: told(places[one.key] + one.done / one.of, len(runs)),
+                report=lambda progress: show(places[progress.key] + progress.done / progress.of, len(runs)),
                 **options,
             )
         except KeyboardInterrupt:
@@ -129,9 +134,9 @@ def _evaluated(runs: list[Run], store: RunStore, asked: Evaluations, **options: 
 
 
 def _print(done: list[Evaluated]) -> None:
-    for one in done:
-        if one.refused is not None:
-            typer.echo(f"focalcal: {one.refused}", err=True)
+    for each in done:
+        if each.refused is not None:
+            typer.echo(f"focalcal: {each.refused}", err=True)
         else:
-            added = f"added {', '.join(one.added)}" if one.added else "has these already"
-            typer.echo(f"{one.run.key[:12]}  {one.run.spec.name}: {added}")
+            added = f"added {', '.join(each.added)}" if each.added else "has these already"
+            typer.echo(f"{each.run.key[:12]}  {each.run.spec.name}: {added}")

@@ -14,7 +14,7 @@ from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
 if TYPE_CHECKING:
-    from focalcal.results import Problem, Run, Store
+    from focalcal.results import Run, Store, StoreProblem
 
 app = typer.Typer(
     help="The runs in a store: list, look at, query, remove, export.",
@@ -49,17 +49,17 @@ def list_runs(
 ) -> None:
     """What was run, and error, NLL, ECE and Brier score on the test split."""
     with plain_failures():
-        opened = _opened(store)
+        opened = _open(store)
         runs, problems = opened.survey()
         wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
         rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
         if as_json:
             print_json(rows)
         elif rows:
-            typer.echo(listed(rows), nl=False)
+            typer.echo(list_text(rows), nl=False)
         else:
-            found = f"none of {len(runs)} runs is such" if runs else "no runs"
-            typer.echo(f"{opened.path}: {found}", err=True)
+            what = f"none of {len(runs)} runs is such" if runs else "no runs"
+            typer.echo(f"{opened.path}: {what}", err=True)
         _print_failures(opened)
         _print_problems(problems)
 
@@ -68,7 +68,7 @@ def list_runs(
 def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
     """One run: what was run, the metrics of every split, and where it comes from."""
     with plain_failures():
-        run = _opened(store).run(key)
+        run = _open(store).run(key)
         epochs = len(run.epochs())
         metrics = {split: run.metrics(split) for split in run.record["metrics"]}
         facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
@@ -103,7 +103,7 @@ def sql(
     with plain_failures():
         from focalcal.reports.tables import Table
 
-        names, rows = _answer(_opened(store), query)
+        names, rows = _answer(_open(store), query)
         if as_json:
             print_json([dict(zip(names, row, strict=True)) for row in rows])
         elif rows:
@@ -121,8 +121,9 @@ def rm(
 ) -> None:
     """Delete runs for good. A damaged or foreign folder must be named in full."""
     with plain_failures():
-        opened = _opened(store)
-        unusable = {one.path.name: one.message for one in opened.problems() if one.path.parent.name == "runs"}
+        opened = _open(store)
+        in_runs = [problem for problem in opened.problems() if problem.path.parent.name == "runs"]
+        unusable = {problem.path.name: problem.message for problem in in_runs}
         named = dict((key, unusable[key]) if key in unusable else _removable(opened, key) for key in keys)
         for name, what in named.items():
             typer.echo(f"{name}  {what}", err=True)
@@ -141,9 +142,9 @@ def export(
     keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.", show_default=False)] = None,
     store: _Store = None,
 ) -> None:
-    """Take runs elsewhere: a .zip that unpacks to a store, or a table with a row a run and split."""
+    """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split."""
     with plain_failures():
-        opened = _opened(store)
+        opened = _open(store)
         typer.echo(opened.export(path, keys or None))
         if not keys:
             _print_problems(opened.problems())
@@ -153,14 +154,14 @@ def export(
 def check(store: _Store = None) -> None:
     """Read every file of every run and compare its checksum; ends with 1 if something is wrong."""
     with plain_failures():
-        runs, problems = _opened(store).survey(contents=True)
+        runs, problems = _open(store).survey(contents=True)
         typer.echo(f"{len(runs)} runs are whole")
         _print_problems(problems)
         if problems:
             raise typer.Exit(FAULTY)
 
 
-def _opened(folder: Path | None) -> Store:
+def _open(folder: Path | None) -> Store:
     from focalcal.results import Store
     from focalcal.results.layout import store_folder
 
@@ -179,8 +180,8 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     return (*names, row["seed"], row["key"])
 
 
-def listed(rows: list[dict[str, Any]]) -> str:
-    """A line a run, for the terminal; not a `Table`, which takes its time over thousands of rows."""
+def list_text(rows: list[dict[str, Any]]) -> str:
+    """One line per run, for the terminal; not a `Table`, which takes its time over thousands of rows."""
     titles = ("key", "data set", "model", "objective", "options", "seed", "seconds", *_SHOWN)
     lines = [titles, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -235,11 +236,11 @@ def _removable(store: Store, key: str) -> tuple[str, str]:
 
 
 def _print_failures(store: Store) -> None:
-    for one in store.failures():
-        message = " ".join(one["message"].split())
-        typer.echo(f"failed: {one['key'][:_SHORT]} {one['kind']}: {message}", err=True)
+    for failure in store.failures():
+        message = " ".join(failure["message"].split())
+        typer.echo(f"failed: {failure['key'][:_SHORT]} {failure['kind']}: {message}", err=True)
 
 
-def _print_problems(problems: list[Problem]) -> None:
+def _print_problems(problems: list[StoreProblem]) -> None:
     for problem in problems:
         typer.echo(f"problem: {problem}", err=True)

@@ -13,8 +13,7 @@ from focalcal.experiments.study_errors import Fault, attempt
 from focalcal.experiments.toml_lines import Path
 from focalcal.losses import LOSSES
 from focalcal.results.evaluations import NOTHING_MORE, Evaluations
-from focalcal.results.protocol import EVERYTHING, Protocol
-from focalcal.results.spec import Spec
+from focalcal.results.spec import EVERYTHING, Protocol, Spec
 from focalcal.training import RECIPES
 from focalcal.training.recipe import Recipe
 

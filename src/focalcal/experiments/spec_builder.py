@@ -16,8 +16,7 @@ from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, MODELS
 from focalcal.results.evaluations import Evaluations
-from focalcal.results.protocol import EVERYTHING, Protocol
-from focalcal.results.spec import Spec
+from focalcal.results.spec import EVERYTHING, Protocol, Spec
 from focalcal.training.operating_points import operating_point
 from focalcal.training.recipe import Recipe
 

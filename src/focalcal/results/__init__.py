@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from focalcal.results.diagnostics import Problem as Problem
     from focalcal.results.diagnostics import RunProblem as RunProblem
+    from focalcal.results.diagnostics import StoreProblem as StoreProblem
+    from focalcal.results.evaluations import Evaluation as Evaluation
     from focalcal.results.evaluations import Evaluations as Evaluations
     from focalcal.results.keys import SCHEMA as SCHEMA
-    from focalcal.results.protocol import Protocol as Protocol
     from focalcal.results.run import Run as Run
-    from focalcal.results.run_writer import Evaluation as Evaluation
+    from focalcal.results.spec import Protocol as Protocol
     from focalcal.results.spec import Spec as Spec
     from focalcal.results.store import Store as Store
 
 _HOME = {
-    "Evaluation": "run_writer",
+    "Evaluation": "evaluations",
     "Evaluations": "evaluations",
-    "SCHEMA": "keys",
-    "Problem": "diagnostics",
-    "Protocol": "protocol",
+    "Protocol": "spec",
     "Run": "run",
     "RunProblem": "diagnostics",
+    "SCHEMA": "keys",
     "Spec": "spec",
     "Store": "store",
+    "StoreProblem": "diagnostics",
 }
 
-__all__ = ["SCHEMA", "Evaluation", "Evaluations", "Problem", "Protocol", "Run", "RunProblem", "Spec", "Store"]
+__all__ = ["SCHEMA", "Evaluation", "Evaluations", "Protocol", "Run", "RunProblem", "Spec", "Store", "StoreProblem"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from focalcal.core.atomic import write_atomically
-from focalcal.results.diagnostics import Problem, RunProblem
+from focalcal.results.diagnostics import RunProblem, StoreProblem
 from focalcal.results.layout import CACHE, RUNS, is_key
-from focalcal.results.run_folder import Entry, State, examined, spec_key, state_of, unreadable
+from focalcal.results.run import Run
+from focalcal.results.run_folder import State, examine, read_spec_key, state_of, unreadable
 
 _SUFFIX = ".v3"  # of what is checked, and of a line: folder, state, CRC-32 of the texts, texts with tabs between
 _KEY, _STATE, _CHECK, _TEXTS = slice(0, 32), slice(33, 57), slice(58, 66), slice(67, -1)  # of a line
@@ -31,43 +32,43 @@ _MOST_FILES = 8
 class Listing(NamedTuple):
     """The runs of a store by key, in that order, and what in its folder is not a run that can be used."""
 
-    entries: dict[str, Entry]
-    problems: list[Problem]
+    runs: dict[str, Run]
+    problems: list[StoreProblem]
 
 
-def listing(store: Path, *, cached: bool = True) -> Listing:
+def list_store(store: Path, *, cached: bool = True) -> Listing:
     """Every run, from the cache where that holds, else from its folder; then the cache is updated."""
     files = _cache_files(store / CACHE) if cached else []
     known = _read(files)
-    entries: list[Entry] = []
-    problems: list[Problem] = []
+    runs: list[Run] = []
+    problems: list[StoreProblem] = []
     lines: dict[str, bytes] = {}
     new: list[str] = []
-    for name in _names(store / RUNS):
+    for name in run_folders(store):
         folder = os.path.join(store, RUNS, name)  # not a Path: there are thousands
         try:
             state = state_of(folder)
             digest = _digest(state)
             old = known.get(name)
             if old is not None and old[_STATE] == digest:
-                entries.append(Entry(folder, old[_TEXTS]))
+                runs.append(Run(folder, old[_TEXTS]))
                 lines[name] = old
                 continue
-            entry = examined(folder, state)
+            texts, damaged = examine(folder, state)
         except (RunProblem, OSError) as error:
             if os.path.lexists(folder):  # else it was removed meanwhile
                 known_as = error if isinstance(error, RunProblem) else unreadable(folder, error)
                 problems.append(known_as.problem)
             continue
-        entries.append(entry)
-        problems += entry.problems
-        if not entry.problems:  # else it is read until its evaluations are whole
-            lines[name] = _line(entry, digest)
+        runs.append(Run(folder, texts))
+        problems += damaged
+        if not damaged:  # else it is read until its evaluations are whole
+            lines[name] = _line(name, digest, texts)
             new.append(name)
     if cached:
         with suppress(OSError):  # a store that cannot be written to can be read all the same
             _update(store / CACHE, files, known, lines, new)
-    return Listing(_by_key(entries), problems)
+    return Listing(_by_key(runs), problems)
 
 
 def older_folders(store: Path) -> dict[str, list[str]]:
@@ -76,35 +77,35 @@ def older_folders(store: Path) -> dict[str, list[str]]:
     A folder's name says what was run, so what the cache knows of it holds as long as it is there.
     """
     known = _read(_cache_files(store / CACHE))
-    found: dict[str, list[str]] = {}
-    for name in filter(is_key, _names(store / RUNS)):
-        # RecursionError: of JSON that is nested too deep. Whatever is not whole, `examined` says so.
+    folders: dict[str, list[str]] = {}
+    for name in filter(is_key, run_folders(store)):
+        # RecursionError: of JSON that is nested too deep. Whatever is not whole, `examine` says so.
         with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-            key = known[name][_TEXTS][:32].decode() if name in known else spec_key(store / RUNS / name)
+            key = known[name][_TEXTS][:32].decode() if name in known else read_spec_key(store / RUNS / name)
             if key != name:
-                found.setdefault(key, []).append(name)
-    return found
+                folders.setdefault(key, []).append(name)
+    return folders
 
 
-def _by_key(entries: Iterable[Entry]) -> dict[str, Entry]:
+def _by_key(runs: Iterable[Run]) -> dict[str, Run]:
     """As `Store` finds them: older versions could store a training several times, with different evaluations."""
-    found: dict[str, Entry] = {}
-    for entry in entries:
-        if (other := found.get(entry.key)) is None or _preference(entry) > _preference(other):
-            found[entry.key] = entry
-    return dict(sorted(found.items()))
+    chosen: dict[str, Run] = {}
+    for run in runs:
+        if (other := chosen.setdefault(run.key, run)) is not run and _preference(run) > _preference(other):
+            chosen[run.key] = run
+    return dict(sorted(chosen.items()))
 
 
-def _preference(entry: Entry) -> tuple[bool, int]:
+def _preference(run: Run) -> tuple[bool, int]:
     """The folder of the current version, else that with most evaluations."""
-    return os.path.basename(entry.folder) == entry.key, len(entry.evaluations)
+    return run.path.name == run.key, len(run.evaluations)
 
 
-def _names(runs: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(runs))
-    except FileNotFoundError:
-        return []
+def run_folders(store: Path) -> list[str]:
+    """The names of what lies among the runs."""
+    with suppress(FileNotFoundError):
+        return sorted(os.listdir(store / RUNS))
+    return []
 
 
 def _digest(state: State) -> bytes:
@@ -112,26 +113,25 @@ def _digest(state: State) -> bytes:
     return hashlib.blake2b(text, digest_size=12).hexdigest().encode()
 
 
-def _line(entry: Entry, digest: bytes) -> bytes:
-    name = os.path.basename(entry.folder).encode()
-    return b"%s %s %08x %s\n" % (name, digest, zlib.crc32(entry.texts), entry.texts)
+def _line(name: str, digest: bytes, texts: bytes) -> bytes:
+    return b"%s %s %08x %s\n" % (name.encode(), digest, zlib.crc32(texts), texts)
 
 
 def _cache_files(folder: Path) -> list[Path]:
-    with suppress(FileNotFoundError), os.scandir(folder) as names:
-        return [Path(one.path) for one in names if _CACHE_FILE.fullmatch(one.name)]
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if _CACHE_FILE.fullmatch(entry.name)]
     return []
 
 
 def _read(files: Iterable[Path]) -> dict[str, bytes]:
     """The lines by key; those of other versions are left alone."""
-    found: dict[str, bytes] = {}
-    for path in (one for one in files if one.suffix == _SUFFIX):
+    lines: dict[str, bytes] = {}
+    for path in (file for file in files if file.suffix == _SUFFIX):
         with suppress(OSError):  # merged by another process, or not for us to read
             for line in path.read_bytes().splitlines(keepends=True):
                 if line[_CHECK] == b"%08x" % zlib.crc32(memoryview(line)[_TEXTS]):
-                    found[line[_KEY].decode("ascii", "replace")] = line
-    return found
+                    lines[line[_KEY].decode("ascii", "replace")] = line
+    return lines
 
 
 def _update(folder: Path, files: list[Path], known: dict[str, bytes], lines: dict[str, bytes], new: list[str]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 SCHEMA = 2
 OLDEST = 1  # that can be read
+ELSEWHERE = {"trained": "elsewhere"}  # in the training of a run that was recorded: no recipe of ours has it
 _MOVED = ("shifts", "severities", "saliency", "keep_weights")  # out of the protocol, with schema 2
 
 
@@ -47,10 +48,10 @@ def evaluation_names(shifts: Iterable[str], severities: Iterable[int], saliency:
     >>> evaluation_names(["svhn", "cifar10c"], [1, 5], 8)
     ('svhn', 'cifar10c-1', 'cifar10c-5', 'saliency-8')
     """
-    found: list[str] = []
+    names: list[str] = []
     for shift in shifts:
-        found += [f"{shift}-{one}" for one in severities] if shift == "cifar10c" else [shift]
-    return (*found, *([f"saliency-{saliency}"] if saliency else []))
+        names += [f"{shift}-{severity}" for severity in severities] if shift == "cifar10c" else [shift]
+    return (*names, *([f"saliency-{saliency}"] if saliency else []))
 
 
 def old_evaluations(values: Mapping[str, Any]) -> tuple[str, ...]:

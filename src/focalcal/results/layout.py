@@ -4,8 +4,8 @@ STORE.json              what the folder is, and the number of this layout
 runs/<key>/             a run: whole, and never changed
     spec.json           what was run; the key follows from it
     result.json         metrics by split, provenance, seconds, epochs
-    epochs.jsonl        one line an epoch, if there are any
-    predictions/*.npz   one file a split
+    epochs.jsonl        one line per epoch, if there are any
+    predictions/*.npz   one file per split
     files.json          written last: size and SHA-256 of each file, and which file holds which split
     evaluations/<name>/ of the trained network on other sets: whole, added at any time, and never changed;
                         a result.json, predictions/*.npz and files.json of its own
@@ -93,15 +93,15 @@ def open_layout(folder: Path, *, create: bool) -> None:
         _make(folder, create=create)
         return
     try:
-        said = json.loads(mark.read_bytes())
-        schema = said["schema"]
+        stated = json.loads(mark.read_bytes())
+        schema = stated["schema"]
     except (ValueError, KeyError, TypeError):
         raise ValueError(
             f"{mark} must say {{'what': {WHAT!r}, 'schema': {LAYOUT}}}, got something else; "
             "if this is a store, write that into it"
         ) from None
-    if said.get("what") != WHAT or isinstance(schema, bool) or not isinstance(schema, int):
-        raise ValueError(f"{mark} must be about a {WHAT}, got {said!r}; name another folder")
+    if stated.get("what") != WHAT or isinstance(schema, bool) or not isinstance(schema, int):
+        raise ValueError(f"{mark} must be about a {WHAT}, got {stated!r}; name another folder")
     if schema > LAYOUT:
         raise ValueError(
             f"{folder} has schema {schema} and this version of focalcal reads schemas up to {LAYOUT}; "
@@ -111,9 +111,9 @@ def open_layout(folder: Path, *, create: bool) -> None:
 
 def _make(folder: Path, *, create: bool) -> None:
     if not create:
-        found = "a folder without it" if folder.is_dir() else "nothing of that name"
+        there = "a folder without it" if folder.is_dir() else "nothing of that name"
         raise FileNotFoundError(
-            f"{folder} must be a store of runs, with a file {MARK}, got {found}; check the path, or $FOCALCAL_STORE"
+            f"{folder} must be a store of runs, with a file {MARK}, got {there}; check the path, or $FOCALCAL_STORE"
         )
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder to keep runs in, got a file; name another path")

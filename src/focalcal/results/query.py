@@ -14,12 +14,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
-from focalcal.results.arrow import arrow_table, column_names
 from focalcal.results.run import Run
 from focalcal.results.tables import (
     EPOCH_COLUMNS,
+    JSON_COLUMNS,
     METRIC_COLUMNS,
     RUN_COLUMNS,
+    arrow_table,
+    column_names,
     epoch_rows,
     metric_rows,
     option_columns,
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLES = "runs, test_metrics, metrics and epochs"
-_JSON = ("options", "training", "protocol", "provenance")
 _CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
 
 
@@ -46,12 +47,12 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     try:
-        found: duckdb.DuckDBPyRelation | None = connection.sql(query)
+        rows: duckdb.DuckDBPyRelation | None = connection.sql(query)
     except engine.Error as error:
         raise query_error(error) from error
-    if found is None:
+    if rows is None:
         raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
-    return found
+    return rows
 
 
 def query_error(error: Exception) -> ValueError:
@@ -62,8 +63,8 @@ def query_error(error: Exception) -> ValueError:
 def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
     table = arrow_table(arrow, columns, list(rows))
     chosen = ", ".join(
-        f"{_quoted(one)}::JSON as {_quoted(one)}" if name == "runs" and one in _JSON else _quoted(one)
-        for one in table.column_names
+        f"{_quote(column)}::JSON as {_quote(column)}" if name == "runs" and column in JSON_COLUMNS else _quote(column)
+        for column in table.column_names
     )
     connection.register("_given", table)
     connection.execute(f"create table {name} as select {chosen} from _given")
@@ -76,11 +77,11 @@ def _view_test_metrics(connection: Any) -> None:
     A run without metrics of the test split has a row of NULLs; a metric named like a column of runs is `metric_name`.
     """
     taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
-    found = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
-    titled = option_columns({name: name for (name,) in found}, taken, prefix="metric")
+    known = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
+    titled = option_columns({name: name for (name,) in known}, taken, prefix="metric")
     titles = list(column_names(taken, [titled]).values())[len(taken) :]
     columns = [
-        f", max(value) filter (metric = {_text(metric)}) as {_quoted(title)}"
+        f", max(value) filter (metric = {_text(metric)}) as {_quote(title)}"
         for metric, title in zip(titled.values(), titles, strict=True)
     ]
     measured = f"select key{''.join(columns)} from metrics where split = 'test' group by key"
@@ -91,5 +92,5 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

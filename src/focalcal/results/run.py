@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focalcal.results.keys import ELSEWHERE, current_fields
 from focalcal.results.layout import EPOCHS, EVALUATIONS, RESULT, SPEC
-from focalcal.results.run_folder import Entry, changed, read_checked, read_number, sha256
-from focalcal.results.run_json import checked_epoch
+from focalcal.results.run_folder import check_content, read_epoch, read_number
 
 if TYPE_CHECKING:
     from focalcal.predictions import Predictions
@@ -17,43 +18,55 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run that is complete: what was run, what came out, and the predictions it came from. Read when asked for."""
+    """A run that is complete: what was run, what came out, and the predictions it came from. Read when asked for.
 
-    def __init__(self, entry: Entry) -> None:
-        self._entry = entry
+    `texts` are what `run_folder.examine` made of its folder, as text until something of it is asked for; `left_out`
+    names evaluations that are not to be used.
+    """
+
+    def __init__(self, folder: str, texts: bytes, *, left_out: Collection[str] = ()) -> None:
+        self._folder = folder
+        self.texts = texts
+        self._left_out = left_out
 
     @property
     def key(self) -> str:
-        """The key of its spec."""
-        return self._entry.key
+        """The key of its spec: the name of its folder, unless an older version stored it."""
+        return self.texts[:32].decode("ascii")
 
     @property
     def path(self) -> Path:
         """Its folder."""
-        return self._entry.path
+        return Path(self._folder)
 
     @cached_property
     def spec(self) -> Spec:
         """What was run."""
         from focalcal.results.spec import Spec  # costs what torch costs
 
-        return Spec.from_dict(self._entry.spec)
+        return Spec.from_dict(self._fields)
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
-        return self._entry.spec
+        return self._fields
+
+    @property
+    def trained_elsewhere(self) -> bool:
+        """Whether `Store.record` stored it: then its network is not one that this package could build again."""
+        training: dict[str, Any] = self._fields["training"]
+        return ELSEWHERE.items() <= training.items()
 
     @property
     def glance(self) -> Mapping[str, Any]:
         """What a list shows: what was run, its seconds, and the metrics of the split `test`; made anew each time."""
-        seen = self._entry.glance()
+        seen = json.loads(self.texts[33 : self.texts.index(b"\t", 33)].decode())  # a tenth of the text
         return {**seen, "test": {name: read_number(value) for name, value in (seen["test"] or {}).items()}}
 
     @property
     def evaluations(self) -> tuple[str, ...]:
         """What its network was evaluated on besides its own splits, by name: `svhn`, `cifar10c-5`, `saliency-8`."""
-        return tuple(self._entry.evaluations)
+        return tuple(self._evaluations)
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
@@ -61,14 +74,15 @@ class Run:
 
         `metrics` are those of the evaluations too; `evaluations` has provenance and seconds of each by its name.
         """
-        stored = self._entry.record
+        stored = self._part(3)
+        records = {name: evaluation["record"] for name, evaluation in self._own_folders.items()}
         metrics: dict[str, dict[str, float]] = {}
-        for record in (stored, *(one["record"] for one in self._added.values())):
+        for record in (stored, *records.values()):
             for split, values in record["metrics"].items():
                 metrics.setdefault(split, {name: read_number(value) for name, value in values.items()})
         about = {
-            evaluation: {name: value for name, value in one["record"].items() if name != "metrics"}
-            for evaluation, one in self._added.items()
+            evaluation: {name: value for name, value in record.items() if name != "metrics"}
+            for evaluation, record in records.items()
         }
         return {**stored, "metrics": metrics, "evaluations": about}
 
@@ -82,38 +96,12 @@ class Run:
         """The files of its folder, `weights.pt` say; one that an evaluation added also by its name alone."""
         return tuple(self._places)
 
-    @property
-    def _added(self) -> dict[str, dict[str, Any]]:
-        """Record and manifest of the evaluations that have a folder of their own; older versions' have none."""
-        return {name: one for name, one in self._entry.evaluations.items() if one}
-
-    @cached_property
-    def _split_files(self) -> dict[str, str]:
-        found: dict[str, str] = dict(self._entry.manifest["splits"])
-        for evaluation, one in self._added.items():
-            for split, file in one["manifest"]["splits"].items():
-                found.setdefault(split, f"{EVALUATIONS}/{evaluation}/{file}")
-        return found
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[Path, str, str]]:
-        """By every name that a file has: the folder whose `files.json` lists it, its name there, its checksum."""
-        found = {name: (self.path, name, stated["sha256"]) for name, stated in self._entry.manifest["files"].items()}
-        for evaluation, one in self._added.items():
-            folder = self.path / EVALUATIONS / evaluation
-            for name, stated in one["manifest"]["files"].items():
-                place = folder, name, stated["sha256"]
-                found[f"{EVALUATIONS}/{evaluation}/{name}"] = place
-                if name != RESULT and "/" not in name:
-                    found[name] = place
-        return found
-
     def metrics(self, split: str) -> dict[str, float]:
         """The metrics of a split by name; NaN where one could not be computed."""
         known = self.record["metrics"]
         if split not in known:
             raise ValueError(
-                f"split must be one that run {self.key[:12]} has metrics of, {_listed(known)}, got {split!r}"
+                f"split must be one that run {self.key[:12]} has metrics of, {_names(known)}, got {split!r}"
             )
         return dict(known[split])
 
@@ -121,8 +109,10 @@ class Run:
         """The record of each epoch; none if none were stored."""
         if EPOCHS not in self.files:
             return []
-        lines = read_checked(self._entry, EPOCHS).splitlines()
-        return [checked_epoch(self.path, EPOCHS, line) for line in lines]
+        folder = self.path
+        content = (folder / EPOCHS).read_bytes()
+        check_content(folder, EPOCHS, content, self._manifest)
+        return [read_epoch(folder, EPOCHS, line) for line in content.splitlines()]
 
     def predictions(self, split: str) -> Predictions:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
@@ -131,16 +121,16 @@ class Run:
         known = self._split_files
         if split not in known:
             raise ValueError(
-                f"split must be one that run {self.key[:12]} has predictions of, {_listed(known)}, got {split!r}"
+                f"split must be one that run {self.key[:12]} has predictions of, {_names(known)}, got {split!r}"
             )
         return Predictions.load(self.file(known[split]))
 
     def file(self, name: str) -> Path:
         """The path of one of its files, if its content is what was stored; else `RunProblem`."""
         if name not in self._places:
-            raise ValueError(f"name must be a file of run {self.key[:12]}, {_listed(self._places)}, got {name!r}")
-        folder, within, stated = self._places[name]
-        _compare(folder, within, stated)
+            raise ValueError(f"name must be a file of run {self.key[:12]}, {_names(self._places)}, got {name!r}")
+        folder, within, manifest = self._places[name]
+        check_content(folder, within, None, manifest)
         return folder / within
 
     def verify(self, evaluation: str | None = None, *, kept: bool = True) -> None:
@@ -149,24 +139,61 @@ class Run:
         An evaluation that is damaged leaves the run as it is. Without `kept`, files that no number comes from, weights
         above all, are left to whoever reads them: they are large.
         """
-        if evaluation is None:
-            folder, listed = self.path, self._entry.manifest["files"]
-        else:
-            folder = self.path / EVALUATIONS / evaluation
-            listed = self._added[evaluation]["manifest"]["files"] if evaluation in self._added else {}
-        for name, stated in listed.items():
+        folder, manifest = self.path, self._manifest
+        if evaluation is not None:
+            folder = folder / EVALUATIONS / evaluation
+            manifest = self._own_folders[evaluation]["manifest"] if evaluation in self._own_folders else {"files": {}}
+        for name in manifest["files"]:
             if kept or "/" in name or name in (SPEC, RESULT, EPOCHS):
-                _compare(folder, name, stated["sha256"])
+                check_content(folder, name, None, manifest)
 
     def __repr__(self) -> str:
         """The key and what was run."""
         return f"Run({self.key[:12]}, {self.spec.name})"
 
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        return current_fields(self._part(2))
 
-def _compare(folder: Path, name: str, stated: str) -> None:
-    if sha256(folder / name) != stated:
-        raise changed(folder, name)
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        """`files`: size and checksum by name; `splits`: file by split. Without those of its evaluations."""
+        return self._part(4)
+
+    @cached_property
+    def _evaluations(self) -> dict[str, dict[str, Any]]:
+        """`record` and `manifest` of each evaluation by name; empty for one that an older version kept in the run."""
+        return {name: value for name, value in self._part(5).items() if name not in self._left_out}
+
+    @property
+    def _own_folders(self) -> dict[str, dict[str, Any]]:
+        """The evaluations that have a folder of their own; older versions' have none."""
+        return {name: evaluation for name, evaluation in self._evaluations.items() if evaluation}
+
+    @cached_property
+    def _split_files(self) -> dict[str, str]:
+        files: dict[str, str] = dict(self._manifest["splits"])
+        for name, evaluation in self._own_folders.items():
+            for split, file in evaluation["manifest"]["splits"].items():
+                files.setdefault(split, f"{EVALUATIONS}/{name}/{file}")
+        return files
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[Path, str, dict[str, Any]]]:
+        """By every name that a file has: the folder whose `files.json` lists it, its name there, and that list."""
+        places = {file: (self.path, file, self._manifest) for file in self._manifest["files"]}
+        for name, evaluation in self._own_folders.items():
+            folder, manifest = self.path / EVALUATIONS / name, evaluation["manifest"]
+            for file in manifest["files"]:
+                places[f"{EVALUATIONS}/{name}/{file}"] = folder, file, manifest
+                if file != RESULT and "/" not in file:
+                    places[file] = folder, file, manifest
+        return places
+
+    def _part(self, number: int) -> dict[str, Any]:
+        part: dict[str, Any] = json.loads(self.texts.split(b"\t")[number])
+        return part
 
 
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(map(repr, names)) or "none"
+def _names(known: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, known)) or "none"

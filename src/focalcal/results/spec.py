@@ -13,12 +13,45 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from focalcal.core.arrays import finite_at_least
 from focalcal.core.json_dataclass import JsonDataclass
-from focalcal.core.primitives import Options, as_json, options, text, whole
+from focalcal.core.primitives import Options, as_json, options, text, whole, yes_or_no
 from focalcal.results.keys import SCHEMA, stored_key
-from focalcal.results.protocol import EVERYTHING, Protocol
 
 _LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(JsonDataclass):
+    """Which examples a run is trained and tested on; by default all. What it is evaluated on besides: `Evaluations`.
+
+    imbalance       largest over smallest class of the training split, made long-tailed; None leaves it as it is
+    train_examples  train on so many examples, chosen by the data set's own order and a fixed seed; None: all
+    test_examples   likewise of the validation split, the test split and each shift
+    allow_partial   whether a data set of which files are missing will do
+    evaluate_every  epochs between evaluations; the last epoch is always evaluated
+    """
+
+    imbalance: float | None = None
+    train_examples: int | None = None
+    test_examples: int | None = None
+    allow_partial: bool = False
+    evaluate_every: int = 1
+
+    def __post_init__(self) -> None:
+        """Canonical values."""
+        if self.imbalance is not None:
+            self._set(imbalance=finite_at_least("imbalance", self.imbalance, 1.0))
+        for name in ("train_examples", "test_examples"):
+            if getattr(self, name) is not None:
+                self._set(**{name: whole(name, getattr(self, name), 1)})
+        self._set(
+            allow_partial=yes_or_no("allow_partial", self.allow_partial),
+            evaluate_every=whole("evaluate_every", self.evaluate_every, 1),
+        )
+
+
+EVERYTHING = Protocol()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +92,9 @@ class Spec(JsonDataclass):
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; `json.loads(json.dumps(...))` gives the same back."""
-        return {**self._described(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
+        return {**self._fields(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
 
-    def _described(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """`as_dict`, with the training as it is kept here."""
         return {**super().as_dict(), "objective_options": {name: as_json(value) for name, value in self._options}}
 
@@ -72,12 +105,12 @@ class Spec(JsonDataclass):
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key(json.dumps({"schema": SCHEMA, **self._described()}))
+        return stored_key(json.dumps({"schema": SCHEMA, **self._fields()}))
 
     @property
     def name(self) -> str:
         """A line to show a person: `digits/small_cnn fcl(gamma=3, lam=1) seed 0`."""
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self._options)
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._options)
         objective = f"{self.objective}({shown})" if shown else self.objective
         return f"{self.data_set}/{self.model} {objective} seed {self.seed}"
 
@@ -90,7 +123,7 @@ class Spec(JsonDataclass):
         return isinstance(other, Spec) and self.key == other.key
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -105,9 +138,9 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, (dict, Mapping)):
         if strange := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"{name} must have names as keys, got {strange[0]!r}; make it a string")
-        return {key: _plain(f"{name}[{key!r}]", one) for key, one in value.items()}
+        return {key: _plain(f"{name}[{key!r}]", inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(f"{name}[{at}]", one) for at, one in enumerate(value)]
+        return [_plain(f"{name}[{at}]", inner) for at, inner in enumerate(value)]
     raise TypeError(
         f"{name} must be what JSON can say, got {value!r} of type {type(value).__name__}; use plain Python values"
     )

@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.results import failures, layout
-from focalcal.results.diagnostics import Problem, RunProblem
-from focalcal.results.index import listing, older_folders
-from focalcal.results.locks import held
+from focalcal.results import layout
+from focalcal.results.diagnostics import RunProblem, StoreProblem, clear_failure, read_failures, write_failure
+from focalcal.results.index import list_store, older_folders, run_folders
 from focalcal.results.run import Run
-from focalcal.results.run_folder import State, examined, state_of, unreadable
-from focalcal.results.staging import clear_leftovers, commit, discard, force, staging
+from focalcal.results.run_folder import State, examine, state_of, unreadable
+from focalcal.results.staging import check_disk_space, clear_leftovers, commit, discard, force, hold, staging
 
 if TYPE_CHECKING:
     import duckdb
 
     from focalcal.predictions import Predictions
-    from focalcal.results.evaluations import Evaluations
-    from focalcal.results.run_writer import Evaluation
+    from focalcal.results.evaluations import Evaluation, Evaluations
     from focalcal.results.spec import Spec
 
 _SHORTEST_PREFIX = 4
@@ -51,7 +49,8 @@ class Store:
         Checksums are compared when this object first looks at a run, and again when a size or time has changed. Weights
         and other files that no number comes from are compared by whoever reads them.
         """
-        return _complete(self._there(_key(spec)), evaluations)
+        run = self._find(_key(spec))
+        return run is not None and (evaluations is None or not evaluations.missing_from(run.evaluations))
 
     def missing(self, specs: Iterable[Spec], evaluations: Evaluations | None = None) -> list[Spec]:
         """The specs without a whole run, or without these evaluations of it, in their order, each once; see `has`."""
@@ -80,7 +79,7 @@ class Store:
         another may have made it.
         """
         folder = self._folder(layout.WORK)
-        with held(folder / f"{spec.key}.lock", wait=wait, keep=(folder / spec.key).exists) as granted:
+        with hold(folder / f"{spec.key}.lock", wait=wait, keep=(folder / spec.key).exists) as granted:
             yield granted
 
     def is_free(self, spec: Spec) -> bool:
@@ -101,28 +100,70 @@ class Store:
         """Store a run: all of it, on the disk, or nothing. If it is there already, that one stays and is returned.
 
         record       {"metrics": {split: {metric: number}}, "provenance": {...}, "seconds": number, "epochs": number}
-        epochs       a file with a JSON object a line
+        epochs       a file with one JSON object per line
         files        others to keep, by the name they get: {"weights.pt": path}
         evaluations  of the trained network, which are there when the run is
         """
-        from focalcal.results.run_writer import checked_record, write_evaluation, write_run
+        from focalcal.results.run_writer import stored_record, write_evaluation, write_run
 
-        checked_record(record)
-        tmp = self._folder(layout.TMP)
-        clear_leftovers(tmp)
-        if self._there(spec.key) is None:
-            with staging(tmp) as folder:
-                write_run(folder, spec, record, epochs, predictions, files or {})
-                for one in evaluations:
-                    place = folder / layout.EVALUATIONS / one.name
-                    place.mkdir(parents=True)
-                    write_evaluation(place, spec.key, one)
-                target = self.path / layout.RUNS / spec.key
-                while not commit(folder, target):
-                    if not self._set_aside(target, spec.key):
-                        break
-        self._clear(spec.key)
+        def write(folder: Path) -> None:
+            write_run(folder, spec, record, epochs, predictions, files or {})
+            for evaluation in evaluations:
+                write_evaluation(folder / layout.EVALUATIONS / evaluation.name, spec.key, evaluation)
+
+        stored_record(record)  # raises, of a record that is none, before anything is looked at
+        self._place(self.path / layout.RUNS / spec.key, lambda: self._find(spec.key) is not None, write)
+        shutil.rmtree(self.path / layout.WORK / spec.key, ignore_errors=True)
+        clear_failure(self.path / layout.FAILURES, spec.key)
         return self.run(spec.key)
+
+    def record(
+        self,
+        *,
+        name: str,
+        predictions: Predictions | Mapping[str, Predictions],
+        seed: int,
+        options: Mapping[str, Any] | None = None,
+        data_set: str = "custom",
+        model: str = "custom",
+        training: Mapping[str, Any] | None = None,
+        epochs: Iterable[Mapping[str, Any]] = (),
+        weights: str | os.PathLike[str] | None = None,
+        seconds: float = 0.0,
+        classes: Sequence[str] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Store a run that was trained elsewhere, in a loop of your own; its metrics are computed here.
+
+        Lists, comparisons, SQL and reports treat it like every other run: `name` stands where the objective's name
+        does, and runs are compared with those of the same `data_set` and `model`, seed by seed. A run with the same of
+        all these that has other predictions is refused.
+
+        name         what is compared: the loss or the method
+        predictions  of the split "test", or of several splits by their names
+        options      what tells settings of `name` from each other: {"gamma": 2}
+        training     how it was trained, as JSON can say it; part of the run's key
+        epochs       one mapping per epoch: {"train": {"loss": 0.5}, "test": {"nll": 0.4}}
+        weights      a file to keep with it, under the name that it has
+        seconds      that the training took
+        classes      names of the labels, where each example can have several
+        provenance   anything else that is to be remembered
+        """
+        from focalcal.results.record import elsewhere_spec, record_run
+
+        spec = elsewhere_spec(
+            name=name, seed=seed, options=options or {}, data_set=data_set, model=model, training=training or {}
+        )
+        return record_run(
+            self,
+            spec,
+            predictions,
+            epochs=epochs,
+            weights=weights,
+            seconds=seconds,
+            classes=classes,
+            provenance=provenance or {},
+        )
 
     def add_evaluation(self, key: str, evaluation: Evaluation) -> Run:
         """Store an evaluation of the run with this key: all of it or nothing, and nothing that is there changes.
@@ -133,16 +174,12 @@ class Store:
 
         run = self.run(key)
         layout.refuse_link(run.path / layout.EVALUATIONS)
-        tmp = self._folder(layout.TMP)
-        clear_leftovers(tmp)
-        if evaluation.name not in run.evaluations:
-            with staging(tmp) as folder:
-                write_evaluation(folder, run.key, evaluation)
-                target = run.path / layout.EVALUATIONS / evaluation.name
-                while not commit(folder, target):
-                    if not self._set_aside(target, run.key, evaluation.name):
-                        break
-        failures.clear(self.path / layout.FAILURES, run.key)
+        self._place(
+            run.path / layout.EVALUATIONS / evaluation.name,
+            lambda: evaluation.name in self.run(run.key).evaluations,
+            lambda folder: write_evaluation(folder, run.key, evaluation),
+        )
+        clear_failure(self.path / layout.FAILURES, run.key)
         return self.run(run.key)
 
     def run(self, key: str) -> Run:
@@ -153,48 +190,53 @@ class Store:
             )
         if len(key) < _SHORTEST_PREFIX:
             raise ValueError(f"key must have at least {_SHORTEST_PREFIX} digits, got {key!r}; give more of them")
-        now = {name: current for current, names in self._old.items() for name in names}  # of older versions' folders
-        names = ([key] if os.path.lexists(self.path / layout.RUNS / key) else []) if len(key) == 32 else self._names()
-        found = sorted({now.get(name, name) for name in (*names, *self._old) if name.startswith(key)})
-        if len(found) > 1:
-            raise ValueError(f"key must begin that of one run, got {key!r}, which begins {len(found)}: {_some(found)}")
-        if not found:
+        now = {
+            name: current for current, names in self._older_folders.items() for name in names
+        }  # of older versions' folders
+        if len(key) == 32:  # then thousands of names need not be listed
+            names = [key] if os.path.lexists(self.path / layout.RUNS / key) else []
+        else:
+            names = run_folders(self.path)
+        keys = sorted({now.get(name, name) for name in (*names, *self._older_folders) if name.startswith(key)})
+        if len(keys) > 1:
+            several = ", ".join(name[:12] for name in keys[:5]) + (" and more" if len(keys) > 5 else "")
+            raise ValueError(f"key must begin that of one run, got {key!r}, which begins {len(keys)}: {several}")
+        if not keys:
             raise ValueError(f"there is no run {key} in {self.path}; see `focalcal runs list`")
-        if (run := self._there(found[0])) is not None:
+        if (run := self._find(keys[0])) is not None:
             return run
-        return self._whole(self._folders(found[0])[-1])  # raises what is wrong
+        return self._read(self._folders(keys[0])[-1])  # raises what is wrong
 
     def runs(self) -> list[Run]:
         """Every run that is whole, by key, judged by sizes and times; see `problems` for the others."""
-        return [Run(entry) for entry in listing(self.path).entries.values()]
+        return list(list_store(self.path).runs.values())
 
-    def problems(self, *, contents: bool = False) -> list[Problem]:
+    def problems(self, *, contents: bool = False) -> list[StoreProblem]:
         """What in the store cannot be used, and why. With `contents` every file is read and no cache trusted."""
         return self.survey(contents=contents)[1]
 
-    def survey(self, *, contents: bool = False) -> tuple[list[Run], list[Problem]]:
+    def survey(self, *, contents: bool = False) -> tuple[list[Run], list[StoreProblem]]:
         """`runs()` and `problems()` of one moment, for the price of one."""
-        entries, problems = listing(self.path, cached=not contents)
-        runs = [Run(entry) for entry in entries.values()]
+        by_key, problems = list_store(self.path, cached=not contents)
+        runs = list(by_key.values())
         if contents:
-            found = [(run, _content_problem(run)) for run in runs]
-            runs = [run for run, problem in found if problem is None]
-            problems += [problem for _, problem in found if problem is not None]
-            added = [_content_problem(run, evaluation) for run in runs for evaluation in run.evaluations]
-            problems += [problem for problem in added if problem is not None]
+            damage = {run.key: _damage(run) for run in runs}
+            runs = [run for run in runs if damage[run.key] is None]
+            checked = [*damage.values(), *(_damage(run, name) for run in runs for name in run.evaluations)]
+            problems += [problem for problem in checked if problem is not None]
         aside = self.path / layout.SET_ASIDE
-        remedy = "damaged, and run again since; delete the folder when you have looked at it"
-        if aside.is_dir():
-            problems += [Problem(aside / name, "set aside", remedy) for name in sorted(os.listdir(aside))]
-        return runs, problems + failures.problems(self.path / layout.FAILURES)
+        names = sorted(os.listdir(aside)) if aside.is_dir() else []
+        problems += [StoreProblem(aside / name, "set aside", "damaged, and run again since") for name in names]
+        return runs, problems + read_failures(self.path / layout.FAILURES)[1]
 
     def record_failure(self, spec: Spec, *, kind: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         """Keep why a run failed, instead of what was kept before."""
-        failures.write(self._folder(layout.FAILURES), spec, kind, message, details or {})
+        write_failure(self._folder(layout.FAILURES), spec, kind, message, details or {})
 
     def failures(self) -> list[dict[str, Any]]:
         """The last failure of each spec that has no run: key, spec, kind, message, details, time; by key."""
-        return [one for one in failures.read(self.path / layout.FAILURES) if not self.has(one["key"])]
+        failures, _ = read_failures(self.path / layout.FAILURES)
+        return [failure for failure in failures if not self.has(failure["key"])]
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
         """The rows of a query over the tables `runs`, `metrics` and `epochs`; see `results/query.py`.
@@ -209,26 +251,26 @@ class Store:
         """All runs, or those with these keys, as one file.
 
         .zip            their folders, as a store of its own
-        .csv, .parquet  a row a run and split: what was run, and the metrics
+        .csv, .parquet  one row per run and split: what was run, and the metrics
         """
-        from focalcal.results.export import export
+        from focalcal.results.tables import export
 
         chosen = self.runs() if keys is None else [self.run(key) for key in dict.fromkeys(keys)]
         return export(chosen, Path(path))
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete runs for good, each at once for every reader. A damaged or foreign folder needs its whole name."""
-        names = set(self._names())
+        names = set(run_folders(self.path))
         for key in [keys] if isinstance(keys, str) else list(keys):
             for name in [key] if key in names else names.intersection(self._folders(self.run(key).key)):
                 discard(self.path / layout.RUNS / name, self._folder(layout.TMP))
 
     def check_writable(self, needed_bytes: int = 0) -> None:
         """Raise OSError, with the remedy, if runs of so many bytes in all could not be stored here."""
-        from focalcal.results.disk_space import check_room
+        from focalcal.core.primitives import whole
 
         layout.refuse_link(self.path / layout.TMP)
-        check_room(self.path, self.path / layout.TMP, needed_bytes)
+        check_disk_space(self.path, self.path / layout.TMP, whole("needed_bytes", needed_bytes, 0))
 
     def _folder(self, name: str) -> Path:
         folder = self.path / name
@@ -236,33 +278,28 @@ class Store:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def _names(self) -> list[str]:
-        with suppress(FileNotFoundError):
-            return sorted(os.listdir(self.path / layout.RUNS))
-        return []
-
     @cached_property
-    def _old(self) -> dict[str, list[str]]:
+    def _older_folders(self) -> dict[str, list[str]]:
         """Looked for once: this version adds none."""
         return older_folders(self.path)
 
     def _folders(self, key: str) -> list[str]:
-        return [key, *self._old.get(key, ())]
+        return [key, *self._older_folders.get(key, ())]
 
-    def _there(self, key: str) -> Run | None:
+    def _find(self, key: str) -> Run | None:
         """The run in its own folder if that is whole, else that of an older version with most evaluations."""
-        if (run := self._usable(key)) is not None:
+        if (run := self._read_if_whole(key)) is not None:
             return run
-        older = [run for name in self._old.get(key, ()) if (run := self._usable(name)) is not None]
+        older = [run for name in self._older_folders.get(key, ()) if (run := self._read_if_whole(name)) is not None]
         return max(older, key=lambda run: len(run.evaluations), default=None)
 
-    def _usable(self, name: str) -> Run | None:
+    def _read_if_whole(self, name: str) -> Run | None:
         try:
-            return self._whole(name) if os.path.lexists(self.path / layout.RUNS / name) else None
+            return self._read(name) if os.path.lexists(self.path / layout.RUNS / name) else None
         except RunProblem:
             return None
 
-    def _whole(self, name: str) -> Run:
+    def _read(self, name: str) -> Run:
         """The run in a folder, its content compared with the checksums unless that was done for these sizes and times.
 
         Evaluations that are damaged are left out of it.
@@ -270,35 +307,39 @@ class Store:
         folder = os.path.join(self.path, layout.RUNS, name)
         try:
             state = state_of(folder)
-            entry = examined(folder, state)
-            run = Run(entry)
+            run = Run(folder, examine(folder, state).texts)
             if self._compared.get(name) == state:
                 return run
             run.verify(kept=False)
         except OSError as error:
             raise unreadable(folder, error) from error
-        whole = {one: kept for one, kept in entry.evaluations.items() if _content_problem(run, one) is None}
-        if len(whole) < len(entry.evaluations):
-            entry.evaluations = whole
-            return Run(entry)
+        if damaged := [evaluation for evaluation in run.evaluations if _damage(run, evaluation) is not None]:
+            return Run(folder, run.texts, left_out=damaged)
         self._compared[name] = state
         return run
 
-    def _set_aside(self, target: Path, key: str, evaluation: str | None = None) -> bool:
+    def _place(self, target: Path, is_there: Callable[[], bool], write: Callable[[Path], None]) -> None:
+        """Unless it is there, have a folder written and give it its name; what is not whole there is set aside."""
+        tmp = self._folder(layout.TMP)
+        clear_leftovers(tmp)
+        if is_there():
+            return
+        with staging(tmp) as folder:
+            write(folder)
+            while not commit(folder, target) and self._set_aside(target, is_there):
+                pass
+
+    def _set_aside(self, target: Path, is_there: Callable[[], bool]) -> bool:
         """Move what is not whole out of the way; False if it is whole. Nobody else does so meanwhile."""
-        with held(self._folder(layout.WORK) / "set-aside.lock"):
-            run = self._there(key)
-            if run is not None and (evaluation is None or evaluation in run.evaluations):
+        with hold(self._folder(layout.WORK) / "set-aside.lock"):
+            if is_there():
                 return False
             if os.path.lexists(target):
-                name = key if evaluation is None else f"{key}-{evaluation}"
+                parts = target.relative_to(self.path / layout.RUNS).parts  # the run's name; of an evaluation two more
+                name = "-".join(part for part in parts if part != layout.EVALUATIONS)
                 os.rename(target, self._folder(layout.SET_ASIDE) / f"{name}-{secrets.token_hex(4)}")
                 force(target.parent)
             return True
-
-    def _clear(self, key: str) -> None:
-        shutil.rmtree(self.path / layout.WORK / key, ignore_errors=True)
-        failures.clear(self.path / layout.FAILURES, key)
 
 
 def _key(spec: Spec | str) -> str:
@@ -308,19 +349,11 @@ def _key(spec: Spec | str) -> str:
     return key
 
 
-def _complete(run: Run | None, evaluations: Evaluations | None) -> bool:
-    return run is not None and (evaluations is None or not evaluations.missing_from(run.evaluations))
-
-
-def _content_problem(run: Run, evaluation: str | None = None) -> Problem | None:
+def _damage(run: Run, evaluation: str | None = None) -> StoreProblem | None:
     try:
         run.verify(evaluation)
     except RunProblem as error:
         return error.problem
     except OSError as error:
-        return Problem(run.path, "unreadable", f"{error.strerror or error} ({error.filename})")
+        return unreadable(str(run.path), error).problem
     return None
-
-
-def _some(keys: list[str]) -> str:
-    return ", ".join(key[:12] for key in keys[:5]) + (" and more" if len(keys) > 5 else "")

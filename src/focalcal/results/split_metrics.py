@@ -24,8 +24,8 @@ def split_metrics(predictions: Predictions, classes: Sequence[str]) -> Record:
     if predictions.multilabel:
         return _multilabel(predictions, classes)
     scores: dict[str, Any] = {predictions.kind: predictions.scores}
-    found = summary(labels=predictions.labels, **scores).as_dict()
-    return {**found, **(_against_posterior(predictions) if predictions.posterior is not None else {})}
+    measured = summary(labels=predictions.labels, **scores).as_dict()
+    return {**measured, **(_against_posterior(predictions) if predictions.posterior is not None else {})}
 
 
 def shift_metrics(shifted: Predictions, clean: Predictions) -> Record:
@@ -73,12 +73,14 @@ def _against_posterior(predictions: Predictions) -> Record:
 
 def _multilabel(predictions: Predictions, classes: Sequence[str]) -> Record:
     probs = predictions.probs
-    found = multilabel_summary(probs, predictions.labels)
-    record: dict[str, Any] = {"rows": len(predictions), "n_labels": predictions.n_classes, **found.mean}
-    for name in found.mean:
-        record |= {f"{name}/{label}": float(value) for label, value in zip(classes, getattr(found, name), strict=True)}
-    record |= {f"positives/{label}": int(value) for label, value in zip(classes, found.positives, strict=True)}
-    ranked = [k for k, count in enumerate(found.positives) if 0 < count < len(predictions)]
+    measured = multilabel_summary(probs, predictions.labels)
+    record: dict[str, Any] = {"rows": len(predictions), "n_labels": predictions.n_classes, **measured.mean}
+    for name in measured.mean:
+        record |= {
+            f"{name}/{label}": float(value) for label, value in zip(classes, getattr(measured, name), strict=True)
+        }
+    record |= {f"positives/{label}": int(value) for label, value in zip(classes, measured.positives, strict=True)}
+    ranked = [k for k, count in enumerate(measured.positives) if 0 < count < len(predictions)]
     each = {classes[k]: auroc(probs[:, k], predictions.labels[:, k]) for k in ranked}
     if each:  # the mean over the labels that occur and are absent; a small or partial set can lack some
         record["auroc"] = float(np.mean(list(each.values())))
