@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.experiments.metrics import shift_metrics, split_metrics
+from focalcal.experiments.measurement import shift_metrics, split_metrics
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluation, Spec, Store
 

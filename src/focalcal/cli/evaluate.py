@@ -38,9 +38,11 @@ def evaluate(
     ] = None,
     severity: Annotated[
         list[int] | None,
-        typer.Option("--severity", help="Of cifar10c, 1 to 5; may be repeated; default: 5.", show_default=False),
+        typer.Option(
+            "--severity", help="A severity of cifar10c, from 1 to 5; may be repeated; default: 5.", show_default=False
+        ),
     ] = None,
-    saliency: Annotated[int, typer.Option(help="Grad-CAM maps of so many test images.", min=0)] = 0,
+    saliency: Annotated[int, typer.Option(help="Make Grad-CAM maps of so many test images.", min=0)] = 0,
     test_set: Annotated[
         list[Path] | None,
         typer.Option(
@@ -69,12 +71,12 @@ def evaluate(
             asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
         except TypeError as error:  # of a value that was typed in, so not a bug
             raise ValueError(str(error)) from None
-        runs, of_study = _chosen(opened, keys or [], study)
+        runs, of_study = _choose_runs(opened, keys or [], study)
         if not asked.names and not test_set:
             asked = of_study
         if not asked.names and not test_set:
             raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
-        done = _evaluated(
+        done = _evaluate(
             runs,
             opened,
             asked,
@@ -84,21 +86,21 @@ def evaluate(
             data_dir=data_dir,
         )
         if as_json:
-            print_json([{"key": one.run.key, "added": one.added, "refused": one.refused} for one in done])
+            print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])
         else:
             _print(done)
-        if any(one.refused is not None for one in done):
+        if any(result.refused is not None for result in done):
             raise typer.Exit(REFUSED)
 
 
-def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
+def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
     """The runs that are named, and the evaluations of the study."""
     from focalcal.results.evaluations import NOTHING_MORE
 
     runs = {run.key: run for run in map(store.run, keys)}
     asked = NOTHING_MORE
     if study is not None:
-        from focalcal.experiments.study import load_study
+        from focalcal.experiments import load_study
 
         chosen = load_study(study)
         asked, stored = chosen.evaluations(), {run.key: run for run in store.runs()}
@@ -109,18 +111,18 @@ def _chosen(store: RunStore, keys: list[str], study: str | None) -> tuple[list[R
     return list(runs.values()), asked
 
 
-def _evaluated(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
+def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
     from focalcal.cli.progress import bar
-    from focalcal.experiments.evaluate import evaluate_runs
+    from focalcal.experiments import evaluate_runs
 
     places = {run.key: at for at, run in enumerate(runs)}
-    with bar(f"{len(runs)} runs") as told:
+    with bar(f"{len(runs)} runs") as show:
         try:
             return evaluate_runs(
                 runs,
                 store,
                 asked,
-                report=lambda one: told(places[one.key] + one.done / one.of, len(runs)),
+                report=lambda progress: show(places[progress.key] + progress.done / progress.of, len(runs)),
                 **options,
             )
         except KeyboardInterrupt:
@@ -129,9 +131,9 @@ def _evaluated(runs: list[Run], store: RunStore, asked: Evaluations, **options: 
 
 
 def _print(done: list[Evaluated]) -> None:
-    for one in done:
-        if one.refused is not None:
-            typer.echo(f"focalcal: {one.refused}", err=True)
+    for result in done:
+        if result.refused is not None:
+            typer.echo(f"focalcal: {result.refused}", err=True)
         else:
-            added = f"added {', '.join(one.added)}" if one.added else "has these already"
-            typer.echo(f"{one.run.key[:12]}  {one.run.spec.name}: {added}")
+            added = f"added {', '.join(result.added)}" if result.added else "has these already"
+            typer.echo(f"{result.run.key[:12]}  {result.run.spec.name}: {added}")

@@ -23,7 +23,7 @@ from focalcal.core.checks import unknown_name
 
 Kind = Literal["objectives", "data_sets", "models"]
 Table = Mapping[str, Callable[..., Any]]  # what the package ships, by name
-_SINGULAR = {"objectives": "an objective", "data_sets": "a data set", "models": "a model"}
+_SINGULAR = {"objectives": "objective", "data_sets": "data set", "models": "model"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def check_name(kind: Kind, name: Any, shipped: Table) -> None:
     """Refuse what is neither shipped nor an entry point nor of the form `package.module:Name`; imports nothing."""
     if name not in shipped and _entry_point(kind, name) is None:
         installed = [entry.name for entry in entry_points(group=f"focalcal.{kind}")]
-        message = unknown_name(_SINGULAR[kind], name, [*shipped, *installed])
+        message = unknown_name(
+            f"{'an' if kind == 'objectives' else 'a'} {_SINGULAR[kind]}", name, [*shipped, *installed]
+        )
         raise ValueError(f"{message}; code of your own is named 'package.module:Name'")
 
 

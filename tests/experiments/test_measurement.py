@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from focalcal.experiments.metrics import shift_metrics, split_metrics
+from focalcal.experiments.measurement import shift_metrics, split_metrics
 from focalcal.metrics import ece, multilabel_ece, nll, summary
 from focalcal.predictions import Predictions
 
