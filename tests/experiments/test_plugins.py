@@ -20,6 +20,7 @@ PARTS = """
 import torch
 from torch import nn
 from focalcal.data import load_data
+from focalcal.models import ModelInfo
 
 class Fine(nn.Module):
     def __init__(self, beta, *, alpha=1.0, reduction="mean"):
@@ -55,6 +56,9 @@ class Network(nn.Module):
         self.linear = nn.Linear(64, classes + extra)
     def forward(self, images):
         return self.linear(images.flatten(1))
+
+class Several(Network):
+    info = ModelInfo(inputs="images", shape=None, feature_layer=None, feature_layout=None, multilabel=True)
 """
 STUDY = """
 title = "with plug-ins"
@@ -193,3 +197,9 @@ def test_cells_without_plug_ins_are_not_tried(monkeypatch):
 def test_a_plug_in_serves_a_spec_in_python(parts):
     spec = spec_of(recipe("digits_mlp_lite"), f"{parts}:Fine", {"beta": 3}, seed=0)
     assert spec.name == f"digits/mlp {parts}:Fine(alpha=1, beta=3) seed 0"
+
+
+def test_a_network_says_by_its_info_that_an_example_has_several_labels(parts):
+    with pytest.raises(StudyError, match=r"where an example has any number of labels, got 'ce'; use one of multilabel"):
+        study("ce", f"model = '{parts}:Several'")
+    assert study("multilabel_bce", f"model = '{parts}:Several'").specs()

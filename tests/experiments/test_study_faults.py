@@ -1,9 +1,15 @@
 """Whatever is wrong with a study is reported at once, with file, key path and remedy."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from focalcal.experiments import StudyError, load_study, parse_study
+from focalcal.experiments.study_file import _check_tables
+from focalcal.experiments.study_grid import build_grid
+from focalcal.experiments.study_schema import BY_KEY, StudyTable
 
+KEYS = ["gamma", *dict.fromkeys(key for table in (StudyTable, *BY_KEY.values()) for key in table.model_fields)]
 WRONG = """\
 title = ""
 seeds = [0, -1, 1.5]
@@ -156,6 +162,26 @@ def test_objectives_that_need_validation_examples_are_refused_where_there_are_no
     assert line.startswith("objectives[0].name[1]: adafocal needs validation examples")
     (line,) = complaints(HEAD + 'temperature = "validation"\n' + setting + OBJECTIVE)
     assert line.startswith("temperature: 'validation' needs validation examples, and cifar10 holds none out")
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 30)
+    | st.floats()
+    | st.sampled_from(["", "ce", "digits_mlp_lite", "x:Y"]),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.sampled_from(KEYS), values, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
+def test_whatever_a_file_holds_what_is_left_of_it_has_the_right_form(written):
+    table, faults, removed = _check_tables(written)
+    assert bool(faults) == bool(removed)
+    assert {path[0] for path in removed} <= set(written)
+    build_grid(table), build_grid(table, smoke=True)  # raise nothing
 
 
 def test_an_unknown_study_names_the_known_ones():

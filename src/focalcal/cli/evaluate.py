@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, Threads, checked_device, to_go_on
+from focalcal.cli.execution import DataDir, Device, Store, Threads, check_device, to_go_on
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
@@ -81,7 +81,7 @@ def evaluate(
             opened,
             asked,
             test_sets=test_set or (),
-            device=checked_device(device),
+            device=check_device(device),
             threads=threads,
             data_dir=data_dir,
         )

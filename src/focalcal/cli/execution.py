@@ -33,7 +33,7 @@ def to_go_on() -> str:
     return f"to go on: {shlex.join(['focalcal', *sys.argv[1:]])}"
 
 
-def checked_device(name: str) -> str:
+def check_device(name: str) -> str:
     """`name`, if torch can use such a device here."""
     import torch
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device, to_go_on
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, check_device, to_go_on
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
@@ -81,7 +81,7 @@ def study(
         from focalcal.training.determinism import possible_threads
 
         chosen, folder = load_study(name), store_folder(store)
-        device, threads, jobs = checked_device(device), possible_threads(threads), jobs or _available_cores()
+        device, threads, jobs = check_device(device), possible_threads(threads), jobs or _available_cores()
         if dry_run:
             plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
             _print_plan(plan, device=device, jobs=jobs, as_json=as_json)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, check_device
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
@@ -99,7 +99,7 @@ def train(
             raise ValueError(str(error)) from None
         options = {
             "evaluations": Evaluations(keep_weights=keep_weights),
-            "device": checked_device(device),
+            "device": check_device(device),
             "threads": possible_threads(threads),
             "data_dir": data_dir,
         }

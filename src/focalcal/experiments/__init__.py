@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from focalcal.experiments.completeness import CellGap as CellGap
     from focalcal.experiments.completeness import find_gaps as find_gaps
     from focalcal.experiments.evaluate import evaluate_run as evaluate_run
     from focalcal.experiments.evaluate import evaluate_runs as evaluate_runs
     from focalcal.experiments.executors.local import LocalExecutor as LocalExecutor
     from focalcal.experiments.executors.ray import RayExecutor as RayExecutor
-    from focalcal.experiments.grid import Outcome as Outcome
-    from focalcal.experiments.grid import run_grid as run_grid
     from focalcal.experiments.planning import plan_study as plan_study
     from focalcal.experiments.run import run_spec as run_spec
-    from focalcal.experiments.shipped import shipped_studies as shipped_studies
     from focalcal.experiments.spec_builder import recipe_of as recipe_of
     from focalcal.experiments.spec_builder import spec_of as spec_of
-    from focalcal.experiments.study_file import Study as Study
     from focalcal.experiments.study_file import StudyError as StudyError
     from focalcal.experiments.study_file import load_study as load_study
     from focalcal.experiments.study_file import parse_study as parse_study
@@ -32,11 +27,8 @@ if TYPE_CHECKING:
     from focalcal.experiments.study_run import run_study as run_study
 
 _HOME = {
-    "CellGap": "completeness",
     "LocalExecutor": "executors.local",
-    "Outcome": "grid",
     "RayExecutor": "executors.ray",
-    "Study": "study_file",
     "StudyError": "study_file",
     "StudyResult": "study_run",
     "evaluate_run": "evaluate",
@@ -46,19 +38,14 @@ _HOME = {
     "parse_study": "study_file",
     "plan_study": "planning",
     "recipe_of": "spec_builder",
-    "run_grid": "grid",
     "run_spec": "run",
     "run_study": "study_run",
-    "shipped_studies": "shipped",
     "spec_of": "spec_builder",
 }
 
 __all__ = [
-    "CellGap",
     "LocalExecutor",
-    "Outcome",
     "RayExecutor",
-    "Study",
     "StudyError",
     "StudyResult",
     "evaluate_run",
@@ -68,10 +55,8 @@ __all__ = [
     "parse_study",
     "plan_study",
     "recipe_of",
-    "run_grid",
     "run_spec",
     "run_study",
-    "shipped_studies",
     "spec_of",
 ]
 

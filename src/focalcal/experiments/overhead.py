@@ -93,11 +93,11 @@ def overhead(
     place = torch.device(device)
     tell = progress or (lambda done, of: None)
     with _threads(threads):
-        alone, first = _timed(
+        alone, first = _time_rounds(
             _losses(objectives, batch, classes, place), place, seconds / 5, lambda t: tell(t, seconds)
         )
         steps = _steps(objectives, model, batch, classes, place)
-        whole_step, second = _timed(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
+        whole_step, second = _time_rounds(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
     tell(seconds, seconds)
     return Overhead(_name(place), model, batch, classes, threads, (first, second), alone, whole_step)
 
@@ -162,7 +162,7 @@ def _steps(
     return {name: contender(loss) for name, loss in _modules(objectives, device).items()}
 
 
-def _timed(
+def _time_rounds(
     contenders: dict[str, _Contender], device: torch.device, seconds: float, tell: Callable[[float], None]
 ) -> tuple[tuple[Timing, ...], int]:
     """A timing of each contender, and the number of rounds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from focalcal.experiments.plugin_trial import try_plugins
 from focalcal.experiments.study_file import Study, load_study
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.keys import stored_key
 
 _NOT_TIMED = ("epochs", "schedule", "optimizer")  # of the training: counted apart, or without effect on an epoch's time
 
@@ -161,13 +163,4 @@ def _alike(settings: Mapping[str, Any]) -> str:
     training = {name: value for name, value in settings["training"].items() if name not in _NOT_TIMED}
     optimizer = settings["training"].get("optimizer", {})
     kind = optimizer.get("name") if isinstance(optimizer, Mapping) else optimizer
-    return repr([settings["data_set"], settings["model"], kind, _sorted(training), _sorted(settings["protocol"])])
-
-
-def _sorted(value: Any) -> Any:
-    """The same for equal values, whatever their order and whether 2 is written 2.0."""
-    if isinstance(value, Mapping):
-        return sorted((key, _sorted(part)) for key, part in value.items())
-    if isinstance(value, list):
-        return [_sorted(part) for part in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return stored_key(json.dumps([settings["data_set"], settings["model"], kind, training, settings["protocol"]]))

@@ -115,7 +115,8 @@ def _check_tables(written: Mapping[str, Any]) -> tuple[StudyTable, list[Fault], 
         if not faults:  # later ones follow from what was left out
             faults = [Fault(_as_written(tuple(details["loc"]), written), _message(details)) for details in errors]
         paths = [details["loc"][:-1] if details["type"] == "missing" else details["loc"] for details in errors]
-        removed |= {_as_written(_before(path, removed), written) for path in paths}
+        faulty = {_as_written(_before(path, removed), written) for path in paths}
+        removed |= faulty - removed or {path[:1] for path in paths}  # whatever happens, something goes
 
 
 def _without(written: Any, removed: Collection[KeyPath], path: KeyPath = ()) -> Any:

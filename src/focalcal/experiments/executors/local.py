@@ -106,7 +106,7 @@ class LocalExecutor:
                     if interrupted in ready:
                         raise KeyboardInterrupt
                     for cell in [cell for cell in running if not set(ready).isdisjoint(cell.sources())]:
-                        for progress in cell.received():
+                        for progress in cell.receive():
                             on_event(progress)
                         if cell.over(ready):
                             running.remove(cell)
@@ -169,7 +169,7 @@ class _Cell:
         """Whether the process has ended, or has said its last word and is about to."""
         return self._ended is not None or self.process.sentinel in ready
 
-    def received(self) -> Iterator[Progress]:
+    def receive(self) -> Iterator[Progress]:
         """The progress that has arrived; never waits for more."""
         while self._connection is not None:
             try:

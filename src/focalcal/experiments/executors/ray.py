@@ -27,7 +27,7 @@ from focalcal.experiments.executors.attempt import (
 )
 from focalcal.experiments.executors.cell import ONE_THREAD, throttle
 from focalcal.experiments.executors.interrupts import interrupts
-from focalcal.experiments.executors.ray_cluster import connected
+from focalcal.experiments.executors.ray_cluster import connection
 from focalcal.results import Evaluations, Spec
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
@@ -75,7 +75,7 @@ class RayExecutor:
     ) -> None:
         """Submit all specs, in order; see `grid.Executor`."""
         ray = _ray()
-        with connected(ray, self.address, self.retries), interrupts() as interrupted:
+        with connection(ray, self.address, self.retries), interrupts() as interrupted:
             self._check_room(ray)
             mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             task = ray.remote(_run_cell).options(
@@ -158,7 +158,7 @@ class _Grid:
     def _messages(self, mailbox: Any) -> list[Progress]:
         """What the cells have sent. A late answer is waited for next time: what it holds is nowhere else."""
         if self._asked is None:
-            self._asked = mailbox.emptied.remote()
+            self._asked = mailbox.take_all.remote()
         if not self.ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
             return []
         asked, self._asked = self._asked, None
@@ -215,7 +215,7 @@ class _Mailbox:
         """From a cell."""
         self._messages.append(message)
 
-    def emptied(self) -> list[Progress]:
+    def take_all(self) -> list[Progress]:
         """For the driver."""
         messages, self._messages = self._messages, []
         return messages
