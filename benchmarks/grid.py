@@ -19,11 +19,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from focalcal.experiments import load_study
 from focalcal.experiments.events import Event
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.experiments.spec_builder import recipe_of, spec_of
-from focalcal.experiments.study import load_study
 from focalcal.results import Spec
 from focalcal.results.store import Store
 

@@ -6,8 +6,7 @@ trains nothing. Takes a few seconds.
 
 import tempfile
 
-from focalcal.experiments.run import run_spec
-from focalcal.experiments.spec_builder import spec_of
+from focalcal.experiments import run_spec, spec_of
 from focalcal.results import Store
 from focalcal.training import recipe
 

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
+from focalcal.experiments import load_study
 from focalcal.experiments.run import run_spec
-from focalcal.experiments.study import load_study
 from focalcal.results import Evaluations, Store
 
 STUDY = """

@@ -27,7 +27,8 @@ def drawn(display):
 
 
 def test_every_bar_has_one_line_and_the_whole_is_not_cut_off(terminal):
-    with grid_display.grid_display(NAMES, cells=3) as display:
+    with grid_display.grid_display(NAMES) as display:
+        display(events.Examined([spec(seed) for seed in range(3)]))
         display(events.Started(spec(0)))
         display(events.Started(spec(1)))
         display(events.Progress(spec(0).key, 30, 60, "predicted cifar10c/gaussian_noise/5"))
@@ -47,6 +48,7 @@ def test_every_bar_has_one_line_and_the_whole_is_not_cut_off(terminal):
 
 
 def test_a_cell_that_was_there_when_the_display_began_has_a_name(terminal):
-    with grid_display.grid_display(NAMES, cells=1) as display:
+    with grid_display.grid_display(NAMES) as display:
+        display(events.Examined([spec(0)]))
         display(events.Started(spec(2)))  # removed by another process meanwhile
         assert len(drawn(display)) == 2

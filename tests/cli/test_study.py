@@ -15,7 +15,7 @@ from support.stored_runs import flip_a_bit
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
-from focalcal.experiments.study import load_study
+from focalcal.experiments import load_study
 from focalcal.results import Store
 
 SMALL = """
@@ -112,10 +112,10 @@ def test_a_finished_study_in_a_store_that_may_only_be_read(small, tmp_path):
         assert "Read-only file system; write it elsewhere with: focalcal report" in result.stderr
 
 
-@pytest.mark.parametrize("command", [["study", "--dry-run"], ["study"], ["train"], ["overhead"]], ids=" ".join)
+@pytest.mark.parametrize("command", ["study digits --dry-run", "study digits", "train", "overhead"])
 def test_more_threads_than_can_be_had_are_refused(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    result = invoke(*command, "--threads", 100_000)
+    result = invoke(*command.split(), "--threads", 100_000)
     assert result.exit_code == 2
     assert re.fullmatch(r"focalcal: threads must be at most \d+ on this machine, got 100000; .*\n", result.stderr)
 
@@ -139,6 +139,28 @@ def test_a_dry_run_makes_nothing(small, tmp_path):
     cells = json.loads(invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "--json").stdout)
     assert len({cell["key"] for cell in cells}) == 4
     assert {(cell["state"], cell["seconds"], cell["done"]) for cell in cells} == {("to train", None, False)}
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["new", "there"])
+def test_a_dry_run_refuses_a_store_that_could_not_be_written(small, tmp_path, made):
+    with mounted(tmp_path / "disk", "size=40m") as disk:
+        if made:
+            Store(disk / "runs")
+        make_read_only(disk)
+        result = invoke("study", small, "--store", disk / "runs", "--dry-run")
+        assert result.exit_code == 2
+        assert re.search(r"focalcal: the store .*runs must .*, got Read-only file system", result.stderr)
+    (tmp_path / "file").write_text("in the way")
+    result = invoke("study", small, "--store", tmp_path / "file" / "runs", "--dry-run")
+    assert result.exit_code == 2
+    assert "must be a folder that can be made, got Not a directory" in result.stderr
+
+
+def test_a_dry_run_of_a_finished_study_needs_no_room(small, tmp_path):
+    with mounted(tmp_path / "disk", "size=40m") as disk:
+        store = finished(small, disk / "runs")
+        make_read_only(disk)
+        assert "4 cells, 0 to train" in invoke("study", small, "--store", store.path, "--dry-run").stdout
 
 
 def test_a_dry_run_tells_what_stored_runs_took(small, tmp_path):
@@ -176,12 +198,12 @@ def test_a_failing_cell_is_named_and_the_others_go_on(small, tmp_path):
         ("title = ", "not TOML"),
     ],
 )
-def test_a_wrong_study_points_at_the_line(tmp_path, text, said):
+def test_a_wrong_study_names_the_key(tmp_path, text, said):
     path = tmp_path / "wrong.toml"
     path.write_text(text)
     result = invoke("study", path, "--store", tmp_path / "runs")
     assert result.exit_code == 2
-    assert re.search(r"wrong\.toml:\d+: ", result.stderr)
+    assert result.stderr.startswith(f"focalcal: {path}: ")
     assert said in result.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -192,6 +214,7 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
     assert "digits" in result.stderr
     listed = invoke("study", "--list")
     assert listed.stdout.startswith("digits ")
+    assert invoke("study").stdout == listed.stdout  # and nothing is trained
     assert {"tenseed", "surface", "adafocal"} <= set(json.loads(invoke("study", "--list", "--json").stdout))
 
 

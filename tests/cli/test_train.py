@@ -38,6 +38,47 @@ def test_a_run_is_stored_and_found_again(tmp_path):
     assert len(Store(tmp_path).runs()) == 1
 
 
+OWN = """
+from torch import nn
+from focalcal.data import load_data
+
+class Sharp(nn.CrossEntropyLoss):
+    def __init__(self, scale=1.0):
+        super().__init__()
+        self.scale = scale
+    def forward(self, logits, target):
+        return super().forward(self.scale * logits, target)
+
+def images(seed):
+    return load_data("digits", seed=int(seed))
+
+class Flat(nn.Module):
+    def __init__(self, classes, width=4):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, int(width)), nn.Linear(int(width), classes))
+    def forward(self, images):
+        return self.layers(images)
+"""
+
+
+def test_code_of_ones_own_is_named_by_its_module(tmp_path, monkeypatch):
+    (tmp_path / "own_for_train.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    own = {"-o": "Sharp", "--data-set": "images", "--model": "Flat"}
+    flags = [word for flag, name in own.items() for word in (flag, f"own_for_train:{name}")]
+    options = ["--option", "scale=2", "--data-option", "seed=5", "--model-option", "width=8", "--epochs", 1]
+    done = invoke("train", "digits_mlp_lite", *flags, *options, "--store", tmp_path / "runs", "--keep-weights")
+    assert done.exit_code == 0, done.output
+    [run] = Store(tmp_path / "runs").runs()
+    assert run.spec.name == "own_for_train:images/own_for_train:Flat own_for_train:Sharp(scale=2) seed 0"
+    assert set(run.spec.training["sources"]) == {"data_set", "model", "objective"}
+    assert run.spec.training["model_options"] == {"width": 8}
+    wrong = invoke("train", "digits_mlp_lite", "-o", "own_for_train:Blunt", "--store", tmp_path / "runs")
+    assert wrong.exit_code == 2
+    assert "objective 'own_for_train:Blunt' must be importable" in wrong.stderr
+
+
 def test_weights_that_were_not_kept_are_not_to_be_had(tmp_path):
     command = ("train", "digits_mlp_lite", "--epochs", 1, "--store", tmp_path)
     assert invoke(*command).exit_code == 0

@@ -7,14 +7,14 @@ from support.prediction_samples import sample
 from support.stored_runs import flip_a_bit
 
 from focalcal.data.corruptions import CORRUPTIONS
-from focalcal.experiments.completeness import METRICS, MULTILABEL_METRICS, gaps
-from focalcal.experiments.overrides import shrunk
+from focalcal.experiments.completeness import METRICS, MULTILABEL_METRICS, find_gaps
+from focalcal.experiments.overrides import shrink_recipe
 from focalcal.experiments.spec_builder import spec_of
 from focalcal.metrics import summary
 from focalcal.results import Evaluation, Evaluations, Store
 from focalcal.training import recipe
 
-TWO_EPOCHS = shrunk(recipe("digits_small_cnn_lite"), epochs=2, batch_size=64)
+TWO_EPOCHS = shrink_recipe(recipe("digits_small_cnn_lite"), epochs=2, batch_size=64)
 SPEC = spec_of(TWO_EPOCHS, "ce", {}, seed=0)
 WHOLE = dict.fromkeys(METRICS, 0.5)
 
@@ -39,8 +39,8 @@ def store(tmp_path):
     return Store(tmp_path)
 
 
-def whats(store, *specs):
-    return [one.what.removeprefix(f"{SPEC.name}: ") for one in gaps(specs or [SPEC], store)]
+def sentences(store):
+    return [str(gap) for gap in find_gaps([SPEC], store)]
 
 
 def test_the_metrics_are_those_of_a_summary():
@@ -53,80 +53,85 @@ def test_a_whole_study_has_no_gap(store):
     specs = [spec_of(TWO_EPOCHS, name, {}, seed=seed) for name in ("ce", "fcl") for seed in (0, 1)]
     for one in specs:
         add(store, one)
-    assert gaps(specs, store) == []
+    assert find_gaps(specs, store) == []
 
 
 def test_cells_that_were_not_run_are_gaps_in_the_order_of_the_study(store):
     specs = [spec_of(TWO_EPOCHS, "ce", {}, seed=seed) for seed in range(3)]
     add(store, specs[1])
-    found = gaps([*specs, specs[0]], store)
+    found = find_gaps([*specs, specs[0]], store)
     assert [one.key for one in found] == [specs[0].key, specs[2].key]
-    assert str(found[0]) == f"{specs[0].key[:12]}  digits/small_cnn ce seed 0: not run"
+    assert [(gap.kind, gap.name, str(gap)) for gap in found[:1]] == [
+        ("not run", "digits/small_cnn ce seed 0", "not run")
+    ]
 
 
 def test_a_cell_that_failed_says_why(store):
     store.record_failure(SPEC, kind="non-finite loss", message="epoch 1, batch 3: inf")
-    assert whats(store) == ["failed (non-finite loss): epoch 1, batch 3: inf"]
+    assert sentences(store) == ["non-finite loss: epoch 1, batch 3: inf"]
 
 
 def test_a_damaged_run_is_a_gap(store):
     run = add(store)
     (run.path / "result.json").unlink()
-    (what,) = whats(store)
-    assert what.startswith("stored, but damaged: ")
+    (sentence,) = sentences(store)
+    assert sentence.startswith("stored, but damaged: ")
 
 
 def test_a_flipped_bit_is_a_gap(store):
     run = add(store)
     flip_a_bit(run.path / "predictions" / "val.npz", 50)
-    (gap,) = gaps([SPEC], Store(store.path))
-    assert "stored, but damaged: predictions/val.npz was changed" in gap.what
+    (gap,) = find_gaps([SPEC], Store(store.path))
+    assert "stored, but damaged: predictions/val.npz was changed" in str(gap)
 
 
 def test_losses_must_be_finite_and_every_epoch_recorded(store):
     add(store, losses=(1.0, float("nan")))
-    assert whats(store) == ["the training loss of epoch 2 is nan"]
+    assert sentences(store) == ["the training loss of epoch 2 is nan"]
 
 
 def test_every_epoch_must_be_recorded(store):
     add(store, losses=(1.0,))
-    assert whats(store) == ["records of 1 epochs instead of 2"]
+    assert sentences(store) == ["records of 1 epochs instead of 2"]
+    (gap,) = find_gaps([SPEC], store)
+    assert (gap.kind, dict(gap.numbers)) == ("epochs", {"recorded": 1, "trained": 2})
 
 
 def test_metric_records_must_be_whole_and_finite(store):
     lacking = {name: value for name, value in WHOLE.items() if name not in ("ece", "nll")}
     add(store, metrics={"val": lacking, "test": {**WHOLE, "nll": float("inf"), "brier": float("nan")}})
-    assert whats(store) == ["val has no nll, ece", "nll of test is inf", "brier of test is nan"]
+    assert sentences(store) == ["val has no nll, ece", "on test nll is inf, brier is nan"]
 
 
 def test_every_split_must_be_there(store):
     add(store, splits=("test",))
-    assert whats(store) == ["no predictions of val", "no metrics of val"]
+    assert sentences(store) == ["no predictions of val", "no metrics of val"]
 
 
 def test_recipes_that_hold_nothing_out_have_no_validation_split(store):
-    one = spec_of(shrunk(recipe("cifar10_resnet110"), epochs=2, batch_size=8), "ce", {}, seed=0)
+    one = spec_of(shrink_recipe(recipe("cifar10_resnet110"), epochs=2, batch_size=8), "ce", {}, seed=0)
     add(store, one, splits=("test",))
-    assert gaps([one], store) == []
+    assert find_gaps([one], store) == []
 
 
 def test_shifts_must_be_there(store):
-    resnet = shrunk(recipe("cifar10_resnet110"), epochs=2, batch_size=8)
+    resnet = shrink_recipe(recipe("cifar10_resnet110"), epochs=2, batch_size=8)
     one, asked = spec_of(resnet, "ce", {}, seed=0), Evaluations(shifts=["svhn", "cifar10c"], severities=[5])
     run = add(store, one, splits=("test",))
-    assert gaps([one], store) == []
-    (told,) = gaps([one], store, asked)
-    assert "was stored without its weights, which cifar10c-5, svhn would be computed from" in told.what
+    assert find_gaps([one], store) == []
+    (told,) = find_gaps([one], store, asked)
+    assert "was stored without its weights, which cifar10c-5, svhn would be computed from" in str(told)
+    assert (told.kind, told.names) == ("without weights", ("cifar10c-5", "svhn"))
     detection = {"auroc": 0.5, "confidence": 0.5}
     corrupted = [f"cifar10c/{name}/5" for name in CORRUPTIONS]
     for name, splits, metrics in (("svhn", ["svhn"], detection), ("cifar10c-5", corrupted, WHOLE | detection)):
         record = {"metrics": dict.fromkeys(splits, metrics), "provenance": {}, "seconds": 1.0}
         record["metrics"].pop("cifar10c/fog/5", None)
         store.add_evaluation(run.key, Evaluation(name, record, [sample(6, 3, split=split) for split in splits]))
-    assert [gap.what.partition(": ")[2] for gap in gaps([one], store, asked)] == ["no metrics of cifar10c/fog/5"]
+    assert [str(gap) for gap in find_gaps([one], store, asked)] == ["no metrics of cifar10c/fog/5"]
 
 
 def test_x_rays_have_the_multilabel_metrics(store):
-    one = spec_of(shrunk(recipe("chestxray14_chexnet"), epochs=2, batch_size=8), "multilabel_bce", {}, seed=0)
+    one = spec_of(shrink_recipe(recipe("chestxray14_chexnet"), epochs=2, batch_size=8), "multilabel_bce", {}, seed=0)
     add(store, one, metrics=dict.fromkeys(("val", "test"), dict.fromkeys(MULTILABEL_METRICS, 0.5)))
-    assert gaps([one], store) == []
+    assert find_gaps([one], store) == []

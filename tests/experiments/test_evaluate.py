@@ -11,12 +11,12 @@ from support.older_store import made_older
 from support.small_runs import digits_spec
 from support.stored_runs import contents
 
+from focalcal.experiments import parse_study
 from focalcal.experiments.evaluate import NoWeightsError, evaluate_run, evaluate_runs
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import run_grid
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.spec_builder import spec_of
-from focalcal.experiments.study import study_of
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.results.run_folder import sha256
 from focalcal.training import recipe
@@ -137,8 +137,8 @@ allow_partial = true
 
 
 def test_studies_that_differ_in_what_they_ask_train_once(data, tmp_path):
-    first = study_of(STUDY + "keep_weights = true\n")
-    then = study_of(STUDY + "shifts = ['svhn']\nsaliency = 2\n")
+    first = parse_study(STUDY + "keep_weights = true\n")
+    then = parse_study(STUDY + "shifts = ['svhn']\nsaliency = 2\n")
     assert first.specs() == then.specs()
     store, executor = Store(tmp_path / "store"), LocalExecutor(1, options={"data_dir": data})
     assert len(run_grid(first.specs(), store, executor=executor, evaluations=first.evaluations()).done) == 2
@@ -154,7 +154,7 @@ def test_studies_that_differ_in_what_they_ask_train_once(data, tmp_path):
 
 
 def test_a_cell_that_cannot_be_evaluated_fails_and_the_other_is_trained_with_its_evaluations(data, tmp_path):
-    study = study_of(STUDY + "shifts = ['svhn']\n")
+    study = parse_study(STUDY + "shifts = ['svhn']\n")
     store, executor = Store(tmp_path / "store"), LocalExecutor(1, options={"data_dir": data})
     bare, new = study.specs()
     run_spec(bare, store, data_dir=data)

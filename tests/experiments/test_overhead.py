@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 import focalcal.experiments.overhead
 from focalcal.cli.overhead import overhead as command
 from focalcal.cli.overhead import overhead_text
-from focalcal.experiments.memory import peak_bytes
 from focalcal.experiments.overhead import (
     BASELINE,
     CONTROL,
@@ -22,6 +21,7 @@ from focalcal.experiments.overhead import (
     Timing,
     median_ratio,
     overhead,
+    peak_bytes,
 )
 
 CPU = torch.device("cpu")

@@ -19,7 +19,7 @@ from support.small_runs import digits_recipe, digits_spec, exploding_spec, same_
 from focalcal.data import DataSetError, fingerprint, load_data
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.spec_builder import recipe_of, spec_of
-from focalcal.experiments.subsets import seen_by_run
+from focalcal.experiments.subsets import apply_protocol
 from focalcal.metrics import summary
 from focalcal.models import PublishedWeightsError
 from focalcal.results import Evaluations, Protocol, Store
@@ -50,7 +50,7 @@ def test_everything_is_stored(reference):
     assert provenance["elapsed"] > reference.record["seconds"]
     assert provenance["data"]["counts"] == {"train": 150, "val": 60, "test": 60}
     spec = digits_spec()
-    seen = seen_by_run(load_data("digits", **dict(recipe_of(spec).data_options)), spec.protocol)
+    seen = apply_protocol(load_data("digits", **dict(recipe_of(spec).data_options)), spec.protocol)
     assert provenance["data"]["fingerprints"] == {split: fingerprint(one) for split, one in seen.splits.items()}
     assert provenance["machine"]["threads"] == 1
     assert provenance["earlier_attempts"] == []
@@ -220,7 +220,7 @@ def test_weights_are_kept_if_asked_for_and_give_the_logits(tmp_path):
     spec = digits_spec()
     run = run_spec(spec, Store(tmp_path), evaluations=Evaluations(keep_weights=True))
     used = recipe_of(spec)
-    data = seen_by_run(load_data("digits", **dict(used.data_options)), spec.protocol)
+    data = apply_protocol(load_data("digits", **dict(used.data_options)), spec.protocol)
     again = predict(trained_network(used, run.file("weights.pt")), data.test, used, split="test")
     torch.testing.assert_close(again.logits, run.predictions("test").logits)
 

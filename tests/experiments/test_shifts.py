@@ -6,8 +6,8 @@ from support.data_folders import FABRICATED, pixels
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.corruptions import CORRUPTIONS, corrupt
-from focalcal.experiments.shifts import shifts
-from focalcal.experiments.subsets import seen_by_run
+from focalcal.experiments.shifts import load_shifts
+from focalcal.experiments.subsets import apply_protocol
 from focalcal.results import Evaluations, Protocol
 
 
@@ -15,7 +15,7 @@ def cifar10(folder, *, test_examples=None, **asked):
     """The data, and what `shifts` takes after them."""
     FABRICATED["cifar10"](folder)
     protocol = Protocol(allow_partial=True, test_examples=test_examples)
-    data = seen_by_run(load_data("cifar10", folder, allow_partial=True), protocol)
+    data = apply_protocol(load_data("cifar10", folder, allow_partial=True), protocol)
     return data, (Evaluations(**asked), protocol, folder)
 
 
@@ -30,12 +30,12 @@ def publish(folder, labels, *names):
 
 def test_no_shift_unless_asked_for(tmp_path):
     data, asked = cifar10(tmp_path)
-    assert shifts(data, *asked) == []
+    assert load_shifts(data, *asked) == []
 
 
 def test_corruptions_are_made_again_where_nothing_is_published(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("cifar10c",), severities=(1, 5))
-    found = shifts(data, *asked)
+    found = load_shifts(data, *asked)
     assert [one.split for one in found][:2] == ["cifar10c/gaussian_noise/1", "cifar10c/gaussian_noise/5"]
     assert {one.split for one in found} == {f"cifar10c/{name}/{level}" for name in CORRUPTIONS for level in (1, 5)}
     fog = next(one for one in found if one.split == "cifar10c/fog/5")
@@ -52,10 +52,10 @@ def test_corruptions_are_made_again_where_nothing_is_published(tmp_path):
 
 def test_an_image_is_corrupted_alike_in_the_whole_set_and_in_a_part(tmp_path):
     whole, asked = cifar10(tmp_path, shifts=("cifar10c",))
-    part = seen_by_run(whole, Protocol(test_examples=7))
+    part = apply_protocol(whole, Protocol(test_examples=7))
     by_id = {}
     for data in (whole, part):
-        examples, _ = shifts(data, *asked)[0].load()  # Gaussian noise: random everywhere
+        examples, _ = load_shifts(data, *asked)[0].load()  # Gaussian noise: random everywhere
         by_id[len(data.test)] = dict(zip(examples.ids.tolist(), examples.inputs, strict=True))
     assert len(by_id[7]) == 7
     assert all(np.abs(image.astype(int) - by_id[20][name]).max() <= 1 for name, image in by_id[7].items())
@@ -64,7 +64,7 @@ def test_an_image_is_corrupted_alike_in_the_whole_set_and_in_a_part(tmp_path):
 def test_published_files_come_first_and_are_cut_like_the_test_split(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("cifar10c",), severities=(2,), test_examples=7)
     publish(tmp_path, np.arange(20) % 10, "fog")
-    loaded = {one.split: one.load for one in shifts(data, *asked)}
+    loaded = {one.split: one.load for one in load_shifts(data, *asked)}
     examples, provenance = loaded["cifar10c/fog/2"]()
     assert provenance["images"] == "published"
     assert provenance["files"][0]["sha256"]
@@ -78,7 +78,7 @@ def test_published_files_come_first_and_are_cut_like_the_test_split(tmp_path):
 def test_published_files_of_other_images_are_refused(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("cifar10c",))
     publish(tmp_path, (np.arange(20) + 1) % 10, "fog")
-    fog = next(one for one in shifts(data, *asked) if "/fog/" in one.split)
+    fog = next(one for one in load_shifts(data, *asked) if "/fog/" in one.split)
     with pytest.raises(DataSetError, match=r"fog\.npy must hold the corrupted test images of CIFAR-10"):
         fog.load()
 
@@ -86,7 +86,7 @@ def test_published_files_of_other_images_are_refused(tmp_path):
 def test_svhn_is_its_test_split_with_labels_that_are_no_classes(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("svhn",), test_examples=10)
     FABRICATED["svhn"](tmp_path)
-    (shift,) = shifts(data, *asked)
+    (shift,) = load_shifts(data, *asked)
     examples, provenance = shift.load()
     assert (shift.split, shift.same_classes, len(examples)) == ("svhn", False, 10)
     assert np.array_equal(np.bincount(examples.labels), [1] * 10)
@@ -97,7 +97,7 @@ def test_svhn_is_its_test_split_with_labels_that_are_no_classes(tmp_path):
 def test_a_shift_that_is_not_there_is_refused_at_once(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("svhn",))
     with pytest.raises(DataSetError, match=r"must be the folder of svhn.*focalcal data get svhn"):
-        shifts(data, *asked)
+        load_shifts(data, *asked)
 
 
 @pytest.mark.parametrize("name", ["svhn", "cifar10c"])
@@ -105,17 +105,17 @@ def test_shifts_must_fit_the_data_set(name):
     with pytest.raises(
         ValueError, match=rf"shifts must fit the test images: '{name}' .* digits has inputs \(1, 8, 8\)"
     ):
-        shifts(load_data("digits"), Evaluations(shifts=(name,)), Protocol())
+        load_shifts(load_data("digits"), Evaluations(shifts=(name,)), Protocol())
 
 
 def test_unknown_shifts_are_refused(tmp_path):
     data, asked = cifar10(tmp_path, shifts=("mnist_c",))
     with pytest.raises(ValueError, match="shifts must be one of 'svhn', 'cifar10c', got 'mnist_c'"):
-        shifts(data, *asked)
+        load_shifts(data, *asked)
 
 
 def test_corruptions_are_of_cifar10_alone(tmp_path):
     FABRICATED["cifar100"](tmp_path)
     data = load_data("cifar100", tmp_path, allow_partial=True)
     with pytest.raises(ValueError, match="made of CIFAR-10's test images, got the data set 'cifar100'"):
-        shifts(data, Evaluations(shifts=("cifar10c",)), Protocol(), tmp_path)
+        load_shifts(data, Evaluations(shifts=("cifar10c",)), Protocol(), tmp_path)

@@ -3,10 +3,9 @@
 import pytest
 from support.data_folders import FABRICATED
 
-from focalcal.experiments.completeness import gaps
+from focalcal.experiments import find_gaps, load_study
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.shipped import shipped_studies
-from focalcal.experiments.study import load_study
 from focalcal.results import Store
 
 SLOW = pytest.mark.slow
@@ -25,7 +24,7 @@ def small_data(published):
 def test_a_smoke_run_of_the_study_is_complete(name, small_data, tmp_path):
     study, store = load_study(name), Store(tmp_path)
     specs, evaluations = study.specs(smoke=True), study.evaluations(smoke=True)
-    assert len(gaps(specs, store, evaluations)) == len(specs)
+    assert len(find_gaps(specs, store, evaluations)) == len(specs)
     for one in specs:
         run_spec(one, store, evaluations=evaluations, data_dir=small_data)
-    assert gaps(specs, store, evaluations) == []
+    assert find_gaps(specs, store, evaluations) == []

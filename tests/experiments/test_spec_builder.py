@@ -96,8 +96,8 @@ def test_options_that_a_network_or_a_loader_lacks_are_refused():
 
 
 def test_evaluations_are_checked_against_the_recipe():
-    check_evaluations(DIGITS, Evaluations(saliency=2))
+    check_evaluations("small_cnn", Evaluations(saliency=2))
     with pytest.raises(ValueError, match="shifts: 'svnh' is not a shift; did you mean 'svhn'"):
-        check_evaluations(DIGITS, Evaluations(shifts=["svnh"]))
+        check_evaluations("small_cnn", Evaluations(shifts=["svnh"]))
     with pytest.raises(ValueError, match="saliency must be 0 for mlp, which has no feature maps, got 2"):
-        check_evaluations(recipe("digits_mlp_lite"), Evaluations(saliency=2))
+        check_evaluations("mlp", Evaluations(saliency=2))

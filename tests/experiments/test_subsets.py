@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from focalcal.data import DataSet, DataSetError, Examples, fingerprint, load_data
-from focalcal.experiments.subsets import seen_by_run, shares, subset
+from focalcal.experiments.subsets import apply_protocol, shares, subset
 from focalcal.results import Protocol
 
 
@@ -17,11 +17,11 @@ def digits():
 
 
 def test_the_default_protocol_changes_nothing(digits):
-    assert seen_by_run(digits, Protocol()) is digits
+    assert apply_protocol(digits, Protocol()) is digits
 
 
 def test_a_long_tail_has_the_sizes_of_its_formula(digits):
-    seen = seen_by_run(digits, Protocol(imbalance=10))
+    seen = apply_protocol(digits, Protocol(imbalance=10))
     smallest = np.bincount(digits.train.labels).min()
     expected = [int(smallest * 10 ** (-k / 9) + 1e-9) for k in range(10)]
     assert np.bincount(seen.train.labels).tolist() == expected
@@ -31,7 +31,7 @@ def test_a_long_tail_has_the_sizes_of_its_formula(digits):
 
 
 def test_subsets_keep_classes_in_proportion_and_order(digits):
-    seen = seen_by_run(digits, Protocol(train_examples=200, test_examples=50))
+    seen = apply_protocol(digits, Protocol(train_examples=200, test_examples=50))
     assert (len(seen.train), len(seen.val), len(seen.test)) == (200, 50, 50)
     for part, whole in ((seen.train, digits.train), (seen.test, digits.test)):
         exact = np.bincount(whole.labels) * len(part) / len(whole)
@@ -50,7 +50,7 @@ def test_subsets_are_the_same_at_every_call_and_leave_global_randomness_alone(di
 
 
 def test_an_imbalance_comes_before_the_cut(digits):
-    seen = seen_by_run(digits, Protocol(imbalance=10, train_examples=100))
+    seen = apply_protocol(digits, Protocol(imbalance=10, train_examples=100))
     sizes = np.bincount(seen.train.labels, minlength=10)
     assert sizes.sum() == 100
     assert sizes[0] > 5 * sizes[9]
@@ -58,8 +58,8 @@ def test_an_imbalance_comes_before_the_cut(digits):
 
 def test_too_many_training_examples_are_refused_but_of_the_rest_there_are_at_most_so_many(digits):
     with pytest.raises(ValueError, match=r"train_examples must be at most \d+, what digits has .* got 5000"):
-        seen_by_run(digits, Protocol(train_examples=5000))
-    seen = seen_by_run(digits, Protocol(train_examples=5000, test_examples=5000, allow_partial=True))
+        apply_protocol(digits, Protocol(train_examples=5000))
+    seen = apply_protocol(digits, Protocol(train_examples=5000, test_examples=5000, allow_partial=True))
     assert seen.provenance["counts"] == digits.provenance["counts"]
 
 
@@ -67,7 +67,7 @@ def test_too_many_training_examples_are_refused_but_of_the_rest_there_are_at_mos
 def test_nothing_to_train_on_or_to_test_is_refused(digits, split):
     empty = replace(digits, **{split: digits.splits[split].none()})
     with pytest.raises(DataSetError, match=f"digits: {split} must hold examples"):
-        seen_by_run(empty, Protocol(allow_partial=True))
+        apply_protocol(empty, Protocol(allow_partial=True))
 
 
 def test_several_labels_are_cut_whatever_they_are():
@@ -75,11 +75,11 @@ def test_several_labels_are_cut_whatever_they_are():
     whole = Examples(np.zeros((20, 3, 4, 4), np.uint8), labels, np.arange(20), groups=np.arange(20))
     other = Examples(whole.inputs, labels, np.arange(20, 40), groups=np.arange(20, 40))
     data = DataSet("pair", ("a", "b", "c"), whole, whole.none(), other)
-    seen = seen_by_run(data, Protocol(train_examples=7))
+    seen = apply_protocol(data, Protocol(train_examples=7))
     assert len(seen.train) == 7
     assert np.array_equal(seen.train.labels, labels[seen.train.ids])
     with pytest.raises(ValueError, match="one label each"):
-        seen_by_run(data, Protocol(imbalance=2))
+        apply_protocol(data, Protocol(imbalance=2))
 
 
 def test_shares_add_up_and_stay_within_one():

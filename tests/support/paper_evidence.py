@@ -10,7 +10,7 @@ from focalcal.analysis.labels import objective_labels
 from focalcal.analysis.paper_numbers import paper_number, table_cells
 from focalcal.analysis.paper_runs import protocol_of
 from focalcal.analysis.temperature_effect import Scaled
-from focalcal.experiments.study import load_study
+from focalcal.experiments import load_study
 from focalcal.results import Protocol
 
 STUDIES = (

@@ -27,8 +27,8 @@ from focalcal.losses import (
     MultilabelFocalCalibrationLoss,
 )
 from focalcal.metrics import summary
-from focalcal.training import NonFiniteLossError, Schedule, Step, fit, predict, recipe
-from focalcal.training.checkpoint import loss_identity
+from focalcal.training import CheckpointError, NonFiniteLossError, Schedule, Step, build_network, fit, predict, recipe
+from focalcal.training.checkpoint import module_identity
 from focalcal.training.distributed import Processes
 from focalcal.training.inputs import Inputs
 from focalcal.training.outputs import outputs
@@ -289,14 +289,31 @@ def test_another_number_of_classes_is_refused(data):
         fit(small_recipe(classes=7), data, CrossEntropyLoss(), seed=0)
 
 
+def test_a_network_that_is_handed_over_is_trained_and_left_as_it_was(data, tmp_path):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    before = network[1].weight.detach().clone()
+    one = fit(small_recipe(), data, CrossEntropyLoss(), seed=0, model=network, folder=tmp_path)
+    assert torch.equal(network[1].weight, before)
+    assert isinstance(one.model, nn.Sequential)
+    assert one.epochs[-1]["train"]["loss"] < one.epochs[0]["train"]["loss"]
+    named = build_network(small_recipe(model_options=DROPOUT), data, seed=3)
+    by_name = fit(small_recipe(model_options=DROPOUT), data, CrossEntropyLoss(), seed=3)
+    handed_over = fit(small_recipe(model_options=DROPOUT), data, CrossEntropyLoss(), seed=3, model=named)
+    assert same_weights(handed_over.model, by_name.model)
+    with torch.no_grad():
+        network[1].weight.add_(1)
+    with pytest.raises(CheckpointError, match="another model"):
+        fit(small_recipe(), data, CrossEntropyLoss(), seed=0, model=network, folder=tmp_path)
+
+
 def test_losses_are_told_apart_by_class_settings_and_state():
     losses = [FocalLoss(), FocalLoss(2.0), FocalCalibrationLoss(3.0, 1.0), FocalCalibrationLoss(3.0, 1.0 + 1e-9)]
     losses += [FLSDLoss(), FLSDLoss(gamma_easy=2.0), AdaFocalLoss(), AdaFocalLoss(gamma_init=2.0)]
     losses += [CrossEntropyLoss(weight=torch.ones(3)), CrossEntropyLoss(weight=torch.tensor([1.0, 1.0, 2.0]))]
-    assert len({loss_identity(loss) for loss in losses}) == len(losses)
+    assert len({module_identity(loss) for loss in losses}) == len(losses)
     used = AdaFocalLoss()
     used(torch.zeros(2, 3), torch.tensor([0, 1]))
-    assert loss_identity(used) == loss_identity(AdaFocalLoss())
+    assert module_identity(used) == module_identity(AdaFocalLoss())
 
 
 def test_tensorboard_has_the_records(data, tmp_path):

@@ -260,8 +260,8 @@ def test_lookup_lists_the_names():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"data_set": "mnist"}, "data_set must be one of"),
-        ({"model": "resnet9"}, "model must be one of"),
+        ({"data_set": "mnist"}, "'mnist' is not a data set. Known: digits"),
+        ({"model": "resnet9"}, "'resnet9' is not a model; did you mean"),
         ({"epochs": 2.5}, "epochs must be a whole number"),
         ({"epochs": True}, "epochs must be a whole number"),
         ({"batch_size": 0}, "batch_size must be >= 1"),

@@ -78,7 +78,7 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     if study is None:
         known, title = [], named
     else:
-        from focalcal.experiments.study import load_study
+        from focalcal.experiments import load_study
 
         loaded = load_study(study)
         known, title = loaded.specs(), loaded.title

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, Threads, checked_device, to_go_on
+from focalcal.cli.execution import DataDir, Device, Store, Threads, check_device, to_go_on
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
@@ -38,9 +38,11 @@ def evaluate(
     ] = None,
     severity: Annotated[
         list[int] | None,
-        typer.Option("--severity", help="Of cifar10c, 1 to 5; may be repeated; default: 5.", show_default=False),
+        typer.Option(
+            "--severity", help="A severity of cifar10c, from 1 to 5; may be repeated; default: 5.", show_default=False
+        ),
     ] = None,
-    saliency: Annotated[int, typer.Option(help="Grad-CAM maps of so many test images.", min=0)] = 0,
+    saliency: Annotated[int, typer.Option(help="Make Grad-CAM maps of so many test images.", min=0)] = 0,
     test_set: Annotated[
         list[Path] | None,
         typer.Option(
@@ -69,7 +71,7 @@ def evaluate(
             asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
         except TypeError as error:  # of a value that was typed in, so not a bug
             raise ValueError(str(error)) from None
-        runs, of_study = _choose(opened, keys or [], study)
+        runs, of_study = _choose_runs(opened, keys or [], study)
         if not asked.names and not test_set:
             asked = of_study
         if not asked.names and not test_set:
@@ -79,26 +81,26 @@ def evaluate(
             opened,
             asked,
             test_sets=test_set or (),
-            device=checked_device(device),
+            device=check_device(device),
             threads=threads,
             data_dir=data_dir,
         )
         if as_json:
-            print_json([{"key": each.run.key, "added": each.added, "refused": each.refused} for each in done])
+            print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])
         else:
             _print(done)
-        if any(each.refused is not None for each in done):
+        if any(result.refused is not None for result in done):
             raise typer.Exit(REFUSED)
 
 
-def _choose(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
+def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
     """The runs that are named, and the evaluations of the study."""
     from focalcal.results.evaluations import NOTHING_MORE
 
     runs = {run.key: run for run in map(store.run, keys)}
     asked = NOTHING_MORE
     if study is not None:
-        from focalcal.experiments.study import load_study
+        from focalcal.experiments import load_study
 
         chosen = load_study(study)
         asked, stored = chosen.evaluations(), {run.key: run for run in store.runs()}
@@ -116,7 +118,7 @@ def _choose(store: RunStore, keys: list[str], study: str | None) -> tuple[list[R
 
 def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: object) -> list[Evaluated]:
     from focalcal.cli.progress import bar
-    from focalcal.experiments.evaluate import evaluate_runs
+    from focalcal.experiments import evaluate_runs
 
     places = {run.key: at for at, run in enumerate(runs)}
     with bar(f"{len(runs)} runs") as show:
@@ -134,9 +136,9 @@ def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: o
 
 
 def _print(done: list[Evaluated]) -> None:
-    for each in done:
-        if each.refused is not None:
-            typer.echo(f"focalcal: {each.refused}", err=True)
+    for result in done:
+        if result.refused is not None:
+            typer.echo(f"focalcal: {result.refused}", err=True)
         else:
-            added = f"added {', '.join(each.added)}" if each.added else "has these already"
-            typer.echo(f"{each.run.key[:12]}  {each.run.spec.name}: {added}")
+            added = f"added {', '.join(result.added)}" if result.added else "has these already"
+            typer.echo(f"{result.run.key[:12]}  {result.run.spec.name}: {added}")

@@ -16,9 +16,13 @@ Store = Annotated[
         show_default=False,
     ),
 ]
-DataDir = Annotated[Path | None, typer.Option(help="Where data sets lie; default: $FOCALCAL_DATA.", show_default=False)]
+DataDir = Annotated[
+    Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.", show_default=False)
+]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
-Threads = Annotated[int, typer.Option(help="Threads of a cell. Another number can change the last bits.", min=1)]
+Threads = Annotated[
+    int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
+]
 TensorBoard = Annotated[
     Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
 ]
@@ -29,7 +33,7 @@ def to_go_on() -> str:
     return f"to go on: {shlex.join(['focalcal', *sys.argv[1:]])}"
 
 
-def checked_device(name: str) -> str:
+def check_device(name: str) -> str:
     """`name`, if torch can use such a device here."""
     import torch
 

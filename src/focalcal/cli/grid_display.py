@@ -1,4 +1,4 @@
-"""A grid's progress on stderr: in a terminal a bar for each running cell and one for all, elsewhere a line a cell."""
+"""A grid's progress on stderr: in a terminal a bar for each running cell and one for all, elsewhere lines only."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import Any
 
 from focalcal.cli.progress import progress_text
 from focalcal.core.extras import required
-from focalcal.experiments.events import Event, Failed, Finished, Progress, Started
+from focalcal.experiments.events import Event, Examined, Failed, Finished, Progress, Started
 
 
 class GridDisplay:
-    """Told every event of a grid whose cells have these names, by key, and of which so many are to be run."""
+    """Told every event of a grid whose cells have these names, by key; nothing is shown before the first."""
 
-    def __init__(self, names: Mapping[str, str], cells: int, console: Any, bars: Any) -> None:
-        self._names, self._cells, self._console, self._bars = names, cells, console, bars
+    def __init__(self, names: Mapping[str, str], console: Any, bars: Any) -> None:
+        self._names, self._console, self._bars = names, console, bars
+        self._cells = 0  # that are to be run
         self._started = time.monotonic()
         self._shares: dict[str, float] = {}
         self._tasks: dict[str, Any] = {}
         self._ended = 0
-        self._whole = bars.add_task("starting", total=cells, state="")
+        self._whole = bars.add_task("starting", total=None, state="", visible=False)
 
     def __call__(self, event: Event) -> None:
         """Show it."""
-        if isinstance(event, Started):
+        if isinstance(event, Examined):
+            self._cells = len(event.missing)
+            self._bars.update(self._whole, total=self._cells, visible=True)
+        elif isinstance(event, Started):
             self._tasks[event.key] = self._bars.add_task(self._names[event.key], total=1.0, state="loading")
         elif isinstance(event, Progress):
             self._shares[event.key] = event.done / event.of if event.of else 0.0
@@ -44,12 +48,12 @@ class GridDisplay:
         if event.key in self._tasks:
             self._bars.remove_task(self._tasks.pop(event.key))
         place = f"[{self._ended}/{self._cells}] {self._names[event.key]}"
-        said = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
-        self._console.print(f"{place}: {said}", highlight=False, markup=False, soft_wrap=True)
+        ending = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
+        self._console.print(f"{place}: {ending}", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
-def grid_display(names: Mapping[str, str], *, cells: int) -> Iterator[GridDisplay]:
+def grid_display(names: Mapping[str, str]) -> Iterator[GridDisplay]:
     """A display that is removed when the block ends; the lines of finished cells stay."""
     console = required("rich.console", purpose="The progress display").Console(stderr=True)
     parts = required("rich.progress", purpose="The progress display")
@@ -59,4 +63,4 @@ def grid_display(names: Mapping[str, str], *, cells: int) -> Iterator[GridDispla
         parts.TextColumn("{task.fields[state]}", markup=False),
     )
     with parts.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        yield GridDisplay(names, cells, console, bars)
+        yield GridDisplay(names, console, bars)

@@ -28,7 +28,7 @@ def overhead(
     Cross-entropy is timed again at the end of each round: how far that control is from 1 is how far the noise reaches.
     """
     with plain_failures():
-        from focalcal.cli.execution import checked_device
+        from focalcal.cli.execution import check_device
         from focalcal.cli.progress import bar
         from focalcal.experiments.overhead import overhead as measured
 
@@ -37,7 +37,7 @@ def overhead(
                 model=model,
                 batch=batch,
                 classes=classes,
-                device=checked_device(device),
+                device=check_device(device),
                 threads=threads,
                 seconds=seconds,
                 progress=progress,

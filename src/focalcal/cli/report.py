@@ -60,7 +60,7 @@ def report(
         opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
         options: dict[str, Any] = {"operating_points": operating_points()}
         if study is not None:
-            from focalcal.experiments.study import load_study
+            from focalcal.experiments import load_study
 
             chosen = load_study(study)
             out = out or opened[0].path / FOLDER / chosen.name

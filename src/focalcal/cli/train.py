@@ -6,22 +6,49 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, checked_device
+from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, check_device
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
 
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A recipe by name (see --list).")] = "digits_small_cnn_lite",
-    objective: Annotated[str, typer.Option("--objective", "-o", help="The loss, by name.")] = "fcl",
-    gamma: Annotated[float | None, typer.Option(help="Of the focal losses and FCL.", show_default=False)] = None,
-    lam: Annotated[float | None, typer.Option(help="Of FCL and MMCE.", show_default=False)] = None,
+    objective: Annotated[
+        str, typer.Option("--objective", "-o", help="The loss, by name or as package.module:Name.")
+    ] = "fcl",
+    gamma: Annotated[float | None, typer.Option(help="Gamma of the focal losses and FCL.", show_default=False)] = None,
+    lam: Annotated[float | None, typer.Option(help="Lambda of FCL and MMCE.", show_default=False)] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", help="Another option of the loss, e.g. epsilon=0.1; may be repeated."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order, augmentation and drop-out.", min=0)] = 0,
-    epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.", min=1, show_default=False)] = None,
+    data_set: Annotated[
+        str | None,
+        typer.Option(
+            help="The data set instead of the recipe's, by name or as package.module:function.", show_default=False
+        ),
+    ] = None,
+    data_option: Annotated[
+        list[str] | None, typer.Option("--data-option", help="An option of the data set, NAME=VALUE; may be repeated.")
+    ] = None,
+    classes: Annotated[
+        int | None, typer.Option(help="The number of classes of that data set.", min=2, show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="The network instead of the recipe's, by name or as package.module:Class.", show_default=False
+        ),
+    ] = None,
+    model_option: Annotated[
+        list[str] | None, typer.Option("--model-option", help="An option of the network, NAME=VALUE; may be repeated.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the weights, the order of the examples, the augmentation and drop-out.", min=0)
+    ] = 0,
+    epochs: Annotated[
+        int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, show_default=False)
+    ] = None,
     imbalance: Annotated[
         float | None, typer.Option(help="Make the training split long-tailed by this factor.", show_default=False)
     ] = None,
@@ -51,9 +78,8 @@ def train(
         if sources:
             typer.echo(sources_table(recipe), nl=False)
             return
-        from dataclasses import replace
-
-        from focalcal.experiments.spec_builder import spec_of
+        from focalcal.experiments import spec_of
+        from focalcal.experiments.overrides import override_recipe
         from focalcal.results import Evaluations, Protocol
         from focalcal.results import Store as RunStore
         from focalcal.results.layout import store_folder
@@ -61,18 +87,19 @@ def train(
         from focalcal.training import recipe as recipe_named
         from focalcal.training.determinism import possible_threads
 
-        chosen = recipe_named(recipe)
-        if epochs is not None:
-            chosen = replace(chosen, epochs=epochs)
         protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
-        values = {**_given(gamma=gamma, lam=lam), **_parsed(option or [])}
+        changes = _given(data_set=data_set, classes=classes, model=model, epochs=epochs)
+        changes |= {"data_options": _parse("--data-option", data_option)} if data_option else {}
+        changes |= {"model_options": _parse("--model-option", model_option)} if model_option else {}
         try:
+            chosen = override_recipe(recipe_named(recipe), changes)
+            values = {**_given(gamma=gamma, lam=lam), **_parse("--option", option)}
             spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
         except TypeError as error:  # of a value that was typed in, so not a bug
             raise ValueError(str(error)) from None
         options = {
             "evaluations": Evaluations(keep_weights=keep_weights),
-            "device": checked_device(device),
+            "device": check_device(device),
             "threads": possible_threads(threads),
             "data_dir": data_dir,
         }
@@ -96,29 +123,29 @@ def train(
 
 def _run(spec: Any, store: Any, **options: Any) -> Any:
     from focalcal.cli.progress import bar
-    from focalcal.experiments.run import run_spec
+    from focalcal.experiments import run_spec
     from focalcal.training.distributed import joined_processes
 
     if joined_processes(options["device"]).from_first(store.has(spec)):  # to show it needs no more than reading
         return store.run(spec.key)
     store.check_writable()
-    with bar(spec.name) as told:
-        return run_spec(spec, store, report=lambda progress: told(progress.done, progress.of), **options)
+    with bar(spec.name) as show:
+        return run_spec(spec, store, report=lambda progress: show(progress.done, progress.of), **options)
 
 
-def _given(**values: float | None) -> dict[str, float]:
+def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _parsed(pairs: list[str]) -> dict[str, Any]:
+def _parse(flag: str, pairs: list[str] | None) -> dict[str, Any]:
     """NAME=VALUE, the value a number where it reads as one."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
         name, equals, value = pair.partition("=")
         if not name or not equals or not value:
-            raise ValueError(f"--option must be NAME=VALUE, got {pair!r}; for example --option epsilon=0.1")
+            raise ValueError(f"{flag} must be NAME=VALUE, got {pair!r}; for example {flag} epsilon=0.1")
         try:
-            found[name] = float(value)
+            values[name] = float(value)
         except ValueError:
-            found[name] = value
-    return found
+            values[name] = value
+    return values

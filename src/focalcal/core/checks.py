@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,18 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
     choices = tuple(allowed)
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def unknown_name(what: str, name: Any, known: Iterable[Any]) -> str:
+    """That there is no such name, the nearest that there is, and all of them.
+
+    >>> unknown_name("an objective", "focl", ("ce", "focal"))
+    "'focl' is not an objective; did you mean 'focal'? Known: ce, focal"
+    """
+    names = [str(choice) for choice in known]
+    near = get_close_matches(str(name), names, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else "."
+    return f"{name!r} is not {what}{guess} Known: {', '.join(names) or 'none'}"
 
 
 def is_whole(value: Any) -> bool:

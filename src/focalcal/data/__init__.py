@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from focalcal.core.plugins import resolve
 from focalcal.data.ag_news import load_ag_news
 from focalcal.data.catalogue import CATALOGUE
 from focalcal.data.chestxray14 import load_chestxray14
@@ -32,6 +33,7 @@ __all__ = [
     "DataSetError",
     "Examples",
     "data_folder",
+    "data_loader",
     "data_options",
     "fetch_data_set",
     "fingerprint",
@@ -67,18 +69,28 @@ def load_data(
     `allow_partial` accepts a part of it, such as a test split alone; the provenance then says `partial` and how
     many examples there are. `options` are the loader's own, such as `validation=0`; an unknown one lists them.
     """
-    if name not in DATA_SETS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DATA_SETS))}, got {name!r}")
-    known = data_options(name)
+    loader, known = data_loader(name), data_options(name)
     for option in options:
         if option not in known:
             raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
-    needs_files = CATALOGUE[name].folder is not None
-    return DATA_SETS[name](data_folder(data_dir) if needs_files else None, allow_partial=allow_partial, **options)
+    taken = signature(loader).parameters
+    needs_files = "folder" in taken and not (name in CATALOGUE and CATALOGUE[name].folder is None)
+    general = {"folder": data_folder(data_dir) if needs_files else None, "allow_partial": allow_partial}
+    data = loader(**{option: value for option, value in general.items() if option in taken}, **options)
+    if not isinstance(data, DataSet):
+        raise TypeError(f"data set {name!r} must give a focalcal.data.DataSet, got {type(data).__name__}; return one")
+    return data
+
+
+def data_loader(name: str) -> Callable[..., DataSet]:
+    """What loads the data set of that name: of DATA_SETS, or `package.module:function`.
+
+    A function that is not the package's is given `folder`, where data sets lie, and `allow_partial` if it takes them.
+    """
+    return resolve("data_sets", name, DATA_SETS)
 
 
 def data_options(name: str) -> dict[str, Any]:
     """The options that `load_data` takes for this data set, and their defaults."""
-    parameters = signature(DATA_SETS[name]).parameters.values()
-    own = (option for option in parameters if option.kind is option.KEYWORD_ONLY and option.name != "allow_partial")
-    return {option.name: option.default for option in own}
+    parameters = signature(data_loader(name)).parameters.values()
+    return {option.name: option.default for option in parameters if option.name not in ("folder", "allow_partial")}

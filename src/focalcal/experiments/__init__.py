@@ -1,1 +1,63 @@
-"""From what one wants to know to stored runs: studies, cells, executors."""
+"""Studies: grids of recipes, objectives and seeds, trained where they are missing. Names are imported when first used.
+
+from focalcal.experiments import run_study
+
+result = run_study("digits", "runs", smoke=True)
+result.gaps    # nothing, when every cell is trained and evaluated
+"""
+
+from typing import TYPE_CHECKING
+
+from focalcal.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from focalcal.experiments.completeness import find_gaps as find_gaps
+    from focalcal.experiments.evaluate import evaluate_run as evaluate_run
+    from focalcal.experiments.evaluate import evaluate_runs as evaluate_runs
+    from focalcal.experiments.executors.local import LocalExecutor as LocalExecutor
+    from focalcal.experiments.executors.ray import RayExecutor as RayExecutor
+    from focalcal.experiments.planning import plan_study as plan_study
+    from focalcal.experiments.run import run_spec as run_spec
+    from focalcal.experiments.spec_builder import recipe_of as recipe_of
+    from focalcal.experiments.spec_builder import spec_of as spec_of
+    from focalcal.experiments.study_file import StudyError as StudyError
+    from focalcal.experiments.study_file import load_study as load_study
+    from focalcal.experiments.study_file import parse_study as parse_study
+    from focalcal.experiments.study_run import StudyResult as StudyResult
+    from focalcal.experiments.study_run import run_study as run_study
+
+_HOME = {
+    "LocalExecutor": "executors.local",
+    "RayExecutor": "executors.ray",
+    "StudyError": "study_file",
+    "StudyResult": "study_run",
+    "evaluate_run": "evaluate",
+    "evaluate_runs": "evaluate",
+    "find_gaps": "completeness",
+    "load_study": "study_file",
+    "parse_study": "study_file",
+    "plan_study": "planning",
+    "recipe_of": "spec_builder",
+    "run_spec": "run",
+    "run_study": "study_run",
+    "spec_of": "spec_builder",
+}
+
+__all__ = [
+    "LocalExecutor",
+    "RayExecutor",
+    "StudyError",
+    "StudyResult",
+    "evaluate_run",
+    "evaluate_runs",
+    "find_gaps",
+    "load_study",
+    "parse_study",
+    "plan_study",
+    "recipe_of",
+    "run_spec",
+    "run_study",
+    "spec_of",
+]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -1,103 +1,178 @@
-"""Whether a finished study is whole: every cell, finite losses, whole metric records."""
+"""Whether the cells of a study are whole: stored, with finite losses, every metric and every evaluation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from focalcal.data.corruptions import CORRUPTIONS
-from focalcal.experiments.evaluate import without_weights
-from focalcal.experiments.spec_builder import has_validation, multilabel, recipe_of
+from focalcal.experiments.evaluate import WEIGHTS, no_weights_message
+from focalcal.experiments.spec_builder import has_validation, is_multilabel
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.diagnostics import RunProblem
 from focalcal.results.evaluations import NOTHING_MORE
-from focalcal.training.recipe import Recipe
 
 MULTILABEL_METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "mce", "smooth_ece", "confidence_gap")
 METRICS = (*MULTILABEL_METRICS, "classwise_ece")
 DETECTION = ("auroc", "confidence")
+Stored = Mapping[str, Run | RunProblem]  # by key, what a store has of cells: whole runs, and what is wrong with others
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A cell by its key, and what is not there or not as it should be."""
+class CellGap:
+    """One thing that a cell lacks, or that is not as it should be. `name` is the cell's.
 
+    not run          there is no run of it
+    failed           the last attempt had no result: `cause` is the kind of failure, `message` what was said
+    damaged          there is a run that cannot be used: `cause` is the kind of problem, `message` says what
+    not evaluated    it lacks the evaluations `names`
+    without weights  likewise, and they cannot be computed any more
+    epochs           `numbers`: how many epochs are `recorded`, and how many were `trained`
+    training loss    `numbers`: the `loss` of that `epoch`, which is not finite
+    no predictions   of `split`
+    no metrics       of `split`, or not the metrics `names`
+    not finite       `numbers`: metrics of `split`
+    """
+
+    kind: Literal[
+        "not run",
+        "failed",
+        "damaged",
+        "not evaluated",
+        "without weights",
+        "epochs",
+        "training loss",
+        "no predictions",
+        "no metrics",
+        "not finite",
+    ]
     key: str
-    what: str
+    name: str
+    split: str = ""
+    names: tuple[str, ...] = ()
+    numbers: tuple[tuple[str, float | None], ...] = ()
+    cause: str = ""
+    message: str = ""
 
     def __str__(self) -> str:
-        """One line."""
-        return f"{self.key[:12]}  {self.what}"
+        """What is wrong, in one line, without saying of which cell."""
+        values = dict(self.numbers)
+        match self.kind:
+            case "failed":
+                return f"{self.cause}: {self.message}"
+            case "damaged":
+                return f"stored, but {self.cause}: {self.message}"
+            case "not evaluated":
+                return f"not evaluated yet: {', '.join(self.names)}"
+            case "without weights":
+                return no_weights_message(self.key, self.name, self.names)
+            case "epochs":
+                return f"records of {values['recorded']} epochs instead of {values['trained']}"
+            case "training loss":
+                return f"the training loss of epoch {values['epoch']} is {values['loss']}"
+            case "no metrics" if self.names:
+                return f"{self.split} has no {', '.join(self.names)}"
+            case "no predictions" | "no metrics":
+                return f"{self.kind} of {self.split}"
+            case "not finite":
+                return f"on {self.split} {', '.join(f'{name} is {value}' for name, value in values.items())}"
+        return self.kind
 
 
-def gaps(specs: Iterable[Spec], store: Store, evaluations: Evaluations = NOTHING_MORE) -> list[Gap]:
+def examine_cells(specs: Iterable[Spec], store: Store) -> dict[str, Run | RunProblem]:
+    """What the store has of each cell; one that was not run is not in it. Every file of a run is compared once."""
+    stored: dict[str, Run | RunProblem] = {}
+    for spec in dict.fromkeys(specs):
+        try:
+            stored[spec.key] = store.run(spec.key)
+        except RunProblem as problem:
+            stored[spec.key] = problem
+        except ValueError:  # there is no such run
+            continue
+    return stored
+
+
+def is_complete(run: Run | RunProblem | None, evaluations: Evaluations) -> bool:
+    """Whether there is nothing left to train or to evaluate."""
+    return isinstance(run, Run) and not evaluations.missing_from(run.evaluations)
+
+
+def find_gaps(
+    specs: Iterable[Spec], store: Store, evaluations: Evaluations = NOTHING_MORE, *, stored: Stored | None = None
+) -> list[CellGap]:
     """What is not whole, in the order of the cells; none of a study that is finished.
 
     A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every metric,
     each of them finite, of the test split and of the validation split if there is one; and these evaluations.
+    `stored` is what `examine_cells` found, if the store was looked at before.
     """
-    failed = {failure["key"]: failure for failure in store.failures()}
-    found: list[Gap] = []
-    for spec in dict.fromkeys(specs):
-        try:
-            missing = list(_missing(spec, store.run(spec.key), evaluations))
-        except RunProblem as error:
-            missing = [f"stored, but {error.problem.kind}: {error.problem.message}"]
-        except ValueError:  # there is no such run
-            failure = failed.get(spec.key)
-            missing = ["not run" if failure is None else f"failed ({failure['kind']}): {failure['message']}"]
-        found += [Gap(spec.key, f"{spec.name}: {one}") for one in missing]
-    return found
+    cells = list(dict.fromkeys(specs))
+    there = examine_cells(cells, store) if stored is None else stored
+    absent = any(not isinstance(there.get(spec.key), Run) for spec in cells)
+    failed = {failure["key"]: failure for failure in store.failures()} if absent else {}
+    gaps: list[CellGap] = []
+    for spec in cells:
+        run, failure = there.get(spec.key), failed.get(spec.key)
+        if isinstance(run, Run):
+            gaps += _gaps_of_run(spec, run, evaluations)
+        elif failure is not None:
+            cause, message = failure["kind"], failure["message"]
+            gaps.append(CellGap("failed", spec.key, spec.name, cause=cause, message=message))
+        elif run is not None:
+            cause, message = run.problem.kind, run.problem.message
+            gaps.append(CellGap("damaged", spec.key, spec.name, cause=cause, message=message))
+        else:
+            gaps.append(CellGap("not run", spec.key, spec.name))
+    return gaps
 
 
-def _missing(spec: Spec, run: Run, evaluations: Evaluations) -> Iterator[str]:
-    recipe = recipe_of(spec)
-    yield from _epoch_gaps(run.epochs(), recipe.epochs)
-    stored: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
+def _gaps_of_run(spec: Spec, run: Run, evaluations: Evaluations) -> Iterator[CellGap]:
+    key, name = spec.key, spec.name
+    epochs, trained = run.epochs(), spec.training["epochs"]
+    if len(epochs) != trained:
+        yield CellGap("epochs", key, name, numbers=(("recorded", len(epochs)), ("trained", trained)))
+    for record in epochs:
+        loss = record.get("train", {}).get("loss")
+        if not _is_finite(loss):
+            yield CellGap("training loss", key, name, numbers=(("epoch", record.get("epoch")), ("loss", loss)))
     if lacking := evaluations.missing_from(run.evaluations):
-        yield without_weights(run, lacking) or f"not evaluated yet: {', '.join(lacking)}"
-    there = [one for name, one in evaluations.apart().items() if name not in lacking]
-    for split, names in _expected(recipe, there).items():
+        yield CellGap("not evaluated" if WEIGHTS in run.files else "without weights", key, name, names=lacking)
+    made = [alone for evaluation, alone in evaluations.apart().items() if evaluation not in lacking]
+    metrics: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
+    for split, wanted in _expected_metrics(spec, run, made).items():
         if split not in run.splits:
-            yield f"no predictions of {split}"
-        if split not in stored:
-            yield f"no metrics of {split}"
+            yield CellGap("no predictions", key, name, split=split)
+        if split not in metrics:
+            yield CellGap("no metrics", key, name, split=split)
             continue
-        yield from _metric_gaps(split, stored[split], names)
+        if absent := tuple(metric for metric in wanted if metric not in metrics[split]):
+            yield CellGap("no metrics", key, name, split=split, names=absent)
+        there = [(metric, metrics[split][metric]) for metric in wanted if metric in metrics[split]]
+        if strange := tuple((metric, value) for metric, value in there if not _is_finite(value)):
+            yield CellGap("not finite", key, name, split=split, numbers=strange)
 
 
-def _epoch_gaps(epochs: list[dict[str, Any]], wanted: int) -> Iterator[str]:
-    if len(epochs) != wanted:
-        yield f"records of {len(epochs)} epochs instead of {wanted}"
-    for one in epochs:
-        loss = one.get("train", {}).get("loss")
-        if not _finite(loss):
-            yield f"the training loss of epoch {one.get('epoch')} is {loss}"
-
-
-def _metric_gaps(split: str, metrics: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[str]:
-    if absent := [name for name in wanted if name not in metrics]:
-        yield f"{split} has no {', '.join(absent)}"
-    for name in wanted:
-        if name in metrics and not _finite(metrics[name]):
-            yield f"{name} of {split} is {metrics[name]}"
-
-
-def _expected(recipe: Recipe, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:
+def _expected_metrics(spec: Spec, run: Run, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:
     """The metrics that each split must have; a shift may have labels that are no classes."""
-    names: tuple[str, ...] = MULTILABEL_METRICS if multilabel(recipe) else METRICS
-    splits = {"val": names, "test": names} if has_validation(recipe) else {"test": names}
-    for one in evaluations:
-        for shift in one.shifts:
+    names: tuple[str, ...] = MULTILABEL_METRICS if is_multilabel(spec.model) else METRICS
+    counts = run.record["provenance"].get("data", {}).get("counts", {})
+    held_out = counts["val"] if "val" in counts else has_validation(spec.data_set, spec.training["data_options"])
+    splits = {"val": names, "test": names} if held_out else {"test": names}
+    for evaluation in evaluations:
+        for shift in evaluation.shifts:
             if shift == "cifar10c":  # the same classes, so that errors can be counted
-                corrupted = [f"cifar10c/{name}/{severity}" for name in CORRUPTIONS for severity in one.severities]
+                corrupted = [
+                    f"cifar10c/{corruption}/{severity}"
+                    for corruption in CORRUPTIONS
+                    for severity in evaluation.severities
+                ]
                 splits |= dict.fromkeys(corrupted, (*names, *DETECTION))
             else:
                 splits[shift] = DETECTION
     return splits
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 from focalcal.data import DataSet, Examples, load_data
-from focalcal.experiments.evaluation import EvaluationTask, Trained, evaluated, evaluation_tasks
-from focalcal.experiments.progress import Report, RunProgress
+from focalcal.experiments.events import Report, RunProgress
+from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
 from focalcal.experiments.provenance import machine, software
 from focalcal.experiments.shifts import SHIFTS, Shift
-from focalcal.experiments.spec_builder import recipe_of
-from focalcal.experiments.subsets import seen_by_run
+from focalcal.experiments.spec_builder import check_sources, recipe_of
+from focalcal.experiments.subsets import apply_protocol
 from focalcal.results import Evaluations, Run, RunProblem, Store
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.run_folder import sha256
@@ -75,16 +75,16 @@ def evaluate_run(
 def evaluate_runs(
     runs: Iterable[Run], store: Store, evaluations: Evaluations = NOTHING_MORE, **options: Any
 ) -> list[Evaluated]:
-    """`evaluate_run` of each. A run that is damaged or has no weights is told, and the others are evaluated."""
-    found = []
+    """`evaluate_run` of each. One that is damaged or has no weights says so in `refused`, and the others go on."""
+    evaluated = []
     for run in runs:
         try:
             after = evaluate_run(run, store, evaluations, **options)
         except (NoWeightsError, RunProblem) as error:
-            found.append(Evaluated(run, refused=str(error)))
+            evaluated.append(Evaluated(run, refused=str(error)))
         else:
-            found.append(Evaluated(after, tuple(name for name in after.evaluations if name not in run.evaluations)))
-    return found
+            evaluated.append(Evaluated(after, tuple(name for name in after.evaluations if name not in run.evaluations)))
+    return evaluated
 
 
 def add_missing(
@@ -104,34 +104,33 @@ def add_missing(
     own = [path for path in map(Path, test_sets) if not _has_test_set(run, path)]
     if not names and not own:
         return run
-    if (refusal := without_weights(run, (*names, *(path.stem for path in own)))) is not None:
-        raise NoWeightsError(refusal)
+    if WEIGHTS not in run.files:
+        raise NoWeightsError(no_weights_message(run.key, run.spec.name, (*names, *(path.stem for path in own))))
+    check_sources(run.spec)
     store.check_writable()
     recipe, protocol, place = recipe_of(run.spec), run.spec.protocol, torch.device(device)
     with fixed_conditions(threads):
         loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **dict(recipe.data_options))
-        data, clean = seen_by_run(loaded, protocol), run.predictions("test")
+        data, clean = apply_protocol(loaded, protocol), run.predictions("test")
         _check_same(run, data)
         tasks = evaluation_tasks(evaluations, names, recipe, data, protocol, data_dir)
         tasks += [_test_set(path, data) for path in own]
         network = trained_network(recipe, run.file(WEIGHTS)).to(place)
         about = {"run": run.key, "name": run.spec.name, "data_set": data.name}
         provenance = {"software": software(), "machine": machine(place, threads), "weights": sha256(run.file(WEIGHTS))}
-        on_split = progress.counted(sum(one.pieces for one in tasks))
+        on_split = progress.count_splits(sum(task.pieces for task in tasks))
         for task in tasks:
-            made = evaluated(task, Trained(network, recipe, data, place, about), clean, provenance, on_split)
-            store.add_evaluation(run.key, made)
+            trained = Trained(network, recipe, data, place, about)
+            store.add_evaluation(run.key, make_evaluation(task, trained, clean, provenance, on_split))
     progress.end("evaluated")
     return store.run(run.key)
 
 
-def without_weights(run: Run, names: Iterable[str]) -> str | None:
-    """Why the run cannot have these evaluations, and what to do; None if it has weights."""
-    if WEIGHTS in run.files:
-        return None
+def no_weights_message(key: str, name: str, evaluations: Iterable[str]) -> str:
+    """Why the run cannot have these evaluations, and what to do."""
     return (
-        f"run {run.key[:12]} ({run.spec.name}) was stored without its weights, which {', '.join(names)} would be "
-        f"computed from; remove it with `focalcal runs rm {run.key[:12]}` and train it again, by the study that has "
+        f"run {key[:12]} ({name}) was stored without its weights, which {', '.join(evaluations)} would be "
+        f"computed from; remove it with `focalcal runs rm {key[:12]}` and train it again, by the study that has "
         "this evaluation or with --keep-weights"
     )
 

@@ -1,11 +1,21 @@
-"""What a grid tells while it runs. Of one cell: Started, then any number of Progress, then Finished or Failed."""
+"""What a grid tells while it runs. Of one cell: Started, then any number of Progress, then Finished or Failed.
+
+A study tells Examined first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from focalcal.results import Spec
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The store was looked at, and these cells of the study are to be run."""
+
+    missing: Sequence[Spec]
 
 
 @dataclass(frozen=True)
@@ -52,5 +62,40 @@ class Failed(_OfCell):
     message: str
 
 
-Event = Started | Progress | Finished | Failed
+Event = Examined | Started | Progress | Finished | Failed
 OnEvent = Callable[[Event], None]
+Report = Callable[[Progress], None]
+
+
+class RunProgress:
+    """Tells `report`, if there is one, how far the run with this key is.
+
+    In epochs, and one more for predictions, metrics and storing.
+    """
+
+    def __init__(self, key: str, epochs: int, report: Report | None) -> None:
+        self._key, self._epochs, self._report = key, epochs, report
+
+    def step(self, done: int, of: int) -> None:
+        """So many training steps."""
+        reached = self._epochs * done / of
+        self._tell(reached, f"epoch {min(int(reached) + 1, self._epochs)} of {self._epochs}")
+
+    def count_splits(self, pieces: int) -> Callable[[str], None]:
+        """To be called after each of so many splits, with its name; the storing is one piece of work more."""
+        done = 0
+
+        def count(split: str) -> None:
+            nonlocal done
+            done += 1
+            self._tell(self._epochs + done / (pieces + 1), f"predicted {split}")
+
+        return count
+
+    def end(self, note: str) -> None:
+        """Everything."""
+        self._tell(self._epochs + 1.0, note)
+
+    def _tell(self, done: float, note: str) -> None:
+        if self._report is not None:
+            self._report(Progress(self._key, done, self._epochs + 1.0, note))

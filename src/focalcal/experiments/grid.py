@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from focalcal.experiments.events import Event, Failed, Finished, OnEvent
 from focalcal.results import Evaluations, Spec
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
+
+if TYPE_CHECKING:
+    from focalcal.experiments.completeness import Stored
 
 
 class Executor(Protocol):
@@ -48,14 +51,19 @@ def run_grid(
     executor: Executor,
     evaluations: Evaluations = NOTHING_MORE,
     on_event: OnEvent | None = None,
+    stored: Stored | None = None,
 ) -> Outcome:
     """Train what is missing and evaluate what is not evaluated, in order, each spec once; what is there stays as it is.
 
     With nothing missing no process is started. A store that cannot be written to is refused (OSError) before any
     training. `on_event` is called in this thread; if it raises, the cells are stopped and the exception goes on.
+    `stored` is what `examine_cells` found, if the store was looked at before.
     """
+    from focalcal.experiments.completeness import examine_cells, is_complete
+
     grid = list(dict.fromkeys(specs))
-    missing = store.missing(grid, evaluations)
+    there = examine_cells(grid, store) if stored is None else stored
+    missing = [spec for spec in grid if not is_complete(there.get(spec.key), evaluations)]
     ended: dict[str, Event] = {}
     interrupted = False
 
@@ -73,12 +81,12 @@ def run_grid(
             interrupted = True
     to_run = {spec.key for spec in missing}
     return Outcome(
-        done=_of_kind(Finished, missing, ended),
-        failed=_of_kind(Failed, missing, ended),
+        done=_ended_in(Finished, missing, ended),
+        failed=_ended_in(Failed, missing, ended),
         interrupted=interrupted,
         found=tuple(spec.key for spec in grid if spec.key not in to_run),
     )
 
 
-def _of_kind(kind: type[Event], specs: Sequence[Spec], ended: dict[str, Event]) -> tuple[str, ...]:
+def _ended_in(kind: type[Event], specs: Sequence[Spec], ended: dict[str, Event]) -> tuple[str, ...]:
     return tuple(spec.key for spec in specs if isinstance(ended.get(spec.key), kind))

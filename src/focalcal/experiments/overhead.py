@@ -8,20 +8,22 @@ before anything is timed, and a device that works on its own is waited for on bo
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
 
 from focalcal.core.arrays import one_of
 from focalcal.core.primitives import positive, whole
-from focalcal.experiments.memory import peak_bytes
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training.determinism import possible_threads
@@ -91,11 +93,11 @@ def overhead(
     place = torch.device(device)
     tell = progress or (lambda done, of: None)
     with _threads(threads):
-        alone, first = _timed(
+        alone, first = _time_rounds(
             _losses(objectives, batch, classes, place), place, seconds / 5, lambda t: tell(t, seconds)
         )
         steps = _steps(objectives, model, batch, classes, place)
-        whole_step, second = _timed(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
+        whole_step, second = _time_rounds(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
     tell(seconds, seconds)
     return Overhead(_name(place), model, batch, classes, threads, (first, second), alone, whole_step)
 
@@ -145,10 +147,10 @@ def _steps(
     made = torch.randint(1, 1000, (batch, *shape), generator=generator) if tokens else None
     inputs = (torch.randn(batch, *shape, generator=generator) if made is None else made).to(device)
     labels = torch.randint(classes, (batch,), generator=generator).to(device)
-    trained = [one for one in network.parameters() if one.requires_grad]
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
     optimizer = torch.optim.SGD(trained, lr=1e-4, momentum=0.9)
     tensors: list[Tensor] = [*network.parameters(), *network.buffers(), *trained, inputs, labels]  # with the momentum
-    held = sum(one.nbytes for one in tensors)
+    held = sum(tensor.nbytes for tensor in tensors)
 
     def contender(loss: nn.Module) -> _Contender:
         def work() -> None:
@@ -160,16 +162,16 @@ def _steps(
     return {name: contender(loss) for name, loss in _modules(objectives, device).items()}
 
 
-def _timed(
+def _time_rounds(
     contenders: dict[str, _Contender], device: torch.device, seconds: float, tell: Callable[[float], None]
 ) -> tuple[tuple[Timing, ...], int]:
     """A timing of each contender, and the number of rounds."""
     begin = time.perf_counter()
-    for one in contenders.values():
-        one.call()
+    for contender in contenders.values():
+        contender.call()
     calls = max(1, round(_SHORTEST / _call_seconds(contenders[BASELINE].call, 1, device)))
     # afterwards the first tensors of every kind are there, such as the momentum
-    memory = {name: one.peak(device) for name, one in contenders.items()}
+    memory = {name: contender.peak(device) for name, contender in contenders.items()}
     times: dict[str, list[float]] = {name: [] for name in contenders}
     order = [name for name in contenders if name != CONTROL]
     shuffle = random.Random(0).shuffle
@@ -194,7 +196,7 @@ def median_ratio(times: Sequence[float], baseline: Sequence[float]) -> float:
     >>> median_ratio([2.0, 4.0, 40.0], [1.0, 2.0, 20.0])
     2.0
     """
-    return median(one / other for one, other in zip(times, baseline, strict=True))
+    return median(time / other for time, other in zip(times, baseline, strict=True))
 
 
 def _call_seconds(call: Call, calls: int, device: torch.device) -> float:
@@ -225,3 +227,28 @@ def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     return f"{device.type}, {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else device.type
+
+
+def peak_bytes(call: Callable[[], object], held: int, device: torch.device) -> int | None:
+    """Bytes allocated at the peak; None where the device does not tell.
+
+    A GPU's allocator keeps count. A processor's does not, but the profiler sees every allocation: the highest of their
+    running sums is added to `held`, what is known to be allocated before the call. The call should free nothing that
+    it did not allocate.
+    """
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        call()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device))
+    if device.type != "cpu":
+        return None
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes two lines to stderr for every use
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        call()
+    results = getattr(recorded.profiler, "kineto_results", None)
+    if results is None:
+        return None
+    changes = sorted((event.start_ns(), event.nbytes()) for event in results.events() if event.name() == "[memory]")
+    return held + int(max(accumulate((size for _, size in changes), initial=0)))

@@ -34,15 +34,15 @@ def software() -> dict[str, Any]:
 def machine(device: str | torch.device, threads: int) -> dict[str, Any]:
     """What the numbers were computed on. `instructions` are those that torch's kernels use on the processor."""
     place = torch.device(device)
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "device": str(place),
         "threads": threads,
     }
     if place.type == "cuda":
-        found["device_name"] = torch.cuda.get_device_name(place)
-    return found
+        facts["device_name"] = torch.cuda.get_device_name(place)
+    return facts
 
 
 def commit(folder: Path) -> Mapping[str, Any] | None:

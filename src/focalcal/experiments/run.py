@@ -14,11 +14,11 @@ from torch import nn
 from focalcal.core.atomic import atomic_file
 from focalcal.data import DataSet, load_data
 from focalcal.experiments.evaluate import WEIGHTS, add_missing
-from focalcal.experiments.evaluation import EvaluationTask, Trained, evaluated, evaluation_tasks
-from focalcal.experiments.progress import Report, RunProgress
+from focalcal.experiments.events import Report, RunProgress
+from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
 from focalcal.experiments.provenance import earlier_attempts, machine, now, software
-from focalcal.experiments.spec_builder import loss_of, recipe_of
-from focalcal.experiments.subsets import seen_by_run
+from focalcal.experiments.spec_builder import check_sources, loss_of, recipe_of
+from focalcal.experiments.subsets import apply_protocol
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
@@ -57,7 +57,7 @@ def run_spec(
     checkpoint_seconds  the least time between two checkpoints
     """
     processes = joined_processes(device)
-    progress = RunProgress(spec.key, recipe_of(spec).epochs, report if processes.first else None)
+    progress = RunProgress(spec.key, spec.training["epochs"], report if processes.first else None)
     with store.claim(spec) if processes.first else nullcontext():
         if processes.from_first(store.has(spec)):
             if processes.first:
@@ -75,7 +75,7 @@ def run_spec(
             return store.run(spec.key)
         store.check_writable()
         with fixed_conditions(threads):
-            work = _prepared(spec, store, evaluations, data_dir, processes, threads)
+            work = _prepare(spec, store, evaluations, data_dir, processes, threads)
             try:
                 fitted = fit(
                     work.recipe,
@@ -116,18 +116,19 @@ class _Work:
     began: float
 
 
-def _prepared(
+def _prepare(
     spec: Spec, store: Store, evaluations: Evaluations, data_dir: Path | None, processes: Processes, threads: int
 ) -> _Work:
     """Load the data; whatever can be refused is refused here, and what needs no data before they are decoded."""
     began, started = time.perf_counter(), now()
+    check_sources(spec)
     recipe, protocol = recipe_of(spec), spec.protocol
     check_start(recipe, data_dir)
     options = dict(recipe.data_options)
     loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
-    data = seen_by_run(loaded, protocol)
+    data = apply_protocol(loaded, protocol)
     tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
-    store.check_writable(_bytes_of_predictions(data, sum(len(one.shifts) for one in tasks)))
+    store.check_writable(_bytes_of_predictions(data, sum(len(task.shifts) for task in tasks)))
     folder = store.workspace(spec)
     attempt = {
         "software": software(),
@@ -151,8 +152,8 @@ def _prepared(
 def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
     """About: float32 scores, labels and ids of every split; a shift is as large as the test split."""
     sizes = {
-        split: len(one) * 4 * len(data.classes) + one.labels.nbytes + one.ids.nbytes
-        for split, one in data.splits.items()
+        split: len(examples) * 4 * len(data.classes) + examples.labels.nbytes + examples.ids.nbytes
+        for split, examples in data.splits.items()
     }
     return sum(sizes.values()) + shifts * sizes["test"]
 
@@ -161,12 +162,12 @@ def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> 
     """Evaluate the trained network, and add the run to the store."""
     about = {"run": work.spec.key, "name": work.spec.name, "data_set": work.data.name}
     trained = Trained(fitted.model, work.recipe, work.data, work.device, about)
-    pieces = sum(len(one) > 0 for one in work.data.splits.values()) + sum(one.pieces for one in work.tasks)
-    on_split = progress.counted(pieces)
-    predictions, metrics = trained.splits(on_split)
+    pieces = sum(len(examples) > 0 for examples in work.data.splits.values())
+    on_split = progress.count_splits(pieces + sum(task.pieces for task in work.tasks))
+    predictions, metrics = trained.measure_splits(on_split)
     elapsed = time.perf_counter() - work.began  # the evaluations are timed by themselves
     origin = {name: work.provenance[name] for name in ("software", "machine")}
-    evaluations = [evaluated(one, trained, predictions["test"], origin, on_split) for one in work.tasks]
+    evaluations = [make_evaluation(task, trained, predictions["test"], origin, on_split) for task in work.tasks]
     record = {
         "metrics": metrics,
         "provenance": {**work.provenance, "finished": now(), "elapsed": elapsed},
@@ -178,12 +179,12 @@ def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> 
         record=record,
         epochs=work.folder / "epochs.jsonl",
         predictions=predictions.values(),
-        files=_weights(work.folder, fitted.model) if work.keep_weights else {},
+        files=_save_weights(work.folder, fitted.model) if work.keep_weights else {},
         evaluations=evaluations,
     )
 
 
-def _weights(folder: Path, model: nn.Module) -> dict[str, Path]:
+def _save_weights(folder: Path, model: nn.Module) -> dict[str, Path]:
     """The final weights, in the workspace until they are stored."""
     with atomic_file(folder / WEIGHTS) as handle:
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)

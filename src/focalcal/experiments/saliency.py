@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from focalcal.data import DataSet, Examples
-from focalcal.models import MODEL_INFO
+from focalcal.models import model_info
 from focalcal.training import Recipe
 from focalcal.training.inputs import Inputs
 
@@ -84,7 +84,7 @@ def saliency_of_test_images(
     network: nn.Module, recipe: Recipe, data: DataSet, *, count: int, device: torch.device
 ) -> bytes:
     """The file of maps of the first `count` test images, as an epoch's test shows them: of ten crops the centre."""
-    info = MODEL_INFO[recipe.model]
+    info = model_info(recipe.model)
     assert info.feature_layer is not None  # which check_evaluations has seen to
     assert info.feature_layout is not None
     shown = data.test.take(np.arange(min(count, len(data.test))))
@@ -92,13 +92,13 @@ def saliency_of_test_images(
     return saliency_file(grad_cam(network, batch, layer=info.feature_layer, layout=info.feature_layout), shown)
 
 
-def saliency_file(found: Saliency, examples: Examples) -> bytes:
+def saliency_file(saliency: Saliency, examples: Examples) -> bytes:
     """A .npz of maps, predicted, labels, ids and the images uint8 (N, C, H, W) to draw them on."""
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,
-        maps=found.maps,
-        predicted=found.predicted,
+        maps=saliency.maps,
+        predicted=saliency.predicted,
         labels=examples.labels,
         ids=examples.ids,
         images=examples.inputs,

@@ -39,12 +39,12 @@ class Shift:
     load: Callable[[], Loaded]
 
 
-def shifts(data: DataSet, evaluations: Evaluations, protocol: Protocol, folder: Folder = None) -> list[Shift]:
+def load_shifts(data: DataSet, evaluations: Evaluations, protocol: Protocol, folder: Folder = None) -> list[Shift]:
     """The shifts that are asked for of a run on `data`; refuses those that could not be loaded later.
 
-    Nothing is kept in memory until `load`: fifteen corruptions of CIFAR-10 would take half a gigabyte a severity.
+    Nothing is kept in memory until `load`: fifteen corruptions of CIFAR-10 would take half a gigabyte per severity.
     """
-    found: list[Shift] = []
+    asked: list[Shift] = []
     for name in evaluations.shifts:
         one_of("shifts", name, SHIFTS)
         if data.test.inputs.shape[1:] != (3, 32, 32) or data.multilabel:
@@ -52,8 +52,8 @@ def shifts(data: DataSet, evaluations: Evaluations, protocol: Protocol, folder: 
                 f"shifts must fit the test images: {name!r} holds images (3, 32, 32) with one label each, "
                 f"{data.name} has inputs {data.test.inputs.shape[1:]}; leave it out"
             )
-        found += _svhn(protocol, folder) if name == "svhn" else _cifar10c(data, evaluations, protocol, folder)
-    return found
+        asked += _svhn(protocol, folder) if name == "svhn" else _cifar10c(data, evaluations, protocol, folder)
+    return asked
 
 
 def _svhn(protocol: Protocol, folder: Folder) -> list[Shift]:
@@ -80,7 +80,7 @@ def _cifar10c(data: DataSet, evaluations: Evaluations, protocol: Protocol, folde
             same_classes=True,
             load=partial(_load_published, data.test, protocol, folder, corruption, severity)
             if corruption in published
-            else partial(_regenerated, data.test, corruption, severity),
+            else partial(_regenerate, data.test, corruption, severity),
         )
         for corruption in CORRUPTIONS
         for severity in evaluations.severities
@@ -113,7 +113,7 @@ def _load_published(test: Examples, protocol: Protocol, folder: Folder, corrupti
     return examples, {**loaded.provenance, "images": "published"}
 
 
-def _regenerated(test: Examples, corruption: str, severity: int) -> Loaded:
+def _regenerate(test: Examples, corruption: str, severity: int) -> Loaded:
     """The test images with the corruption; image n of the official file has its own random numbers, in any subset."""
     numbers = [int(str(name).rpartition("-")[2]) for name in test.ids]
     images = corrupt(test.inputs.transpose(0, 2, 3, 1), corruption, severity, seed=SEED, ids=numbers)

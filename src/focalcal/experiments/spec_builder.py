@@ -1,27 +1,30 @@
-"""Between recipes and specs: what a cell of a study is, and how it is read back."""
+"""Between recipes and specs: what a cell of a study is, what is refused without data, and how a spec is read back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from torch import nn
 
+from focalcal.core.checks import unknown_name
+from focalcal.core.plugins import resolve, source_hash
 from focalcal.core.primitives import Options
 from focalcal.core.primitives import options as canonical_options
-from focalcal.data import DATA_SETS
+from focalcal.data import DATA_SETS, data_options
 from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
-from focalcal.models import MODEL_INFO, MODELS
+from focalcal.models import MODEL_INFO, MODELS, model_info, model_options
 from focalcal.results.evaluations import Evaluations
 from focalcal.results.spec import EVERYTHING, Protocol, Spec
 from focalcal.training.operating_points import operating_point
 from focalcal.training.recipe import Recipe
 
 CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
+SOURCES = "sources"  # in a spec's training: the hash of each file that a plug-in is defined in, if there is one
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
+_OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
 
 
 def spec_of(
@@ -32,130 +35,170 @@ def spec_of(
     seed: int,
     protocol: Protocol = EVERYTHING,
 ) -> Spec:
-    """The run of this recipe with this objective of LOSSES and these of its options; the others have their defaults.
+    """The run of this recipe with this objective and these of its options; the others have their defaults.
 
-    Focal Calibration Loss takes the gamma and lam of `operating_point` where they are not given. Whatever can be
-    refused without data is refused here: an unknown objective or option, a value the loss does not take, an objective
-    that does not go with the recipe.
+    `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `operating_point`
+    where they are not given. Whatever can be refused without data is refused here: an unknown objective or option, a
+    value the loss does not take, an objective that does not go with the recipe.
     """
     resolved = objective_options(objective, options, recipe)
-    _check_pair(recipe, objective)
-    check_recipe_options(recipe)
+    problem = pair_problem(recipe, objective, build_loss(objective, resolved))
+    if problem is not None:
+        raise ValueError(problem)
+    for field, _, message in unknown_options(recipe):
+        raise ValueError(f"{field}: {message}")
     return Spec(
         data_set=recipe.data_set,
         model=recipe.model,
         objective=objective,
         objective_options=resolved,
-        training={name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE},
+        training=training_of(recipe, objective),
         protocol=protocol,
         seed=seed,
     )
 
 
+def training_of(recipe: Recipe, objective: str) -> dict[str, Any]:
+    """What a spec says about the training: the recipe by value, and the sources of plug-ins."""
+    settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
+    sources = plugin_sources(recipe.data_set, recipe.model, objective)
+    return {**settings, **({SOURCES: sources} if sources else {})}
+
+
 def recipe_of(spec: Spec) -> Recipe:
     """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol."""
-    return Recipe.from_dict({**spec.training, "data_set": spec.data_set, "model": spec.model})
+    settings = {name: value for name, value in spec.training.items() if name != SOURCES}
+    return Recipe.from_dict({**settings, "data_set": spec.data_set, "model": spec.model})
 
 
 def loss_of(spec: Spec) -> nn.Module:
     """A fresh loss."""
-    return _built(spec.objective, dict(spec.objective_options))
+    return build_loss(spec.objective, dict(spec.objective_options))
+
+
+def plugin_sources(data_set: str, model: str, objective: str) -> dict[str, str]:
+    """SHA-256 of the file that each plug-in among these is defined in."""
+    hashes = {
+        "data_set": source_hash("data_sets", data_set, DATA_SETS),
+        "model": source_hash("models", model, MODELS),
+        "objective": source_hash("objectives", objective, LOSSES),
+    }
+    return {part: sha256 for part, sha256 in hashes.items() if sha256 is not None}
+
+
+def check_sources(spec: Spec) -> None:
+    """Refuse plug-ins whose file is not the one that the spec was made with: the run would not be what its key says."""
+    present = plugin_sources(spec.data_set, spec.model, spec.objective)
+    for part, sha256 in spec.training.get(SOURCES, {}).items():
+        if present.get(part) != sha256:
+            raise ValueError(
+                f"{part} {getattr(spec, part)!r} must be the code that run {spec.key[:12]} was planned with, got a "
+                "file that has changed since; restore it, or start the study again for a run of its own"
+            )
+
+
+def loss_builder(objective: str) -> Callable[..., nn.Module]:
+    """What is called with an objective's options to make the loss: of LOSSES, or `package.module:Name`."""
+    return resolve("objectives", objective, LOSSES)
+
+
+def build_loss(objective: str, options: Mapping[str, Any]) -> nn.Module:
+    """The loss of that name."""
+    loss = loss_builder(objective)(**options)
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"objective {objective!r} must give an nn.Module, got {type(loss).__name__}; subclass it")
+    return loss
 
 
 def known_options(objective: str) -> dict[str, Any]:
-    """The hyper-parameters of an objective of LOSSES and their defaults.
+    """The hyper-parameters of an objective and their defaults, `Parameter.empty` for those without.
 
     >>> known_options("fcl")
     {'gamma': 3.0, 'lam': 1.0}
     """
-    if objective not in LOSSES:
-        raise ValueError(unknown("an objective", objective, LOSSES))
-    parameters = signature(LOSSES[objective]).parameters.values()
-    # weight, ignore_index and reduction, which every loss has, are keyword-only and belong to the data and the loop
-    return {one.name: one.default for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
+    parameters = signature(loss_builder(objective)).parameters.values()
+    # those that every loss of the package has besides are keyword-only and belong to the data and the loop
+    kinds = {Parameter.POSITIONAL_OR_KEYWORD} | (set() if objective in LOSSES else {Parameter.KEYWORD_ONLY})
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind in kinds and parameter.name not in _OF_THE_LOOP
+    }
 
 
 def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
-    """Every option of the objective: as given, else the setting's point, else its default; the loss has seen them."""
+    """Every option of the objective: as given, else the setting's point, else its default."""
     known = known_options(objective)
     chosen = dict(canonical_options(f"the options of {objective}", given))
     for name in chosen:
         if name not in known:
-            raise ValueError(unknown(f"an option of {objective}", name, known))
+            raise ValueError(unknown_name(f"an option of {objective}", name, known))
     point = operating_point(recipe.data_set, recipe.model)
     if objective in CALIBRATION_LOSSES and point is not None:
         known |= point._asdict()
-    resolved = dict(canonical_options(f"the options of {objective}", {**known, **chosen}))
-    _built(objective, resolved)
-    return resolved
+    known |= chosen
+    if lacking := [name for name, value in known.items() if value is Parameter.empty]:
+        raise ValueError(f"{objective} must be given {', '.join(lacking)}, which has no default; add it to its options")
+    return dict(canonical_options(f"the options of {objective}", known))
 
 
-def unknown(what: str, name: Any, known: Iterable[str]) -> str:
-    """That there is no such name, the nearest that there is, and all of them.
-
-    >>> unknown("an objective", "focl", ("ce", "focal"))
-    "'focl' is not an objective; did you mean 'focal'? Known: ce, focal"
-    """
-    names = [str(one) for one in known]
-    near = get_close_matches(str(name), names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else "."
-    return f"{name!r} is not {what}{guess} Known: {', '.join(names) or 'none'}"
+def is_multilabel(model: str) -> bool:
+    """Whether the network gives one probability per label, so that its loss has to be a multilabel one."""
+    return model_info(model).multilabel
 
 
-def multilabel(recipe: Recipe) -> bool:
-    """Whether its network gives one probability a label, so that its loss has to be a multilabel one."""
-    return MODEL_INFO[recipe.model].multilabel
+def has_validation(data_set: str, options: Mapping[str, Any] | Options) -> bool:
+    """Whether the data set, loaded with these options, holds examples out for validation; yes where it does not say."""
+    return bool({"validation": 1, **data_options(data_set), **dict(options)}["validation"])
 
 
-def has_validation(recipe: Recipe) -> bool:
-    """Whether the data set, as the recipe loads it, holds examples out for validation."""
-    parameter = signature(DATA_SETS[recipe.data_set]).parameters.get("validation")
-    held_out = dict(recipe.data_options).get("validation", 1 if parameter is None else parameter.default)
-    return bool(held_out)
+def unknown_options(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
+    """Options that the loader or the network does not have: the recipe's field, the option, what is wrong."""
+    known = [option for option in model_options(recipe.model) if option not in ("embedding", "pretrained")]
+    tables = (
+        ("data_options", recipe.data_set, list(data_options(recipe.data_set))),
+        ("model_options", recipe.model, known),
+    )
+    for field, owner, names in tables:
+        for option in dict(getattr(recipe, field)):
+            if option not in names:
+                yield field, option, unknown_name(f"an option of {owner}", option, names)
 
 
-def check_recipe_options(recipe: Recipe) -> None:
-    """Refuse options that the network or the loader does not have."""
-    builder, loader = MODELS[recipe.model], DATA_SETS[recipe.data_set]
-    known = [name for name in signature(builder).parameters if name not in ("classes", "embedding", "pretrained")]
-    for name in dict(recipe.model_options):
-        if name not in known:
-            raise ValueError(f"model_options: {unknown(f'an option of {recipe.model}', name, known)}")
-    known = [name for name in signature(loader).parameters if name not in ("folder", "allow_partial")]
-    for name in dict(recipe.data_options):
-        if name not in known:
-            raise ValueError(f"data_options: {unknown(f'an option of {recipe.data_set}', name, known)}")
-
-
-def _built(objective: str, options: Mapping[str, Any]) -> nn.Module:
-    if objective not in LOSSES:
-        raise ValueError(unknown("an objective", objective, LOSSES))
-    return LOSSES[objective](**options)
-
-
-def _check_pair(recipe: Recipe, objective: str) -> None:
-    wanted = [name for name in LOSSES if name.startswith("multilabel_") == multilabel(recipe)]
-    if objective not in wanted:
-        kind = "any number of labels" if multilabel(recipe) else "one label"
-        raise ValueError(
+def pair_problem(recipe: Recipe, objective: str, loss: nn.Module) -> str | None:
+    """Why the objective cannot be trained with this recipe, if it cannot."""
+    multilabel = is_multilabel(recipe.model)
+    wanted = [name for name in LOSSES if name.startswith("multilabel_") == multilabel]
+    if objective in LOSSES and objective not in wanted:
+        kind = "any number of labels" if multilabel else "one label"
+        return (
             f"objective must suit {recipe.model} on {recipe.data_set}, where an example has {kind}, got {objective!r}; "
             f"use one of {', '.join(wanted)}"
         )
-    if objective == "adafocal" and not has_validation(recipe):
-        raise ValueError(
-            f"adafocal needs validation examples, and this recipe holds none of {recipe.data_set} out; "
+    if callable(getattr(loss, "update", None)) and not has_validation(recipe.data_set, recipe.data_options):
+        return (
+            f"{objective} needs validation examples, and this recipe holds none of {recipe.data_set} out; "
             "set data_options.validation, e.g. 5000"
         )
+    return None
 
 
-def check_evaluations(recipe: Recipe, evaluations: Evaluations) -> None:
+def saliency_problem(model: str, evaluations: Evaluations) -> str | None:
+    """Why such a network cannot have these saliency maps, whatever the data."""
+    if not evaluations.saliency or model_info(model).feature_layer is not None:
+        return None
+    able = ", ".join(name for name, info in MODEL_INFO.items() if info.feature_layer is not None)
+    return (
+        f"saliency must be 0 for {model}, which has no feature maps, got {evaluations.saliency}; "
+        f"networks that have: {able}"
+    )
+
+
+def check_evaluations(model: str, evaluations: Evaluations) -> None:
     """Refuse evaluations that such a network cannot have, whatever the data."""
-    for name in evaluations.shifts:
-        if name not in SHIFTS:
-            raise ValueError(f"shifts: {unknown('a shift', name, SHIFTS)}")
-    if evaluations.saliency and MODEL_INFO[recipe.model].feature_layer is None:
-        able = ", ".join(name for name, info in MODEL_INFO.items() if info.feature_layer is not None)
-        raise ValueError(
-            f"saliency must be 0 for {recipe.model}, which has no feature maps, got {evaluations.saliency}; "
-            f"networks that have: {able}"
-        )
+    for shift in evaluations.shifts:
+        if shift not in SHIFTS:
+            raise ValueError(f"shifts: {unknown_name('a shift', shift, SHIFTS)}")
+    problem = saliency_problem(model, evaluations)
+    if problem is not None:
+        raise ValueError(problem)

@@ -18,7 +18,7 @@ from focalcal.results import Protocol
 SEED = 1  # of every subset: runs that are compared must see the same examples
 
 
-def seen_by_run(data: DataSet, protocol: Protocol) -> DataSet:
+def apply_protocol(data: DataSet, protocol: Protocol) -> DataSet:
     """`data` with its training split made long-tailed, then cut; and its validation and test splits cut.
 
     The provenance gains `protocol`: what was asked for, how it was done, and how many examples of each class are left
@@ -38,11 +38,11 @@ def seen_by_run(data: DataSet, protocol: Protocol) -> DataSet:
                 f"got {protocol.train_examples}; lower it, or leave it out to train on all"
             )
         train = subset(train, protocol.train_examples)
-        done["train, subset"] = _described(protocol.train_examples, train)
+        done["train, subset"] = _describe(protocol.train_examples, train)
     val, test = data.val, data.test
     if protocol.test_examples is not None:
         val, test = subset(val, protocol.test_examples), subset(test, protocol.test_examples)
-        done["val and test, subset"] = _described(protocol.test_examples, test)
+        done["val and test, subset"] = _describe(protocol.test_examples, test)
     if not done:
         return data
     if train.labels.ndim == 1:
@@ -71,9 +71,9 @@ def shares(sizes: NDArray[Any], count: int) -> list[int]:
     whole, remainder = np.divmod(sizes * count, sizes.sum())
     first = np.argsort(-remainder, kind="stable")[: count - int(whole.sum())]
     whole[first] += 1
-    return [int(one) for one in whole]
+    return [int(quota) for quota in whole]
 
 
-def _described(count: int, examples: Examples) -> str:
+def _describe(count: int, examples: Examples) -> str:
     how = "every class in proportion" if examples.labels.ndim == 1 else "whatever their labels"
     return f"at most {count} examples, {how}, NumPy seed {SEED}"

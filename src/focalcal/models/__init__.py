@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import nn
 
+from focalcal.core.plugins import resolve
 from focalcal.models.densenet import DenseNet121, chexnet, densenet121
-from focalcal.models.info import IMAGENET, PLUS_MINUS_ONE, ModelInfo, Normalisation
+from focalcal.models.info import IMAGENET, NOT_KNOWN, PLUS_MINUS_ONE, ModelInfo, Normalisation
 from focalcal.models.mlp import MLP
 from focalcal.models.published import load_published_resnet
 from focalcal.models.resnet import ResNet, basic_resnet, resnet50, wide_resnet26_10
@@ -85,7 +86,7 @@ MODEL_INFO: dict[str, ModelInfo] = {
 
 
 def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
-    """A fresh network of MODELS; its weights follow from torch's seed. `options` are those of its builder.
+    """A fresh network of that name; its weights follow from torch's seed. `options` are those of its builder.
 
     >>> build_model("mlp", classes=3, features=4, hidden=())
     MLP(
@@ -93,13 +94,28 @@ def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
       (linear): Linear(in_features=4, out_features=3, bias=True)
     )
     """
-    if name not in MODELS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, MODELS))}, got {name!r}")
-    builder = MODELS[name]
-    known = [option for option in signature(builder).parameters if option != "classes"]
+    builder, known = model_builder(name), model_options(name)
     if unknown := [option for option in options if option not in known]:
         raise TypeError(f"{name} has no option {', '.join(map(repr, unknown))}; it has {', '.join(known) or 'none'}")
-    return builder(classes=classes, **options)
+    network = builder(classes=classes, **options)
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"model {name!r} must give an nn.Module, got {type(network).__name__}; return the network")
+    return network
+
+
+def model_builder(name: str) -> Callable[..., nn.Module]:
+    """What is called with `classes` and options to build the network: of MODELS, or `package.module:Class`."""
+    return resolve("models", name, MODELS)
+
+
+def model_options(name: str) -> list[str]:
+    """The options that the network's builder takes besides `classes`."""
+    return [option for option in signature(model_builder(name)).parameters if option != "classes"]
+
+
+def model_info(name: str) -> ModelInfo:
+    """What the network expects; of code that is not the package's the attribute `info`, if it has one."""
+    return MODEL_INFO[name] if name in MODEL_INFO else getattr(model_builder(name), "info", NOT_KNOWN)
 
 
 __all__ = [
@@ -122,6 +138,9 @@ __all__ = [
     "chexnet",
     "densenet121",
     "load_published_resnet",
+    "model_builder",
+    "model_info",
+    "model_options",
     "resnet50",
     "wide_resnet26_10",
 ]

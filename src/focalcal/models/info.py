@@ -31,9 +31,12 @@ class ModelInfo:
     or `class_and_patches` (N, 1 + h * w, C).
     """
 
-    inputs: Literal["images", "tokens", "features"]
+    inputs: Literal["images", "tokens", "features", "any"]
     shape: tuple[int, ...] | None
     feature_layer: str | None
     feature_layout: Literal["maps", "patches", "class_and_patches"] | None = "maps"
     normalisation: Normalisation | None = None
     multilabel: bool = False
+
+
+NOT_KNOWN = ModelInfo(inputs="any", shape=None, feature_layer=None, feature_layout=None)

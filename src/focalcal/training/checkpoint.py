@@ -97,8 +97,10 @@ def _difference(name: str, stored: Mapping[str, str], wanted: Mapping[str, str])
     return f"there {theirs[start : at + 30]!r}, here {ours[start : at + 30]!r}"
 
 
-def run_identity(recipe: Recipe, data: DataSet, loss: nn.Module, seed: int) -> dict[str, str]:
-    """The recipe's settings, the data, the loss before training and the seed, each as text.
+def run_identity(
+    recipe: Recipe, data: DataSet, loss: nn.Module, seed: int, model: nn.Module | None = None
+) -> dict[str, str]:
+    """The recipe's settings, the data, the loss before training, the seed and a network that was handed over, as text.
 
     Of the data: every label and id, and of each split the inputs of 1,024 examples, evenly spaced.
     """
@@ -106,21 +108,22 @@ def run_identity(recipe: Recipe, data: DataSet, loss: nn.Module, seed: int) -> d
     return {
         "recipe": json.dumps(recipe.as_dict(), sort_keys=True),
         "data": json.dumps({"name": data.name, "classes": len(data.classes), **splits}, sort_keys=True),
-        "loss": loss_identity(loss),
+        "loss": module_identity(loss),
         "seed": str(seed),
+        **({} if model is None else {"model": hashlib.sha256(module_identity(model).encode()).hexdigest()}),
     }
 
 
-def loss_identity(loss: nn.Module) -> str:
-    """Classes, settings and state of a loss; those of equal losses are equal."""
+def module_identity(whole: nn.Module) -> str:
+    """Classes, settings and state of a module; those of equal ones are equal."""
     parts = {
         name: {
             "class": f"{type(module).__module__}.{type(module).__qualname__}",
             "settings": {key: _describe(value) for key, value in sorted(_settings(module).items())},
         }
-        for name, module in loss.named_modules()
+        for name, module in whole.named_modules()
     }
-    state = {name: _describe(value) for name, value in loss.state_dict().items()}
+    state = {name: _describe(value) for name, value in whole.state_dict().items()}
     return json.dumps({"parts": parts, "state": state}, sort_keys=True)
 
 

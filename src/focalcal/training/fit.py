@@ -53,6 +53,7 @@ def fit(
     loss: nn.Module,
     *,
     seed: int,
+    model: nn.Module | None = None,
     folder: Path | None = None,
     device: str | torch.device = "cpu",
     data_dir: Path | None = None,
@@ -64,10 +65,13 @@ def fit(
 ) -> Fitted:
     """Train the recipe's network on `data` with `loss`, which is copied and must give one number per batch.
 
-    The numbers follow from recipe, data, loss and seed: the same on one machine to the bit, whatever was drawn before.
+    With `model`, a copy of that network is trained instead of the one that the recipe names: any `nn.Module` from a
+    batch of inputs to logits (N, classes), from the weights that it has. Otherwise `seed` decides the initial weights.
+
+    The numbers follow from recipe, data, loss, network and seed: equal to the bit on one machine, whatever ran before.
     With `folder`, what the run has reached is kept there (checkpoint.pt, at the end of an epoch, at most every
     `checkpoint_seconds` and always of the last; epochs.jsonl), and a second call goes on from it and ends with the same
-    bits; a checkpoint of another recipe, data, loss or seed raises `CheckpointError`.
+    bits; a checkpoint of another recipe, data, loss, network or seed raises `CheckpointError`.
 
     An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
     the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
@@ -82,7 +86,7 @@ def fit(
     processes = joined_processes(device)
     whole("evaluate_every", evaluate_every, 1)
     with deterministic(processes.device):
-        run = _Run(recipe, data, loss, seed, processes, data_dir)
+        run = _Run(recipe, data, loss, seed, processes, data_dir, model)
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
@@ -115,7 +119,14 @@ class _Run:
     """What is trained, with what, and how far it is."""
 
     def __init__(
-        self, recipe: Recipe, data: DataSet, loss: nn.Module, seed: int, processes: Processes, data_dir: Path | None
+        self,
+        recipe: Recipe,
+        data: DataSet,
+        loss: nn.Module,
+        seed: int,
+        processes: Processes,
+        data_dir: Path | None,
+        model: nn.Module | None,
     ) -> None:
         self.recipe, self.seed, self.processes = recipe, seed, processes
         self.device = processes.device
@@ -125,9 +136,12 @@ class _Run:
         self.steps = steps_per_epoch(recipe, len(data.train))
         self.steered = callable(getattr(loss, "update", None))
         self._check(len(data.train))
-        self.identity = run_identity(recipe, data, loss, seed)
+        self.identity = run_identity(recipe, data, loss, seed, model)
         self.loss = copy.deepcopy(loss).to(self.device)
-        network = build_network(recipe, data, seed=seed, data_dir=data_dir)
+        if model is None:
+            network = build_network(recipe, data, seed=seed, data_dir=data_dir)
+        else:
+            network = copy.deepcopy(model).train()
         if processes.size > 1 and self.device.type == "cuda":
             network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
         self.network = network.to(self.device)

@@ -12,7 +12,7 @@ from focalcal.core.rng import stream
 from focalcal.data import DataSet
 from focalcal.data.location import data_folder
 from focalcal.data.text.glove import glove_vectors
-from focalcal.models import MODEL_INFO, build_model
+from focalcal.models import build_model, model_info
 from focalcal.training.recipe import Recipe
 
 
@@ -58,7 +58,7 @@ def _build(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
 
 
 def _check_tokens(recipe: Recipe, data: DataSet) -> None:
-    if MODEL_INFO[recipe.model].inputs != "tokens":
+    if model_info(recipe.model).inputs != "tokens":
         return
     if data.vocabulary is None:
         raise ValueError(f"{recipe.model} must be given texts, and {data.name} has no vocabulary; choose another model")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import one_of
 from focalcal.core.json_dataclass import JsonDataclass
+from focalcal.core.plugins import check_name
 from focalcal.core.primitives import Options, numbers, options, positive, share, text, whole, yes_or_no
 from focalcal.data import DATA_SETS
 from focalcal.data import augment as augmentations
-from focalcal.models import MODELS
+from focalcal.models import MODELS, model_options
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("constant", "milestones", "cosine", "plateau")
@@ -176,8 +176,8 @@ class Recipe(JsonDataclass):
 
     def __post_init__(self) -> None:
         """Every field canonical, and the fields consistent with each other."""
-        one_of("data_set", self.data_set, DATA_SETS)
-        one_of("model", self.model, MODELS)
+        check_name("data_sets", self.data_set, DATA_SETS)
+        check_name("models", self.model, MODELS)
         one_of("evaluation", self.evaluation, EVALUATIONS)
         self._set(
             classes=whole("classes", self.classes, 2),
@@ -204,8 +204,8 @@ class Recipe(JsonDataclass):
         """What the network's builder takes, a recipe may name."""
         for name, option in (("initial_weights", "pretrained"), ("word_vectors", "embedding")):
             given = getattr(self, name)
-            if given is not None and option not in signature(MODELS[self.model]).parameters:
-                able = [model for model, builder in MODELS.items() if option in signature(builder).parameters]
+            if given is not None and option not in model_options(self.model):
+                able = [model for model in MODELS if option in model_options(model)]
                 raise ValueError(
                     f"{name} must be None for {self.model}, which takes none, got {text(name, given)!r}; leave it out, "
                     f"or use {', '.join(able)}"

@@ -14,6 +14,7 @@ import pytest
 from support import grid_work
 from support.grid_process import PATIENCE, ended, grid_process
 from support.grid_work import cell
+from support.small_runs import digits_spec
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
 from focalcal.experiments.executors.attempt import WAITS
@@ -248,3 +249,22 @@ def test_nothing_of_a_cluster_outlives_a_driver_that_is_killed(store):
         process.kill()
         process.wait()
         assert ended(family, seconds=30)
+
+
+PLUGIN = """
+from torch import nn
+
+class Mine(nn.CrossEntropyLoss):
+    def __init__(self):
+        super().__init__()
+"""
+
+
+def test_a_plug_in_in_the_current_folder_is_found_by_the_workers(cluster, store, tmp_path, monkeypatch):
+    """The cluster was up before anybody thought of that folder."""
+    (tmp_path / "plugin_for_ray.py").write_text(PLUGIN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    spec = digits_spec("plugin_for_ray:Mine", epochs=1)
+    outcome = run_grid([spec], store, executor=RayExecutor())
+    assert outcome.done == (spec.key,), store.failures()

@@ -16,12 +16,12 @@ from support import grid_work
 from support.grid_process import PATIENCE, alive, ended, grid_process
 from support.grid_work import cell
 
+from focalcal.experiments import load_study
 from focalcal.experiments.events import Failed, Finished, Progress
 from focalcal.experiments.executors.attempt import WAITS
 from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
-from focalcal.experiments.study import load_study
 from focalcal.results.store import Store
 
 

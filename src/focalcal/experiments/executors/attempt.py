@@ -48,12 +48,12 @@ def attempt(
     return None
 
 
-def with_evaluations(options: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
+def cell_options(options: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
     """The options of a cell; work that knows of no evaluations is not asked for any."""
     return {**options, **({} if evaluations == NOTHING_MORE else {"evaluations": evaluations})}
 
 
-def training() -> Work:
+def training_work() -> Work:
     """`run_spec`, imported where it runs: a process that only starts others need not wait for torch."""
     from focalcal.experiments.run import run_spec
 
@@ -79,7 +79,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError)
 
 
-def recorded(failure: Failure, spec: Spec, store: Store) -> Failure:
+def record(failure: Failure, spec: Spec, store: Store) -> Failure:
     """The failure, written to the store; if not even that is possible, its message says so."""
     try:
         store.record_failure(spec, kind=failure.kind, message=failure.message, details=failure.details)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.experiments.events import Progress
-from focalcal.experiments.executors.attempt import Failure, Work, attempt, failure_of, training
+from focalcal.experiments.executors.attempt import Failure, Work, attempt, failure_of, training_work
 from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.results import Spec
 from focalcal.results.store import Store
@@ -49,14 +49,14 @@ def run_cell(connection: Connection, environment: Mapping[str, str], output: Pat
 
     The task is unpickled here rather than on the way in, so that one which cannot be is reported like any failure.
     """
-    for one in STOPPING:
-        signal.signal(one, signal.SIG_IGN)  # they are the parent's affair, which kills its cells
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)  # they are the parent's affair, which kills its cells
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _print_to(output)
     os.environ.clear()  # a fork server keeps the environment of the moment it was started
     os.environ.update({**environment, **ONE_THREAD})
     try:
-        failure = _failure_of_task(pickle.loads(pickled_task), throttled(connection.send, seconds=0.1))
+        failure = _failure_of_task(pickle.loads(pickled_task), throttle(connection.send, seconds=0.1))
     except (Exception, SystemExit) as error:
         failure = failure_of(error)
     connection.send(Ended(failure))
@@ -68,7 +68,7 @@ def _failure_of_task(task: Task, report: Callable[[Progress], None]) -> Failure 
     torch.set_num_threads(1)
     if task.memory_limit is not None:
         _limit_memory(task.memory_limit)
-    return attempt(task.work or training(), task.spec, Store(task.store, create=False), report, task.options)
+    return attempt(task.work or training_work(), task.spec, Store(task.store, create=False), report, task.options)
 
 
 def _end_with_parent() -> None:
@@ -89,7 +89,7 @@ def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def throttled(send: Callable[[Progress], None], *, seconds: float) -> Callable[[Progress], None]:
+def throttle(send: Callable[[Progress], None], *, seconds: float) -> Callable[[Progress], None]:
     """`send`, skipping what comes sooner than `seconds` after what was sent; the last step is always told."""
     last = -seconds
 

@@ -27,13 +27,13 @@ def interrupts() -> Iterator[Connection]:
 
     with receiver, sender:
         main = threading.current_thread() is threading.main_thread()
-        handled = [one for one in STOPPING if main and signal.getsignal(one) not in (signal.SIG_IGN, None)]
-        before = {one: signal.signal(one, on_signal) for one in handled}
+        handled = [number for number in STOPPING if main and signal.getsignal(number) not in (signal.SIG_IGN, None)]
+        before = {number: signal.signal(number, on_signal) for number in handled}
         try:
             yield receiver
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager

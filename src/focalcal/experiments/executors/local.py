@@ -22,7 +22,7 @@ from typing import Any
 
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
-from focalcal.experiments.executors.attempt import HELD, WAITS, Failure, Work, recorded, with_evaluations
+from focalcal.experiments.executors.attempt import HELD, WAITS, Failure, Work, cell_options, record
 from focalcal.experiments.executors.cell import ONE_THREAD, Ended, Task, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children, interrupts
 from focalcal.results import Evaluations, Spec
@@ -83,7 +83,7 @@ class LocalExecutor:
     ) -> None:
         """Run the specs in order, those that other processes work on last; see `grid.Executor`."""
         waiting, running, since = deque(specs), list[_Cell](), dict[str, float]()
-        options = with_evaluations(self.options, evaluations)
+        options = cell_options(self.options, evaluations)
         context = _context(self.work)
 
         def start(spec: Spec) -> None:
@@ -95,10 +95,10 @@ class LocalExecutor:
             try:
                 while waiting or running:
                     while len(running) < self.jobs and (spec := _next_free(waiting, store)) is not None:
-                        running.append(self._started(spec, store, options, context, printed.resolve() / spec.key))
+                        running.append(self._start_process(spec, store, options, context, printed.resolve() / spec.key))
                         start(spec)
                     held = list(waiting)[: self.jobs - len(running)]
-                    for spec in (one for one in held if one.key not in since):
+                    for spec in (spec for spec in held if spec.key not in since):
                         start(spec)
                         on_event(Progress(spec.key, 0, 1, WAITS))
                     sources = [interrupted, *(source for cell in running for source in cell.sources())]
@@ -106,7 +106,7 @@ class LocalExecutor:
                     if interrupted in ready:
                         raise KeyboardInterrupt
                     for cell in [cell for cell in running if not set(ready).isdisjoint(cell.sources())]:
-                        for progress in cell.received():
+                        for progress in cell.receive():
                             on_event(progress)
                         if cell.over(ready):
                             running.remove(cell)
@@ -122,7 +122,7 @@ class LocalExecutor:
                     cell.process.join()
                     cell.close()
 
-    def _started(
+    def _start_process(
         self,
         spec: Spec,
         store: Store,
@@ -169,7 +169,7 @@ class _Cell:
         """Whether the process has ended, or has said its last word and is about to."""
         return self._ended is not None or self.process.sentinel in ready
 
-    def received(self) -> Iterator[Progress]:
+    def receive(self) -> Iterator[Progress]:
         """The progress that has arrived; never waits for more."""
         while self._connection is not None:
             try:
@@ -195,7 +195,7 @@ class _Cell:
             return None
         if failure is None or store.has(self.spec, self.evaluations):  # a process may die after it has stored its run
             return Finished(self.spec, time.monotonic() - since)
-        failure = recorded(failure, self.spec, store)
+        failure = record(failure, self.spec, store)
         return Failed(self.spec, failure.kind, failure.message)
 
     def close(self) -> None:

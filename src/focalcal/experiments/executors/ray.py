@@ -12,6 +12,7 @@ from typing import Any
 
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.extras import required
+from focalcal.core.plugins import add_import_folders, import_folders
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
 from focalcal.experiments.executors.attempt import (
@@ -20,13 +21,13 @@ from focalcal.experiments.executors.attempt import (
     Failure,
     Work,
     attempt,
-    recorded,
-    training,
-    with_evaluations,
+    cell_options,
+    record,
+    training_work,
 )
-from focalcal.experiments.executors.cell import ONE_THREAD, throttled
+from focalcal.experiments.executors.cell import ONE_THREAD, throttle
 from focalcal.experiments.executors.interrupts import interrupts
-from focalcal.experiments.executors.ray_cluster import connected
+from focalcal.experiments.executors.ray_cluster import connection
 from focalcal.results import Evaluations, Spec
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
@@ -47,8 +48,9 @@ class RayExecutor:
     work, options  as for `LocalExecutor`
 
     The store must lie on a file system that every node sees under the same path, with working file locks: a cell
-    started again goes on from its workspace, and the claim keeps it single. The package must be installed there. Cells
-    that another grid works on are left to it until the others have ended.
+    started again goes on from its workspace, and the claim keeps it single. The package must be installed there, and
+    plug-ins be found in the current folder or one of PYTHONPATH, which must be there under the same path. Cells that
+    another grid works on are left to it until the others have ended.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class RayExecutor:
     ) -> None:
         """Submit all specs, in order; see `grid.Executor`."""
         ray = _ray()
-        with connected(ray, self.address, self.retries), interrupts() as interrupted:
+        with connection(ray, self.address, self.retries), interrupts() as interrupted:
             self._check_room(ray)
             mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             task = ray.remote(_run_cell).options(
@@ -84,9 +86,14 @@ class RayExecutor:
                 runtime_env={"env_vars": ONE_THREAD},
             )
             path = Path(store.path).resolve()
-            options = with_evaluations(self.options, evaluations)
+            options = cell_options(self.options, evaluations)
+            folders = import_folders()
             grid = _Grid(
-                ray, store, on_event, evaluations, lambda spec: task.remote(spec, path, self.work, options, mailbox)
+                ray,
+                store,
+                on_event,
+                evaluations,
+                lambda spec: task.remote(spec, path, self.work, options, mailbox, folders),
             )
             try:
                 grid.watch(specs, mailbox, interrupted)
@@ -127,13 +134,13 @@ class _Grid:
     def watch(self, specs: Sequence[Spec], mailbox: Any, interrupted: Connection) -> None:
         """Submit the cells, and pass on what happens until every one has ended."""
         by_key = {spec.key: spec for spec in specs}
-        left = self._submitted(specs)
+        left = self._submit_all(specs)
         while left or self.held:
             if interrupted.poll(0 if left else _SECONDS_BETWEEN_LOOKS):
                 raise KeyboardInterrupt
             free = [spec for spec in self.held if self.store.is_free(spec)]
             self.held = [spec for spec in self.held if spec not in free]
-            left += self._submitted(free)
+            left += self._submit_all(free)
             ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS) if left else ([], [])
             for message in self._messages(mailbox):
                 if message.key not in self._ended:  # a message may be slower than the end of its cell
@@ -143,7 +150,7 @@ class _Grid:
             for reference in ended:
                 self._conclude(reference)
 
-    def _submitted(self, specs: Sequence[Spec]) -> list[Any]:
+    def _submit_all(self, specs: Sequence[Spec]) -> list[Any]:
         made = {self.submit(spec): spec for spec in specs}
         self.cells |= made
         return list(made)
@@ -151,7 +158,7 @@ class _Grid:
     def _messages(self, mailbox: Any) -> list[Progress]:
         """What the cells have sent. A late answer is waited for next time: what it holds is nowhere else."""
         if self._asked is None:
-            self._asked = mailbox.emptied.remote()
+            self._asked = mailbox.take_all.remote()
         if not self.ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
             return []
         asked, self._asked = self._asked, None
@@ -178,7 +185,7 @@ class _Grid:
         if failure is None or self.store.has(spec, self.evaluations):
             self.on_event(Finished(spec, time.monotonic() - self.started[spec.key]))
         else:
-            failure = recorded(failure, spec, self.store)
+            failure = record(failure, spec, self.store)
             self.on_event(Failed(spec, failure.kind, failure.message))
 
     def _failure(self, reference: Any) -> Failure | None:
@@ -208,24 +215,27 @@ class _Mailbox:
         """From a cell."""
         self._messages.append(message)
 
-    def emptied(self) -> list[Progress]:
+    def take_all(self) -> list[Progress]:
         """For the driver."""
         messages, self._messages = self._messages, []
         return messages
 
 
-def _run_cell(spec: Spec, path: Path, work: Work | None, options: Mapping[str, Any], mailbox: Any) -> Failure | None:
-    """The task; what it returns is None or why there is no run."""
+def _run_cell(
+    spec: Spec, path: Path, work: Work | None, options: Mapping[str, Any], mailbox: Any, folders: Sequence[str]
+) -> Failure | None:
+    """The task; what it returns is None or why there is no run. Plug-ins are looked for in `folders` as well."""
     if not path.is_dir():
         raise FileNotFoundError(
             f"{platform.node()} does not see the store {path}; put it on a file system that every node mounts there"
         )
     import torch
 
+    add_import_folders(folders)
     torch.set_num_threads(1)
     mailbox.put.remote(Progress(spec.key, 0, 0))  # nothing of nothing: it has started
-    report = throttled(mailbox.put.remote, seconds=1.0)
-    return attempt(work or training(), spec, Store(path, create=False), report, options)
+    report = throttle(mailbox.put.remote, seconds=1.0)
+    return attempt(work or training_work(), spec, Store(path, create=False), report, options)
 
 
 def _ray() -> Any:

@@ -26,7 +26,7 @@ _CONNECT = "import logging, ray, sys; ray.init(sys.argv[1], log_to_driver=False,
 
 
 @contextmanager
-def connected(ray: Any, address: str | None, retries: int) -> Iterator[None]:
+def connection(ray: Any, address: str | None, retries: int) -> Iterator[None]:
     """A cluster to use, left afterwards if it was entered here."""
     if ray.is_initialized():
         if address is not None:
@@ -44,7 +44,7 @@ def connected(ray: Any, address: str | None, retries: int) -> Iterator[None]:
         _connect(ray, address, retries)
     try:
         if address is None:
-            with _guarded():
+            with _guard():
                 yield
         else:
             yield
@@ -107,7 +107,7 @@ def _own_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def _guard() -> Iterator[None]:
     """A process that ends Ray's agents with this one, should it be killed: else they stay for another minute.
 
     The kernel ends the cluster's other processes. The agents, which are the raylet's children, try to report its

@@ -1,17 +1,26 @@
-"""How long cells take, from stored runs that were timed. Where no run tells, nothing is guessed."""
+"""What a study would do, and how long: from stored runs that were timed. Where no run tells, nothing is guessed."""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryFile
 from typing import Any, Literal
 
-from focalcal.experiments.evaluate import without_weights
+from focalcal.experiments.completeness import examine_cells
+from focalcal.experiments.evaluate import WEIGHTS
+from focalcal.experiments.plugin_trial import try_plugins
+from focalcal.experiments.study_file import Study, load_study
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.keys import stored_key
 
 _NOT_TIMED = ("epochs", "schedule", "optimizer")  # of the training: counted apart, or without effect on an epoch's time
 
@@ -25,7 +34,34 @@ class PlannedCell:
     seconds: float | None
 
 
-def planned(
+def plan_study(
+    study: Study | str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    smoke: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    threads: int = 1,
+) -> list[PlannedCell]:
+    """What `run_study` would do with each cell of the study in the store at `folder`; nothing is trained or written.
+
+    Refuses what would fail later: every plug-in of a cell that is to train is called once, and a store that could not
+    be written to is an OSError.
+    """
+    chosen = study if isinstance(study, Study) else load_study(study)
+    place = Path(folder)
+    store = Store(place, create=False) if place.exists() else None
+    cells = plan_cells(chosen.specs(smoke), store, chosen.evaluations(smoke), device=device, threads=threads)
+    if any(cell.state.startswith("to ") for cell in cells):
+        if store is None:
+            _check_can_be_made(place)
+        else:
+            store.check_writable()
+    try_plugins([cell.spec for cell in cells if cell.state == "to train"], data_dir)
+    return cells
+
+
+def plan_cells(
     specs: Iterable[Spec],
     store: Store | None,
     evaluations: Evaluations = NOTHING_MORE,
@@ -33,23 +69,36 @@ def planned(
     device: str = "cpu",
     threads: int = 1,
 ) -> list[PlannedCell]:
-    """What a study would do with each of its cells."""
+    """What is left to do for each cell; without a store everything is."""
+    cells = list(specs)
+    stored = {} if store is None else examine_cells(cells, store)
     costs = Costs(() if store is None else store.runs(), device=device, threads=threads)
-    return [
-        _planned(spec, store.run(spec.key) if store is not None and store.has(spec) else None, evaluations, costs)
-        for spec in specs
-    ]
+    return [_plan_cell(spec, stored.get(spec.key), evaluations, costs) for spec in cells]
 
 
-def _planned(spec: Spec, run: Run | None, evaluations: Evaluations, costs: Costs) -> PlannedCell:
-    if run is None:
-        return PlannedCell(spec, "to train", _sum([costs.training(spec), costs.evaluating(spec, evaluations.names)]))
+def _plan_cell(spec: Spec, run: object, evaluations: Evaluations, costs: Costs) -> PlannedCell:
+    if not isinstance(run, Run):
+        return PlannedCell(spec, "to train", _total([costs.training(spec), costs.evaluating(spec, evaluations.names)]))
     lacking = evaluations.missing_from(run.evaluations)
     if not lacking:
         return PlannedCell(spec, "done", 0.0)
-    if without_weights(run, lacking) is not None:
+    if WEIGHTS not in run.files:
         return PlannedCell(spec, "without weights", 0.0)
     return PlannedCell(spec, "to evaluate", costs.evaluating(spec, lacking))
+
+
+def _check_can_be_made(folder: Path) -> None:
+    """Raise OSError unless a folder could be made there; nothing is left behind."""
+    parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+    try:
+        if not parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        TemporaryFile(dir=parent).close()
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"the store {folder} must be a folder that can be made, got {error.strerror} for {parent}; name another",
+        ) from None
 
 
 class Costs:
@@ -78,18 +127,19 @@ class Costs:
         """Until the run is stored; None if no run tells."""
         settings = spec.as_dict()
         timed = self._epochs.get(_alike(settings), [])
-        return median(one * settings["training"]["epochs"] + rest for one, rest in timed) if timed else None
+        return median(epoch * settings["training"]["epochs"] + rest for epoch, rest in timed) if timed else None
 
     def evaluating(self, spec: Spec, names: Iterable[str]) -> float | None:
         """For these evaluations of the trained network; None if no run tells of one of them."""
         alike = _alike(spec.as_dict())
         timed = [self._evaluating.get((alike, name), []) for name in names]
-        return _sum([median(one) if one else None for one in timed])
+        return _total([median(seconds) if seconds else None for seconds in timed])
 
 
-def _sum(seconds: Iterable[float | None]) -> float | None:
-    known = list(seconds)
-    return None if None in known else sum(one for one in known if one is not None)
+def _total(seconds: Sequence[float | None]) -> float | None:
+    """The sum; None if a part is not known."""
+    known = [part for part in seconds if part is not None]
+    return sum(known) if len(known) == len(seconds) else None
 
 
 def _measured_on(provenance: Mapping[str, Any], device: str, threads: int) -> bool:
@@ -113,13 +163,4 @@ def _alike(settings: Mapping[str, Any]) -> str:
     training = {name: value for name, value in settings["training"].items() if name not in _NOT_TIMED}
     optimizer = settings["training"].get("optimizer", {})
     kind = optimizer.get("name") if isinstance(optimizer, Mapping) else optimizer
-    return repr([settings["data_set"], settings["model"], kind, _sorted(training), _sorted(settings["protocol"])])
-
-
-def _sorted(value: Any) -> Any:
-    """The same for equal values, whatever their order and whether 2 is written 2.0."""
-    if isinstance(value, Mapping):
-        return sorted((key, _sorted(one)) for key, one in value.items())
-    if isinstance(value, list):
-        return [_sorted(one) for one in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return stored_key(json.dumps([settings["data_set"], settings["model"], kind, training, settings["protocol"]]))

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from support.stored_runs import evaluation, record, stored
 
-from focalcal.experiments.cost import Costs, planned
+from focalcal.experiments import load_study
+from focalcal.experiments.planning import Costs, plan_cells
 from focalcal.experiments.spec_builder import spec_of
-from focalcal.experiments.study import load_study
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import Optimizer, recipe
 
@@ -33,17 +33,17 @@ def timed(store, spec, seconds, *, epochs=15, **provenance):
 def test_nothing_is_guessed(name, store):
     specs = load_study(name).specs()
     for there in (store, None):
-        assert [(one.state, one.seconds) for one in planned(specs, there)] == [("to train", None)] * len(specs)
+        assert [(one.state, one.seconds) for one in plan_cells(specs, there)] == [("to train", None)] * len(specs)
 
 
 def test_alike_runs_tell_and_equal_cells_have_equal_estimates(store):
     for seed, seconds in enumerate((2.0, 9.0, 3.0)):
         timed(store, cell("focal", seed), seconds)
     specs = load_study("digits").specs()
-    plan = {one.spec: one for one in planned(specs, store)}
+    plan = {one.spec: one for one in plan_cells(specs, store)}
     assert {one.state for one in plan.values()} == {"done", "to train"}
     assert {one.seconds for one in plan.values() if one.state == "to train"} == {3.0}
-    surface = [one for one in planned(load_study("surface-lite").specs(), store) if one.state == "to train"]
+    surface = [one for one in plan_cells(load_study("surface-lite").specs(), store) if one.state == "to train"]
     assert {one.seconds for one in surface} == {3.0}
 
 
@@ -101,7 +101,7 @@ def test_what_is_trained_is_only_evaluated(store, tmp_path):
     store.add_evaluation(asked.key, evaluation())  # which took half a second
 
     def states(evaluations):
-        return [(one.state, one.seconds) for one in planned((kept, bare, asked, new), store, evaluations)]
+        return [(one.state, one.seconds) for one in plan_cells((kept, bare, asked, new), store, evaluations)]
 
     nothing = ("without weights", 0.0)
     assert states(SVHN) == [("to evaluate", 0.5), nothing, ("done", 0.0), ("to train", 15 * 0.75 + 0.5)]

@@ -1,4 +1,4 @@
-"""What a trained network says about the splits of its data set, and about the sets it is evaluated on besides."""
+"""What a trained network says about the splits of its data set and the sets it is evaluated on besides, in numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 from focalcal.data import DataSet
 from focalcal.experiments.provenance import now
 from focalcal.experiments.saliency import saliency_of_test_images
-from focalcal.experiments.shifts import Shift, shifts
+from focalcal.experiments.shifts import Shift, load_shifts
 from focalcal.experiments.spec_builder import check_evaluations
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluation, Evaluations, Protocol
@@ -38,7 +38,7 @@ class Trained:
     device: torch.device
     about: Mapping[str, Any]
 
-    def splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, Record]]:
+    def measure_splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, Record]]:
         """Predictions and metrics of train, val and test; an empty split has neither."""
         predictions: dict[str, Predictions] = {}
         for split, examples in self.data.splits.items():
@@ -73,12 +73,15 @@ def evaluation_tasks(
     data_dir: Path | None,
 ) -> list[EvaluationTask]:
     """Those of the evaluations that are named; refuses those that could not be made later."""
-    check_evaluations(recipe, evaluations)
-    wanted = {name: one for name, one in evaluations.apart().items() if name in names}
-    return [EvaluationTask(name, shifts(data, one, protocol, data_dir), one.saliency) for name, one in wanted.items()]
+    check_evaluations(recipe.model, evaluations)
+    wanted = {name: alone for name, alone in evaluations.apart().items() if name in names}
+    return [
+        EvaluationTask(name, load_shifts(data, alone, protocol, data_dir), alone.saliency)
+        for name, alone in wanted.items()
+    ]
 
 
-def evaluated(
+def make_evaluation(
     task: EvaluationTask, trained: Trained, clean: Predictions, provenance: Mapping[str, Any], on_split: OnSplit
 ) -> Evaluation:
     """The evaluation, to be stored; `clean` are the predictions of the test split, which shifted ones are told from."""
@@ -93,8 +96,8 @@ def evaluated(
             trained.model, examples, trained.recipe, split=shift.split, device=trained.device, provenance=about
         )
         on_classes = split_metrics(made, trained.data.classes) if shift.same_classes else {}
-        told_apart = {} if made.multilabel else shift_metrics(made, clean)  # which has a confidence a label
-        metrics[shift.split] = {**on_classes, **told_apart}
+        detection = {} if made.multilabel else shift_metrics(made, clean)  # which has one confidence per label
+        metrics[shift.split] = {**on_classes, **detection}
         sources[shift.split] = source
         predictions.append(made)
         on_split(shift.split)

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from focalcal.experiments import load_study, parse_study
 from focalcal.experiments.shipped import shipped_studies
 from focalcal.experiments.spec_builder import recipe_of, spec_of
-from focalcal.experiments.study import load_study, study_of
 from focalcal.results import Evaluations, Protocol
 from focalcal.training import RECIPES, recipe
 
@@ -139,7 +139,7 @@ def test_a_smoke_run_has_every_setting_and_objective_at_a_small_size(name):
         starts[one.data_set, one.model].add((made.initial_weights, made.word_vectors))
     if name != "shift":
         assert {(one.data_set, one.model) for one in small} == settings
-    if not study.smoke.objectives:
+    if not study.table.smoke.objectives:
         assert {one.objective for one in small} == objectives
     assert {(one.data_set, one.model) for one in small} <= settings
     assert {one.objective for one in small} <= objectives
@@ -153,7 +153,7 @@ def test_a_smoke_run_has_every_setting_and_objective_at_a_small_size(name):
 
 
 def test_cells_come_setting_by_setting_and_seed_by_seed_each_once():
-    specs = study_of(
+    specs = parse_study(
         """
         title = "order"
         seeds = [1, 0, 1]
@@ -185,7 +185,7 @@ def test_overrides_change_what_they_name_and_nothing_else():
         schedule = { kind = "milestones", milestones = [2, 4], factor = 0.1 }
         """,
     )
-    base, changed = recipe("digits_mlp_lite").as_dict(), recipe_of(study_of(text).specs()[0]).as_dict()
+    base, changed = recipe("digits_mlp_lite").as_dict(), recipe_of(parse_study(text).specs()[0]).as_dict()
     assert changed["epochs"] == 7
     assert changed["optimizer"] == {**base["optimizer"], "lr": 0.5}
     assert changed["model_options"] == {**base["model_options"], "dropout": 0}
@@ -196,18 +196,18 @@ def test_overrides_change_what_they_name_and_nothing_else():
 
 def test_another_optimiser_replaces_the_recipes_whole():
     text = SMALL.replace("[[objectives]]", 'optimizer = { name = "adam", lr = 0.001 }\n[[objectives]]')
-    optimizer = recipe_of(study_of(text).specs()[0]).optimizer
+    optimizer = recipe_of(parse_study(text).specs()[0]).optimizer
     assert (optimizer.name, optimizer.momentum, optimizer.betas) == ("adam", None, (0.9, 0.999))
 
 
 def test_an_empty_string_stands_for_none():
     text = SMALL.replace('"digits_mlp_lite"', '"cifar100_deit_small"\ninitial_weights = ""')
-    assert recipe_of(study_of(text).specs()[0]).initial_weights is None
+    assert recipe_of(parse_study(text).specs()[0]).initial_weights is None
 
 
 def test_the_protocol_reaches_every_cell_and_a_smoke_run_makes_it_smaller():
     rules = "[protocol]\nkeep_weights = true\ntrain_examples = 500\nshifts = ['svhn']\n"
-    study = study_of(f"{SMALL}{rules}[smoke]\ntrain_examples = 20\nprotocol = {{ severities = [1] }}\n")
+    study = parse_study(f"{SMALL}{rules}[smoke]\ntrain_examples = 20\nprotocol = {{ severities = [1] }}\n")
     assert {one.protocol for one in study.specs()} == {Protocol(train_examples=500)}
     assert study.evaluations() == Evaluations(shifts=("svhn",), keep_weights=True)
     (small,) = {one.protocol for one in study.specs(smoke=True)}
@@ -217,9 +217,9 @@ def test_the_protocol_reaches_every_cell_and_a_smoke_run_makes_it_smaller():
 
 def test_a_smoke_run_keeps_the_shape_of_a_schedule():
     text = SMALL.replace("digits_mlp_lite", "cifar10_resnet110") + "[smoke]\nepochs = 7\n"
-    (schedule,) = {recipe_of(one).schedule for one in study_of(text).specs(smoke=True)}
+    (schedule,) = {recipe_of(one).schedule for one in parse_study(text).specs(smoke=True)}
     assert (schedule.kind, schedule.milestones) == ("milestones", (3, 5))  # 150 and 250 of 350
-    (shortest,) = {recipe_of(one).schedule for one in study_of(text.replace("7", "1")).specs(smoke=True)}
+    (shortest,) = {recipe_of(one).schedule for one in parse_study(text.replace("7", "1")).specs(smoke=True)}
     assert shortest.kind == "constant"
 
 
@@ -232,5 +232,5 @@ def test_a_study_of_ones_own_is_found_by_its_path(tmp_path):
 
 
 def test_every_recipe_of_the_paper_serves_a_study():
-    used = {name for study in CELLS for table in load_study(study).settings for name in table.recipe}
+    used = {name for study in CELLS for table in load_study(study).table.settings for name in table.recipe}
     assert {name for name in RECIPES if not name.endswith("_lite")} <= used

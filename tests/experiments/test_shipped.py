@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from focalcal.experiments.study import study_of
-from focalcal.experiments.study_errors import StudyError
-from focalcal.experiments.study_table import study_table
+from focalcal.experiments import StudyError, parse_study
+from focalcal.experiments.shipped import study_table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "studies.md"
 
@@ -22,19 +21,19 @@ def test_the_guide_repeats_the_table():
 
 
 def test_the_guides_example_has_the_cells_it_says():
-    specs = study_of(example()).specs()
+    specs = parse_study(example()).specs()
     assert len(specs) == 72
     assert "= 72 cells" in GUIDE.read_text("utf-8")
 
 
-def test_the_guides_faults_are_said_like_that():
+def test_the_guides_faults_are_reported_like_that():
     wrong = example().replace("lr = 0.02 ", "lr = -1 ").replace('"fcl"', '"fcll"')
     with pytest.raises(StudyError) as caught:
-        study_of(wrong, "mine.toml")
+        parse_study(wrong, "mine.toml")
     with pytest.raises(StudyError) as other:
-        study_of(example().replace("lam =", "lamda ="), "mine.toml")
-    said = [*str(caught.value).splitlines(), *str(other.value).splitlines()]
-    shown = re.findall(r"^    (mine\.toml:.*)$", GUIDE.read_text("utf-8"), re.MULTILINE)
-    assert len(said) == len(shown) == 3
-    for one, wanted in zip(said, shown, strict=True):
-        assert one.startswith(wanted.removesuffix(" ..."))
+        parse_study(example().replace("lam =", "lamda ="), "mine.toml")
+    reported = [*str(caught.value).splitlines(), *str(other.value).splitlines()]
+    shown = re.findall(r"^    (mine\.toml: .*)$", GUIDE.read_text("utf-8"), re.MULTILINE)
+    assert len(reported) == len(shown) == 3
+    for line, wanted in zip(reported, shown, strict=True):
+        assert line.startswith(wanted.removesuffix(" ..."))

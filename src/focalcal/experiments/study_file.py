@@ -1,0 +1,192 @@
+"""Studies: TOML files with lists to cross, checked as a whole before anything runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from focalcal.core.checks import unknown_name
+from focalcal.experiments.shipped import shipped_file, shipped_names
+from focalcal.experiments.study_grid import Fault, KeyPath, StudyGrid, build_grid
+from focalcal.experiments.study_schema import BY_KEY, REQUIRED, StudyTable, Table
+from focalcal.results.evaluations import Evaluations
+from focalcal.results.spec import Spec
+
+
+class StudyError(ValueError):
+    """A study that cannot be run. Its text has one line per fault: `file.toml: settings[0].optimizer.lr: what`."""
+
+    def __init__(self, faults: Iterable[Fault], file: str, written: Mapping[str, Any]) -> None:
+        self.faults = tuple(faults)
+        self.file = file
+        lines: dict[str, None] = {}
+        for fault in sorted(self.faults, key=lambda fault: _position(fault.path, written)):
+            key = _key_text(fault.path)
+            lines[f"{file}: {f'{key}: ' if key else ''}{fault.message}"] = None
+        super().__init__("\n".join(lines))
+
+
+class Study:
+    """What a study's file says, without fault. `specs()` are its cells, which are crossed once per size."""
+
+    def __init__(self, table: StudyTable, file: str, grids: Mapping[bool, StudyGrid]) -> None:
+        self.table, self.file, self._grids = table, file, grids
+
+    @property
+    def name(self) -> str:
+        """The file's name without `.toml`."""
+        return Path(self.file).stem
+
+    @property
+    def title(self) -> str:
+        """For the page and the terminal."""
+        return self.table.title
+
+    @property
+    def temperature(self) -> Literal["halves", "validation"]:
+        """Where reports fit temperatures."""
+        return self.table.temperature
+
+    def specs(self, smoke: bool = False) -> list[Spec]:
+        """What every cell trains, each once: setting by setting, seed by seed, in the order of the objectives."""
+        return list(self._grids[smoke].specs)
+
+    def evaluations(self, smoke: bool = False) -> Evaluations:
+        """Those of every trained network; a cell is complete when it has them."""
+        return self._grids[smoke].evaluations
+
+
+def load_study(name_or_path: str | os.PathLike[str]) -> Study:
+    """The shipped study of that name, or the file of that path (with a folder or ending in .toml)."""
+    file = Path(name_or_path)
+    if file.suffix != ".toml" and file.parent == Path():
+        if str(name_or_path) not in shipped_names():
+            known = unknown_name("a study", str(name_or_path), shipped_names())
+            raise ValueError(f"{known}. For a file of your own give its path, which ends in .toml")
+        file = shipped_file(str(name_or_path))
+    try:
+        text = file.read_bytes().decode()
+    except OSError as error:
+        raise OSError(
+            error.errno, f"a study must be a file that can be read, got {error.strerror} ({file}); check the path"
+        ) from None
+    except UnicodeDecodeError as error:
+        message = f"must be text in UTF-8, got {error.reason} at byte {error.start}; save it as such"
+        raise StudyError([Fault((), message)], str(file), {}) from None
+    return parse_study(text, str(file))
+
+
+def parse_study(text: str, file: str = "study.toml") -> Study:
+    """The study of a TOML text; `file` stands in the messages. Every fault of it is reported at once."""
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:  # which says line and column
+        raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
+    table, faults, removed = _check_tables(written)
+    faults += [Fault((key,), "must be given") for key in REQUIRED if key not in written]
+    of_form = {fault.path for fault in faults}
+    grids = {smoke: build_grid(table, smoke=smoke) for smoke in (False, True)}
+    for grid in grids.values():
+        beyond = [Fault(_as_written(_before(fault.path, removed), written), fault.message) for fault in grid.faults]
+        faults += [fault for fault in beyond if fault.path not in of_form]
+    if faults:
+        raise StudyError(faults, file, written)
+    return Study(table, file, grids)
+
+
+def _check_tables(written: Mapping[str, Any]) -> tuple[StudyTable, list[Fault], set[KeyPath]]:
+    """The tables, every fault of form, and the keys that were left out because of one, so that the rest can be checked.
+
+    A table that lacks a key is left out as a whole.
+    """
+    from pydantic import ValidationError
+
+    faults: list[Fault] = []
+    removed: set[KeyPath] = set()
+    while True:
+        try:
+            return StudyTable.model_validate(_without(written, removed)), faults, removed
+        except ValidationError as error:
+            errors: list[Any] = list(error.errors())
+        if not faults:  # later ones follow from what was left out
+            faults = [Fault(_as_written(tuple(details["loc"]), written), _message(details)) for details in errors]
+        paths = [details["loc"][:-1] if details["type"] == "missing" else details["loc"] for details in errors]
+        faulty = {_as_written(_before(path, removed), written) for path in paths}
+        removed |= faulty - removed or {path[:1] for path in paths}  # whatever happens, something goes
+
+
+def _without(written: Any, removed: Collection[KeyPath], path: KeyPath = ()) -> Any:
+    """A copy without what lies at these paths."""
+    if isinstance(written, dict):
+        return {
+            key: _without(value, removed, (*path, key)) for key, value in written.items() if (*path, key) not in removed
+        }
+    if isinstance(written, list):
+        return [
+            _without(value, removed, (*path, place))
+            for place, value in enumerate(written)
+            if (*path, place) not in removed
+        ]
+    return written
+
+
+def _before(path: KeyPath, removed: Collection[KeyPath]) -> KeyPath:
+    """The path in the file of what has this one in a copy without `removed`."""
+    original: KeyPath = ()
+    for part in path:
+        if isinstance(part, int):
+            gone = [other[-1] for other in removed if other[:-1] == original]
+            for place in sorted(place for place in gone if isinstance(place, int)):
+                part += place <= part
+        original = (*original, part)
+    return original
+
+
+def _as_written(path: KeyPath, written: Any) -> KeyPath:
+    """The path without the place in a list where the file has a single value instead."""
+    for depth, part in enumerate(path):
+        if isinstance(part, int) and not isinstance(written, list):
+            return path[:depth]
+        written = _member(written, part)
+    return path
+
+
+def _message(details: Mapping[str, Any]) -> str:
+    """One of pydantic's errors in our words."""
+    path, kind, got = details["loc"], details["type"], details["input"]
+    if kind == "missing":
+        return "must be given"
+    if kind == "extra_forbidden":
+        parents = [part for part in path[:-1] if isinstance(part, str)]
+        table: type[Table] = BY_KEY[parents[-1]] if parents else StudyTable
+        return unknown_name("a key here", path[-1], table.model_fields)
+    if kind == "value_error":  # of our own checks
+        return str(details["ctx"]["error"])
+    if path[-1] in ("recipe", "name") and kind == "list_type":
+        return f"must be a name or a list of names, got {got!r}"
+    rule = re.sub(r"^\w+ should ", "must ", details["msg"])
+    return f"{rule}, got {got!r}"
+
+
+def _key_text(path: KeyPath) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _position(path: KeyPath, written: Any) -> list[int]:
+    """Where the key stands in the file, for sorting: tables keep their order; what is not there comes last."""
+    places = []
+    for part in path:
+        keys = list(written) if isinstance(written, dict) else []
+        places.append(part if isinstance(part, int) else keys.index(part) if part in keys else len(keys))
+        written = _member(written, part)
+    return places
+
+
+def _member(written: Any, part: str | int) -> Any:
+    if isinstance(written, dict):
+        return written.get(part) if isinstance(part, str) else None
+    return written[part] if isinstance(written, list) and isinstance(part, int) and part < len(written) else None

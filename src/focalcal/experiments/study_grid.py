@@ -1,0 +1,240 @@
+"""The lists of a study crossed: every recipe with every objective, option and seed, checked before a spec is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from inspect import Parameter
+from itertools import product
+from typing import Any
+
+from focalcal.core.checks import unknown_name
+from focalcal.experiments.overrides import override_recipe, shrink_recipe
+from focalcal.experiments.spec_builder import (
+    build_loss,
+    has_validation,
+    known_options,
+    objective_options,
+    pair_problem,
+    saliency_problem,
+    training_of,
+    unknown_options,
+)
+from focalcal.experiments.study_schema import ObjectivesTable, ProtocolTable, SettingsTable, StudyTable
+from focalcal.results.evaluations import NOTHING_MORE, Evaluations
+from focalcal.results.protocol import EVERYTHING, Protocol
+from focalcal.results.spec import Spec
+from focalcal.training import RECIPES
+from focalcal.training.recipe import Recipe
+
+KeyPath = tuple[str | int, ...]
+_PROTOCOL_FIELDS = [field.name for field in fields(Protocol)]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and the path of the key, such as ("settings", 0, "optimizer", "lr")."""
+
+    path: KeyPath
+    message: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A recipe with its overrides, and where it is named."""
+
+    path: KeyPath
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss, those of its options that the study states, and where it is named."""
+
+    path: KeyPath
+    name: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A setting and an objective with every option resolved, which go together."""
+
+    setting: Setting
+    objective: Objective
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StudyGrid:
+    """The cells of a study at one of its two sizes, and what is wrong with it beyond the form of its tables."""
+
+    pairs: Sequence[Pair]
+    seeds: Sequence[int]
+    protocol: Protocol
+    evaluations: Evaluations
+    faults: Sequence[Fault]
+
+    @cached_property
+    def specs(self) -> tuple[Spec, ...]:
+        """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting."""
+        specs: dict[Spec, None] = {}
+        by_setting: dict[KeyPath, list[tuple[Pair, dict[str, Any]]]] = {}
+        for pair in self.pairs:
+            training = training_of(pair.setting.recipe, pair.objective.name)
+            by_setting.setdefault(pair.setting.path, []).append((pair, training))
+        for trained_pairs in by_setting.values():
+            for seed, (pair, training) in product(self.seeds, trained_pairs):
+                spec = Spec(
+                    data_set=pair.setting.recipe.data_set,
+                    model=pair.setting.recipe.model,
+                    objective=pair.objective.name,
+                    objective_options=pair.options,
+                    training=training,
+                    protocol=self.protocol,
+                    seed=seed,
+                )
+                specs[spec] = None
+        return tuple(specs)
+
+
+def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
+    """Everything that the study's tables ask for; what is wrong is left out and told."""
+    small = study.smoke
+    settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
+    objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
+    settings, faults = _settings(small.settings if len(settings_at) > 1 else study.settings, settings_at)
+    objectives, more = _objectives(small.objectives if len(objectives_at) > 1 else study.objectives, objectives_at)
+    faults += more
+    protocol, evaluations = _rules(study.protocol, EVERYTHING, NOTHING_MORE)
+    if smoke:
+        size: dict[str, Any] = {
+            "train_examples": small.train_examples,
+            "test_examples": small.test_examples,
+            "allow_partial": True,
+        }
+        protocol, evaluations = _rules(small.protocol, replace(protocol, **size), evaluations)
+        settings = [
+            Setting(setting.path, shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
+            for setting in settings
+        ]
+        crossed = _cover(settings, objectives)
+    else:
+        faults += _temperature_faults(study, settings)
+        crossed = list(product(settings, objectives))
+    pairs, more = _pairs(crossed)
+    faults += more
+    of_saliency = ("smoke",) if smoke and "saliency" in small.protocol.model_fields_set else ()
+    for model in dict.fromkeys(setting.recipe.model for setting in settings):
+        if (problem := saliency_problem(model, evaluations)) is not None:
+            faults.append(Fault((*of_saliency, "protocol", "saliency"), problem))
+    return StudyGrid(pairs, small.seeds if smoke else study.seeds, protocol, evaluations, faults)
+
+
+def _settings(tables: Sequence[SettingsTable], at: KeyPath) -> tuple[list[Setting], list[Fault]]:
+    """Every recipe that is named, with its table's overrides."""
+    settings: list[Setting] = []
+    faults: list[Fault] = []
+    for position, table in enumerate(tables):
+        path = (*at, position)
+        for place, name in enumerate(table.recipe):
+            try:
+                recipe = override_recipe(RECIPES[name], table.overrides())
+            except (TypeError, ValueError) as error:  # of fields that do not go together
+                faults.append(Fault(path, _one_line(error)))
+                continue
+            faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
+            settings.append(Setting((*path, "recipe", place), recipe))
+    return settings, faults
+
+
+def _objectives(tables: Sequence[ObjectivesTable], at: KeyPath) -> tuple[list[Objective], list[Fault]]:
+    """Every objective that is named, once for each combination of its options' values."""
+    objectives: list[Objective] = []
+    faults: list[Fault] = []
+    for position, table in enumerate(tables):
+        path, options = (*at, position), table.options()
+        for place, name in enumerate(table.name):
+            wrong = _option_faults(name, options, path)
+            faults += wrong
+            if not wrong:
+                objectives += [
+                    Objective((*path, "name", place), name, dict(zip(options, values, strict=True)))
+                    for values in product(*options.values())
+                ]
+    return objectives, faults
+
+
+def _option_faults(objective: str, options: Mapping[str, Sequence[Any]], path: KeyPath) -> list[Fault]:
+    """Each value is tried beside the defaults of the others, or the first value of those without a default."""
+    known = known_options(objective)
+    faults = [
+        Fault((*path, option), unknown_name(f"an option of {objective}", option, known))
+        for option in options
+        if option not in known
+    ]
+    faults += [
+        Fault((*path, option), "must hold at least one value, got an empty list; leave it out for the default")
+        for option, values in options.items()
+        if not values
+    ]
+    usable = {option: values for option, values in options.items() if option in known and values}
+    others = {option: values[0] for option, values in usable.items() if known[option] is Parameter.empty}
+    for option, values in usable.items():
+        for place, value in enumerate(values):
+            try:
+                build_loss(objective, objective_options(objective, {**others, option: value}, _ANY_RECIPE))
+            except (TypeError, ValueError) as error:
+                faults.append(Fault((*path, option, place), _one_line(error)))
+    return faults
+
+
+_ANY_RECIPE = next(iter(RECIPES.values()))
+
+
+def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[Pair], list[Fault]]:
+    pairs: list[Pair] = []
+    faults: list[Fault] = []
+    for setting, objective in crossed:
+        try:
+            options = objective_options(objective.name, objective.options, setting.recipe)
+            problem = pair_problem(setting.recipe, objective.name, build_loss(objective.name, options))
+        except (TypeError, ValueError) as error:
+            problem = _one_line(error)
+        if problem is None:
+            pairs.append(Pair(setting, objective, options))
+        else:
+            faults.append(Fault(objective.path, problem))
+    return pairs, faults
+
+
+def _rules(table: ProtocolTable, protocol: Protocol, evaluations: Evaluations) -> tuple[Protocol, Evaluations]:
+    """Both with the fields that the table has."""
+    written = table.model_dump(exclude_unset=True)
+    of_protocol = {name: value for name, value in written.items() if name in _PROTOCOL_FIELDS}
+    others = {name: value for name, value in written.items() if name not in _PROTOCOL_FIELDS}
+    return replace(protocol, **of_protocol), replace(evaluations, **others)
+
+
+def _cover(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[tuple[Setting, Objective]]:
+    """Pairs with every setting and every objective in at least one; of a grid of options the last point."""
+    last = list({(objective.path, objective.name): objective for objective in objectives}.values())
+    if not settings or not last:
+        return []
+    return [(settings[k % len(settings)], last[k % len(last)]) for k in range(max(len(settings), len(last)))]
+
+
+def _temperature_faults(study: StudyTable, settings: Iterable[Setting]) -> list[Fault]:
+    if study.temperature != "validation":
+        return []
+    message = "'validation' needs validation examples, and {} holds none out; set data_options.validation, e.g. 5000"
+    return [
+        Fault(("temperature",), message.format(setting.recipe.data_set))
+        for setting in settings
+        if not has_validation(setting.recipe.data_set, setting.recipe.data_options)
+    ]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
