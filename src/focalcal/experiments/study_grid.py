@@ -23,8 +23,7 @@ from focalcal.experiments.spec_builder import (
 )
 from focalcal.experiments.study_schema import ObjectivesTable, ProtocolTable, SettingsTable, StudyTable
 from focalcal.results.evaluations import NOTHING_MORE, Evaluations
-from focalcal.results.protocol import EVERYTHING, Protocol
-from focalcal.results.spec import Spec
+from focalcal.results.spec import EVERYTHING, Protocol, Spec
 from focalcal.training import RECIPES
 from focalcal.training.recipe import Recipe
 
