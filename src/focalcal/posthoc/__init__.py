@@ -8,6 +8,7 @@ from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
+from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.split_half import SplitHalf, split_half
@@ -23,6 +24,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
+    "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
     "SplitHalf",
@@ -30,6 +32,7 @@ __all__ = [
     "VectorScaling",
     "load_calibrator",
     "log_posterior",
+    "operating_point",
     "optimal_inverse_temperature",
     "split_half",
 ]
