@@ -103,10 +103,21 @@ def test_of_confident_posteriors_it_rises_with_lam(seed, classes, scale, gamma):
 
 
 def test_it_does_not_rise_everywhere():
-    """Two classes that nearly tie beside a rare one: a little anchor sharpens the tail before it sharpens the pair."""
+    """Two classes that nearly tie beside a rare one: a weak anchor moves the rare class first."""
     course = effective_temperature([0.5129, 0.4870, 0.0001], gamma=5.0, lam=[0.0, 0.25, 64.0])
     assert course[1] < course[0] - 1e-3
     assert course[2] > course[0]
+
+
+@pytest.mark.parametrize(
+    ("classes", "gamma", "edge"),
+    [(10, 1.0, 0.186), (20, 3.0, 0.135), (100, 1.0, 0.340), (100, 3.0, 0.217), (100, 5.0, 0.158), (1000, 3.0, 0.247)],
+)
+def test_between_the_uniform_and_a_degenerate_posterior_it_exceeds_one(classes, gamma, edge):
+    """The table in docs/math/operating_point.md: one class has p, the others share the rest equally."""
+    for p, exceeds in ((edge - 0.001, True), (edge + 0.001, False)):
+        eta = np.r_[p, np.full(classes - 1, (1 - p) / (classes - 1))]
+        assert ((effective_temperature(eta, gamma=gamma, lam=[0.0, 1.0, 30.0]) > 1) == exceeds).all()
 
 
 def test_flat_posteriors_over_many_classes_become_more_confident():
