@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from focalcal.posthoc import HistogramBinning as HistogramBinning
     from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
     from focalcal.posthoc import MatrixScaling as MatrixScaling
+    from focalcal.posthoc import OperatingPoint as OperatingPoint
     from focalcal.posthoc import PlattScaling as PlattScaling
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
     from focalcal.posthoc import SplineCalibration as SplineCalibration
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
     from focalcal.posthoc import load_calibrator as load_calibrator
+    from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
@@ -77,12 +79,14 @@ _HOME = {
     "HistogramBinning": "posthoc",
     "IsotonicCalibration": "posthoc",
     "MatrixScaling": "posthoc",
+    "OperatingPoint": "posthoc",
     "PlattScaling": "posthoc",
     "PosteriorRecovery": "posthoc",
     "SplineCalibration": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
     "load_calibrator": "posthoc",
+    "operating_point": "posthoc",
     "split_half": "posthoc",
     "ProbabilityWarning": "core.checks",
     "Predictions": "predictions",

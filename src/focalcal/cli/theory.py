@@ -10,6 +10,7 @@ import typer
 from focalcal.cli.distributions import given_rows, numbers
 from focalcal.cli.failures import plain_failures
 from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.theory_operating_point import operating_point
 from focalcal.cli.theory_population import population
 from focalcal.cli.theory_study import study
 
@@ -242,6 +243,7 @@ def gradients(
         )
 
 
+app.command(name="operating-point", context_settings=_NEGATIVE)(operating_point)
 app.command()(population)
 app.command()(study)
 

@@ -11,6 +11,7 @@ from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
+from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
@@ -30,6 +31,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
+    "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
     "SplineCalibration",
@@ -38,6 +40,7 @@ __all__ = [
     "VectorScaling",
     "load_calibrator",
     "log_posterior",
+    "operating_point",
     "optimal_inverse_temperature",
     "split_half",
 ]

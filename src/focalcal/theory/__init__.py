@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from focalcal.theory.gradients import l2_gradient_range as l2_gradient_range
     from focalcal.theory.gradients import scaling_exponents as scaling_exponents
     from focalcal.theory.gradients import true_logit_gradients as true_logit_gradients
+    from focalcal.theory.matching import Match as Match
+    from focalcal.theory.matching import MatchStatus as MatchStatus
+    from focalcal.theory.matching import matching_lam as matching_lam
     from focalcal.theory.minimiser import Solution as Solution
     from focalcal.theory.minimiser import SolverError as SolverError
     from focalcal.theory.minimiser import Status as Status
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
     from focalcal.theory.sharp_bounds import slope_bound as slope_bound
     from focalcal.theory.study import TheoryStudy as TheoryStudy
     from focalcal.theory.study import run_study as run_study
+    from focalcal.theory.temperature import effective_temperature as effective_temperature
+    from focalcal.theory.temperature import small_distortion_temperature as small_distortion_temperature
     from focalcal.theory.tolerance import lam_for as lam_for
 
 _HOME = {
@@ -102,6 +107,9 @@ _HOME = {
     "l2_gradient_range": "gradients",
     "scaling_exponents": "gradients",
     "true_logit_gradients": "gradients",
+    "Match": "matching",
+    "MatchStatus": "matching",
+    "matching_lam": "matching",
     "Solution": "minimiser",
     "SolverError": "minimiser",
     "Status": "minimiser",
@@ -125,6 +133,8 @@ _HOME = {
     "slope_bound": "sharp_bounds",
     "TheoryStudy": "study",
     "run_study": "study",
+    "effective_temperature": "temperature",
+    "small_distortion_temperature": "temperature",
     "lam_for": "tolerance",
 }
 

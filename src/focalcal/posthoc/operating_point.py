@@ -1,0 +1,235 @@
+"""Which lam to train with next, from the held-out logits of one network (docs/math/operating_point.md)."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import whole_number
+from focalcal.metrics.reliability import check_level
+from focalcal.posthoc.arrays import logits_and_labels
+from focalcal.posthoc.overfitting import HeldOut, fitted_temperature
+from focalcal.posthoc.temperature import TemperatureScaling
+from focalcal.theory.matching import Match, MatchStatus, matching_lam
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+GAMMAS = (1.0, 2.0, 3.0, 5.0)
+LEAST_ROWS = 100  # the interval of a temperature from fewer is wider than what lam could gain
+_PRECISION = 1e-4  # of lam, relative: far below the width of its interval
+_LITTLE = 1.1  # below such a temperature studies found nothing to gain (docs/math/operating_point.md)
+
+
+@dataclass(frozen=True, repr=False)
+class OperatingPoint:
+    """The (gamma, lam) whose distortion cancels a network's overconfidence, and what is known about it.
+
+    lam                   for `gamma`; inf where FCL has nothing to cancel, 0 where no lam distorts enough: see `status`
+    interval              of lam, at `level`, from the bootstrap of the rows
+    temperature           of the logits, by temperature scaling
+    overfitting           the same without the distortion of the network's own objective; after cross-entropy the same
+    overfitting_interval  at `level`
+    status                whether lam cancels the overfitting, and what to do if not
+    helps                 whether FCL is worth training: there is overconfidence beyond doubt, and FCL reduces it
+    gamma_needed          the gamma with which lam = 0 would do, where `gamma` is too small; inf if none up to 64 does
+    matches               lam for several gamma, in their order, `gamma` among them
+    posteriors            the estimates that T_pop is computed over: all rows, or a sample of them
+    """
+
+    gamma: float
+    lam: float
+    interval: tuple[float, float]
+    temperature: float
+    overfitting: float
+    overfitting_interval: tuple[float, float]
+    level: float
+    status: MatchStatus
+    helps: bool
+    gamma_needed: float | None
+    matches: tuple[Match, ...]
+    trained_with: tuple[float, float]
+    rows: int
+    classes: int
+    posteriors: Float[np.ndarray, "m k"] = field(compare=False)
+
+    @property
+    def paste(self) -> str:
+        """The line to train with next."""
+        if not self.helps:
+            return "CrossEntropyLoss()"
+        return f'FocalCalibrationLoss(gamma={self.gamma:g}, lam={self.lam:.3g}, scale="matched")'
+
+    @property
+    def sentence(self) -> str:
+        """What to do, and why."""
+        low, high = self.overfitting_interval
+        factor = f"the overfitting factor {self.overfitting:.3f} [{low:.3f}, {high:.3f}]"
+        if self.status is MatchStatus.NOT_OVERCONFIDENT:
+            return f"Keep cross-entropy: {factor} is not above 1, so there is no overconfidence for FCL to cancel."
+        if self.status is MatchStatus.SHARPENS:
+            return "Keep cross-entropy: over posteriors as flat as these, focal loss raises the confidence."
+        if not self.helps:
+            return f"Keep cross-entropy: {factor} cannot be told from 1 by {self.rows:,} rows."
+        if self.status is MatchStatus.GAMMA_TOO_SMALL:
+            return f"Even lam = 0 does not cancel {factor} at gamma = {self.gamma:g}. {self._beyond()}"
+        first, last = self.interval
+        little = " Cross-entropy is so nearly calibrated that little can be gained." * (self.overfitting < _LITTLE)
+        return (
+            f"Train with gamma = {self.gamma:g} and lam = {self.lam:.3g} [{first:.3g}, {last:.3g}], which cancels "
+            f"{factor}.{little}"
+        )
+
+    def _beyond(self) -> str:
+        """What to do where `gamma` is too small."""
+        regularise = "regularise the network, or train it for fewer epochs, and ask again."
+        larger = next((match for match in self.matches if match.matched), None)
+        if larger is not None:
+            return f"Take gamma = {larger.gamma:g} with lam = {larger.lam:.3g}, or {regularise}"
+        if self.gamma_needed is not None and math.isfinite(self.gamma_needed):
+            return f"It would take gamma = {self.gamma_needed:.3g}: {regularise}"
+        return f"Nor does any gamma up to 64: {regularise}"
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per gamma as columns, which `pandas.DataFrame` and `pyarrow.table` take."""
+        return {
+            "gamma": [match.gamma for match in self.matches],
+            "lam": [match.lam for match in self.matches],
+            "effective_temperature": [match.effective_temperature for match in self.matches],
+            "matched": [match.matched for match in self.matches],
+            "status": [str(match.status) for match in self.matches],
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Everything as numbers, strings and lists, for JSON."""
+        return {
+            **{name: getattr(self, name) for name in ("gamma", "lam", "temperature", "overfitting", "level", "helps")},
+            "interval": list(self.interval),
+            "overfitting_interval": list(self.overfitting_interval),
+            "status": str(self.status),
+            "gamma_needed": self.gamma_needed,
+            "trained_with": list(self.trained_with),
+            "rows": self.rows,
+            "classes": self.classes,
+            "sentence": self.sentence,
+            "paste": self.paste,
+            "by_gamma": self.frame(),
+        }
+
+    def __repr__(self) -> str:
+        """The sentence, the line to paste, and one line per gamma."""
+        objective = "cross-entropy" if self.trained_with[0] == 0 else f"FCL{self.trained_with}"
+        lines = [
+            f"OperatingPoint: T = {self.temperature:.4f} after {objective}, {self.rows:,} rows, {self.classes} classes",
+            *textwrap.wrap(self.sentence, 96, initial_indent="  ", subsequent_indent="  "),
+            f"  {self.paste}",
+            *(f"  gamma = {match.gamma:<4g} {_lam_text(match)}" for match in self.matches),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{match.gamma:g}</td><td>{_lam_text(match)}</td></tr>" for match in self.matches)
+        return (
+            f"<p>{html.escape(self.sentence)}</p><pre>{html.escape(self.paste)}</pre>"
+            f"<table><tr><th>gamma</th><th>lam</th></tr>{rows}</table>"
+        )
+
+
+def _lam_text(match: Match) -> str:
+    if match.matched:
+        return f"lam = {match.lam:.3g}"
+    return {MatchStatus.GAMMA_TOO_SMALL: "too small: not even lam = 0"}.get(match.status, "keep cross-entropy")
+
+
+def operating_point(
+    logits: Any = None,
+    labels: Any = None,
+    gamma: float = 3.0,
+    trained_with: tuple[float, float] = (0.0, 0.0),
+    *,
+    probs: Any = None,
+    gammas: Sequence[float] = GAMMAS,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> OperatingPoint:
+    """The lam to train with at `gamma`, from held-out logits (N, K) and labels of a network that was trained already.
+
+    Overfitting makes a network more confident than the posterior, FCL less; the lam returned lets them cancel. If the
+    network was trained with cross-entropy, its temperature T on held-out data is the overfitting, the posteriors eta
+    are estimated by softmax(logits / T), and lam solves T_pop(gamma, lam) = 1/T over them (`matching_lam`). If it was
+    trained with FCL, `trained_with` is its (gamma, lam): the logits are then taken for c log q*(eta), and c and eta
+    come from `PosteriorRecovery` with its fitted temperature c, of which cross-entropy is the case gamma = 0. So the
+    answer can be refined by the very network that it led to.
+
+    The learning rate of cross-entropy carries over to `scale="matched"` only. `probs=` in place of logits takes
+    probabilities. Rows must not have been trained on. The interval's ends are those of the overfitting factor
+    (bootstrap percentiles over rows) taken through the same map; of large files a systematic sample of rows stands for
+    the posteriors.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> eta = rng.dirichlet([0.3] * 5, size=4000)
+    >>> labels = (eta.cumsum(1) < rng.random((4000, 1))).sum(1).clip(max=4)
+    >>> point = operating_point(1.5 * np.log(eta), labels)  # logits half again as large as they should be
+    >>> point.paste
+    'FocalCalibrationLoss(gamma=3, lam=0.636, scale="matched")'
+    """
+    wanted, others = finite_at_least("gamma", gamma, 0.0), [finite_at_least("gammas", one, 0.0) for one in gammas]
+    trained = _trained_with(trained_with)
+    check_level(level)
+    whole_number("resamples", resamples, least=20, remedy="1000 is usual")
+    scores, index = logits_and_labels(logits, labels, probs=probs)
+    if len(scores) < LEAST_ROWS:
+        raise ValueError(
+            f"logits must have at least {LEAST_ROWS} rows, got {len(scores)}; a temperature from so few says nothing "
+            "about lam: pass more held-out rows"
+        )
+    temperature = fitted_temperature(TemperatureScaling(), scores, index)
+    network = HeldOut(scores, index, trained)
+    overfitting = temperature if trained[0] == 0 else network.overfitting()
+    low, high = network.interval(overfitting, level=level, resamples=resamples, seed=seed)
+
+    def matched(factor: float, g: float, *, find_gamma: bool = False) -> Match:
+        eta = network.posteriors(max(factor, 1.0))  # below 1 the answer does not depend on them
+        return matching_lam(eta, factor, gamma=g, precision=_PRECISION, find_gamma=find_gamma)
+
+    match = matched(overfitting, wanted, find_gamma=True)
+    several = {g: matched(overfitting, g) for g in others if g != wanted} | {wanted: match}
+    reduces = match.status in (MatchStatus.MATCHED, MatchStatus.GAMMA_TOO_SMALL) and match.effective_temperature < 1
+    ends = sorted((matched(low, wanted).lam, matched(high, wanted).lam))
+    return OperatingPoint(
+        gamma=wanted,
+        lam=match.lam,
+        interval=(ends[0], ends[1]),
+        temperature=temperature,
+        overfitting=overfitting,
+        overfitting_interval=(low, high),
+        level=level,
+        status=match.status,
+        helps=reduces and low > 1,
+        gamma_needed=match.gamma_needed,
+        matches=tuple(several[g] for g in sorted(several)),
+        trained_with=trained,
+        rows=len(scores),
+        classes=scores.shape[1],
+        posteriors=network.posteriors(overfitting),
+    )
+
+
+def _trained_with(given: Any) -> tuple[float, float]:
+    try:
+        gamma, lam = given
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"trained_with must be the pair (gamma, lam) of the network's own loss, got {given!r}; "
+            "(0, 0) is cross-entropy"
+        ) from None
+    return finite_at_least("trained_with[0]", gamma, 0.0), finite_at_least("trained_with[1]", lam, 0.0)

@@ -1,0 +1,189 @@
+"""The lam to train with next: recovered where the truth is known, honest where there is none, clear about bad input."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import focalcal
+from focalcal.posthoc import TemperatureScaling, operating_point
+from focalcal.posthoc.overfitting import HeldOut
+from focalcal.theory import MatchStatus, effective_temperature, matching_lam, minimise
+
+ROWS, CLASSES = 4000, 5
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Posteriors and labels drawn from them."""
+    draws = np.random.default_rng(0)
+    eta = draws.dirichlet(np.full(CLASSES, 0.4), size=ROWS).clip(1e-9)
+    eta /= eta.sum(1, keepdims=True)
+    labels = (eta.cumsum(1) < draws.random((ROWS, 1))).sum(1).clip(max=CLASSES - 1)
+    return eta, labels
+
+
+def test_after_cross_entropy(truth):
+    """Logits inflated by 1.4: within the interval is the lam that cancels 1.4 over the true posteriors."""
+    eta, labels = truth
+    point = operating_point(1.4 * np.log(eta), labels)
+    exact = matching_lam(eta, 1.4, gamma=3.0).unwrap()
+    assert point.helps
+    assert point.status is MatchStatus.MATCHED
+    assert point.temperature == point.overfitting == TemperatureScaling().fit(1.4 * np.log(eta), labels).temperature_
+    assert point.overfitting_interval[0] < 1.4 < point.overfitting_interval[1]
+    assert point.interval[0] < exact < point.interval[1]
+    assert point.interval[0] < point.lam < point.interval[1]
+    reached = effective_temperature(point.posteriors, gamma=3.0, lam=point.lam)
+    assert reached * point.temperature == pytest.approx(1.0, abs=1e-4)
+    assert [match.gamma for match in point.matches] == [1.0, 2.0, 3.0, 5.0]
+    assert point.matches[2].lam == point.lam < point.matches[3].lam
+
+
+def test_after_fcl_the_distortion_of_its_own_is_taken_out(truth):
+    """The same overfitting on top of FCL(2, 0.5)'s own minimisers leads to the same lam, from other logits."""
+    eta, labels = truth
+    q = minimise(eta, gamma=2.0, lam=0.5).q
+    refined = operating_point(1.4 * np.log(q), labels, trained_with=(2.0, 0.5), resamples=100)
+    plain = operating_point(1.4 * np.log(eta), labels, resamples=100)
+    assert refined.temperature < 1.15
+    assert refined.overfitting == pytest.approx(plain.overfitting, rel=0.01)
+    assert refined.lam == pytest.approx(plain.lam, rel=0.05)
+    np.testing.assert_allclose(refined.posteriors, plain.posteriors, atol=0.01)
+    assert refined.overfitting == pytest.approx(
+        refined.temperature / effective_temperature(refined.posteriors, gamma=2.0, lam=0.5), rel=0.01
+    )
+
+
+def test_a_network_at_its_operating_point_stays_there(truth):
+    eta, labels = truth
+    lam = matching_lam(eta, 1.4, gamma=3.0).unwrap()
+    q = minimise(eta, gamma=3.0, lam=lam).q
+    again = operating_point(1.4 * np.log(q), labels, trained_with=(3.0, lam), resamples=100)
+    assert again.temperature == pytest.approx(1.0, abs=0.03)
+    assert again.interval[0] < lam < again.interval[1]
+
+
+@pytest.mark.parametrize("trained_with", [(0.0, 0.0), (2.0, 0.5)])
+def test_the_interval_is_that_of_refitted_resamples(truth, trained_with):
+    eta, labels = truth
+    eta, labels = eta[:800], labels[:800]
+    logits = 1.4 * np.log(minimise(eta, gamma=trained_with[0], lam=trained_with[1]).q)
+    point = operating_point(logits, labels, trained_with=trained_with)
+    draws, refitted = np.random.default_rng(1), []
+    for _ in range(60 if trained_with[0] else 300):
+        rows = draws.integers(len(labels), size=len(labels))
+        held_out = HeldOut(torch.from_numpy(logits[rows]), torch.from_numpy(labels[rows]), trained_with)
+        refitted.append(held_out.overfitting())
+    width = point.overfitting_interval[1] - point.overfitting_interval[0]
+    assert width == pytest.approx(2 * 1.96 * np.std(refitted), rel=0.25)
+    assert np.mean(refitted) == pytest.approx(sum(point.overfitting_interval) / 2, abs=0.15 * width)
+
+
+def test_the_interval_covers_the_truth(truth):
+    """95 of 100 times, but for what chance leaves of it: 60 draws of labels, at least 52 of them."""
+    eta, _ = truth
+    eta, covered = eta[:500], 0
+    for seed in range(60):
+        labels = (eta.cumsum(1) < np.random.default_rng(seed).random((500, 1))).sum(1).clip(max=CLASSES - 1)
+        held_out = HeldOut(torch.from_numpy(1.4 * np.log(eta)), torch.from_numpy(labels), (0.0, 0.0))
+        low, high = held_out.interval(held_out.overfitting(), level=0.95, resamples=200, seed=0)
+        covered += low < 1.4 < high
+    assert covered >= 52
+
+
+def test_without_overconfidence(truth):
+    eta, labels = truth
+    below = operating_point(0.8 * np.log(eta), labels, resamples=50)
+    assert not below.helps
+    assert (below.status, below.lam, below.interval) == (MatchStatus.NOT_OVERCONFIDENT, math.inf, (math.inf, math.inf))
+    assert below.sentence.startswith("Keep cross-entropy")
+    assert below.paste == "CrossEntropyLoss()"
+    doubtful = operating_point(1.01 * np.log(eta)[:500], labels[:500], resamples=200)
+    assert doubtful.overfitting_interval[0] < 1 < doubtful.overfitting_interval[1]
+    assert not doubtful.helps
+    assert doubtful.interval[1] == math.inf
+    assert "Keep cross-entropy" in doubtful.sentence
+
+
+def test_more_overconfidence_than_gamma_can_cancel(truth):
+    eta, labels = truth
+    strong = operating_point(2.5 * np.log(eta), labels, gamma=1.0, gammas=(), resamples=50)
+    assert strong.helps
+    assert (strong.status, strong.lam) == (MatchStatus.GAMMA_TOO_SMALL, 0.0)
+    assert effective_temperature(strong.posteriors, gamma=strong.gamma_needed, lam=0.0) == pytest.approx(
+        1 / strong.overfitting, rel=1e-4
+    )
+    assert f"gamma = {strong.gamma_needed:.3g}" in strong.sentence
+    alternative = operating_point(1.4 * np.log(eta), labels, gamma=0.5, resamples=50)
+    assert f"Take gamma = 2 with lam = {alternative.matches[2].lam:.3g}" in alternative.sentence
+
+
+def test_flat_posteriors_over_many_classes_are_left_to_cross_entropy():
+    draws = np.random.default_rng(0)
+    eta = draws.dirichlet(np.ones(100), size=2000)
+    labels = (eta.cumsum(1) < draws.random((2000, 1))).sum(1).clip(max=99)
+    point = operating_point(1.3 * np.log(eta.clip(1e-12)), labels, resamples=50)
+    assert (point.status, point.helps) == (MatchStatus.SHARPENS, False)
+    assert "raises the confidence" in point.sentence
+
+
+def test_probabilities_and_shifted_logits_say_the_same(truth):
+    eta, labels = truth
+    logits = 1.4 * np.log(eta)
+    probs = np.exp(logits - logits.max(1, keepdims=True))
+    probs /= probs.sum(1, keepdims=True)
+    expected = operating_point(logits, labels, resamples=50)
+    assert operating_point(probs=probs, labels=labels, resamples=50).lam == pytest.approx(expected.lam, rel=1e-6)
+    shifted = operating_point(torch.from_numpy(logits) + 300, torch.from_numpy(labels), resamples=50)
+    assert shifted.lam == pytest.approx(expected.lam, rel=1e-6)
+
+
+def test_a_sample_stands_for_many_rows(monkeypatch, truth):
+    eta, labels = truth
+    whole = operating_point(1.4 * np.log(eta), labels, resamples=50)
+    monkeypatch.setattr("focalcal.posthoc.overfitting._POPULATION", 1000 * CLASSES)
+    sampled = operating_point(1.4 * np.log(eta), labels, resamples=50)
+    assert len(sampled.posteriors) == 1000
+    assert sampled.overfitting == whole.overfitting
+    assert sampled.lam == pytest.approx(whole.lam, rel=0.02)
+
+
+def test_what_it_shows(truth):
+    eta, labels = truth
+    point = focalcal.operating_point(1.4 * np.log(eta), labels, resamples=50)
+    lines = repr(point).splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 100
+    assert point.paste == f'FocalCalibrationLoss(gamma=3, lam={point.lam:.3g}, scale="matched")'
+    assert point.paste in repr(point)
+    assert point.paste.replace('"', "&quot;") in point._repr_html_()
+    frame = point.frame()
+    assert frame["lam"][2] == point.lam
+    assert len({len(column) for column in frame.values()}) == 1
+    assert json.loads(json.dumps(point.record(), allow_nan=False))["lam"] == point.lam
+
+
+def test_bad_input(truth):
+    eta, labels = truth
+    logits = 1.4 * np.log(eta)
+    with pytest.raises(ValueError, match="logits must not be probabilities"):
+        operating_point(eta, labels)
+    with pytest.raises(ValueError, match=r"at least 100 rows, got 99; .* pass more held-out rows"):
+        operating_point(logits[:99], labels[:99])
+    with pytest.raises(ValueError, match="at least two classes, got one class only"):
+        operating_point(logits, np.zeros(ROWS, int))
+    with pytest.raises(ValueError, match=r"best temperature .* got 0.001: every label .*; check the labels, and pass"):
+        operating_point(logits, logits.argmax(1))
+    with pytest.raises(ValueError, match=r"best temperature .* got 1000: .* less than nothing"):
+        operating_point(logits, logits.argmin(1))
+    with pytest.raises(ValueError, match=r"best temperature .* got 0.001: every label"):
+        operating_point(logits, logits.argmax(1), trained_with=(2.0, 1.0))
+    with pytest.raises(ValueError, match=r"trained_with must be the pair \(gamma, lam\)"):
+        operating_point(logits, labels, trained_with=3.0)
+    with pytest.raises(ValueError, match="gamma"):
+        operating_point(logits, labels, gamma=-1.0)
+    with pytest.raises(ValueError, match="resamples must be a whole number >= 20"):
+        operating_point(logits, labels, resamples=1)
