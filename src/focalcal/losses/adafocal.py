@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
-from focalcal.core.checks import on_simplex
+from focalcal.core.checks import on_simplex, whole_number
 from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.targets import refuse_probabilities
 
 
@@ -22,7 +25,6 @@ def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -
     gradient. edges (B + 1,), gammas (B,). Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal
     loss"; the reference's 1e-20 inside the power is not needed, 1 - p_y being a sum here.
     """
-    refuse_probabilities("AdaFocal", labels)
     if edges.shape != (gammas.numel() + 1,) or gammas.dim() != 1:
         raise ValueError(
             f"edges must have one entry more than gammas, got {tuple(edges.shape)} and {tuple(gammas.shape)}"
@@ -50,6 +52,10 @@ class AdaFocalLoss(FocalFamilyLoss):
 
     """
 
+    step = Setting[float](not_negative)
+    switch = Setting[float](not_negative)
+    gamma_min = Setting[float](partial(finite_at_least, lowest=-1000.0))
+    gamma_max = Setting[float](partial(finite_at_least, lowest=-1000.0))
     edges: Tensor
     gammas: Tensor
 
@@ -66,13 +72,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        if not isinstance(bins, int) or bins < 1:
-            raise ValueError(f"bins must be a whole number >= 1, got {bins!r}")
-        self.step = finite_at_least("step", step, 0.0)
-        self.switch = finite_at_least("switch", switch, 0.0)
-        self.gamma_min = finite_at_least("gamma_min", gamma_min, -1000.0)
-        self.gamma_max = finite_at_least("gamma_max", gamma_max, self.gamma_min)
+        bins = whole_number("bins", bins, least=1, remedy="15 is usual")
+        rates = {"step": step, "switch": switch, "gamma_min": gamma_min, "gamma_max": gamma_max}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **rates)
+        finite_at_least("gamma_max", gamma_max, self.gamma_min)
         initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
         if initial > self.gamma_max:
             raise ValueError(f"gamma_init must be at most gamma_max = {self.gamma_max:g}, got {gamma_init!r}")
@@ -81,9 +84,9 @@ class AdaFocalLoss(FocalFamilyLoss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss, with the present gammas."""
-        refuse_probabilities("AdaFocal", target)
-        self._terms = Terms(edges=self._buffers["edges"], gammas=self._buffers["gammas"])
-        return super().forward(logits, target)
+        terms = Terms(edges=self._buffers["edges"], gammas=self._buffers["gammas"])
+        weight = self._buffers["weight"]
+        return focal_family(logits, target, terms, weight, self.ignore_index, self.reduction, self.engine)
 
     @torch.no_grad()
     def update(self, probs: Tensor, labels: Tensor) -> None:
@@ -120,9 +123,8 @@ class AdaFocalLoss(FocalFamilyLoss):
         self.edges.copy_(edges)
 
     def extra_repr(self) -> str:
-        """The settings; the state is in `gammas` and `edges`."""
-        parts = f"bins={self.gammas.numel()}, step={self.step:g}, gamma_min={self.gamma_min:g}"
-        return shown(f"{parts}, gamma_max={self.gamma_max:g}", super().extra_repr())
+        """How many bins, then the settings; the state is in `gammas` and `edges`."""
+        return f"bins={self.gammas.numel()}, {super().extra_repr()}"
 
 
 def _of_all_processes(confidence: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

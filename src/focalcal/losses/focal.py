@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.losses.engines import check_gamma, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative
 
 
 def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
@@ -15,14 +16,14 @@ def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
     The weight (1 - p_y)^gamma is differentiated, not detached. Lin et al. (2017), "Focal loss for dense
     object detection"; as a calibration objective Mukhoti et al. (2020).
     """
-    return focal_family(logits, target, Terms(gamma=check_gamma(gamma)), reduction="none")
+    return focal_family(logits, target, Terms(gamma=not_negative("gamma", gamma)), reduction="none")
 
 
 class FocalLoss(FocalFamilyLoss):
     """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are displaced from the
     posterior, too flat where one class is likely."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
+    gamma = Setting[float](not_negative)
 
     def __init__(
         self,
@@ -32,9 +33,7 @@ class FocalLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = gamma
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
 
-    def extra_repr(self) -> str:
-        """Gamma, then what is not default."""
-        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma)

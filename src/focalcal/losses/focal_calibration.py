@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.losses.engines import check_gamma, check_lam, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative
 
 
 def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
@@ -15,7 +16,8 @@ def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: floa
     logits (N, K, d1, ...), target indices or probabilities. The anchor is the squared norm, as in eq. (1)
     of Liang et al., "Focal Calibration Loss: controlling posterior distortion in deep neural classifiers".
     """
-    return focal_family(logits, target, Terms(1.0, check_gamma(gamma), check_lam(lam)), reduction="none")
+    terms = Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam))
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class FocalCalibrationLoss(FocalFamilyLoss):
@@ -31,8 +33,8 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     0.070378
     """
 
-    gamma = CheckedTerm("gamma", check_gamma)
-    lam = CheckedTerm("lam", check_lam)
+    gamma = Setting[float](not_negative)
+    lam = Setting[float](not_negative)
 
     def __init__(
         self,
@@ -43,9 +45,7 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma, self.lam = gamma, lam
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, lam=lam)
 
-    def extra_repr(self) -> str:
-        """Gamma and lam, then what is not default."""
-        return shown(f"gamma={self.gamma:g}, lam={self.lam:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma, lam=self.lam)

@@ -8,11 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from focalcal.core.arrays import class_axis, finite_at_least, holds_probabilities, labels_in_range, one_of
+from focalcal.core.arrays import class_axis, holds_probabilities, labels_in_range
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.engines import Engine, focal_family, natively, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import Checked, FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, choice, not_negative
 from focalcal.losses.targets import check_class_probabilities
 
 Spread = Literal["others", "all"]
@@ -25,7 +26,8 @@ def label_smoothing(logits: Tensor, target: Tensor, *, epsilon: float = 0.05, sp
     literature. spread="all": epsilon / K on every class, the label's own included, as torch has it.
     logits (N, K, d1, ...), target indices or probabilities. Szegedy et al. (2016).
     """
-    return _smoothed(logits, target, _check_epsilon(epsilon), _check_spread(spread), None, None, "none")
+    epsilon, spread = _check_epsilon("epsilon", epsilon), _check_spread("spread", spread)
+    return _smoothed(logits, target, epsilon, spread, None, None, "none")
 
 
 def _smoothed(
@@ -39,7 +41,6 @@ def _smoothed(
     engine: Engine = "auto",
 ) -> Tensor:
     """The kernel where it can serve, else `F.cross_entropy`: "others" is "all" with epsilon K / (K - 1)."""
-    one_of("engine", engine, get_args(Engine))
     soft = holds_probabilities(logits, target, weight)
     classes = logits.shape[class_axis(logits)]
     if spread == "others" and epsilon > 0:
@@ -74,15 +75,13 @@ def _smoothed(
     )
 
 
-def _check_spread(spread: Spread) -> Spread:
-    one_of("spread", spread, get_args(Spread))
-    return spread
+_check_spread = choice(*get_args(Spread))
 
 
-def _check_epsilon(epsilon: float) -> float:
-    number = finite_at_least("epsilon", epsilon, 0.0)
+def _check_epsilon(name: str, epsilon: float) -> float:
+    number = not_negative(name, epsilon)
     if number >= 1.0:
-        raise ValueError(f"epsilon must be below 1, got {epsilon!r}; 0.05 is usual")
+        raise ValueError(f"{name} must be below 1, got {epsilon!r}; 0.05 is usual")
     return number
 
 
@@ -93,7 +92,8 @@ class LabelSmoothingLoss(FocalFamilyLoss):
     class indices without a weight; torch's own `F.cross_entropy` the rest.
     """
 
-    epsilon = Checked(_check_epsilon)
+    epsilon = Setting[float](_check_epsilon)
+    spread = Setting[Spread](_check_spread)
 
     def __init__(
         self,
@@ -104,9 +104,7 @@ class LabelSmoothingLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.epsilon = epsilon
-        self.spread = _check_spread(spread)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, epsilon=epsilon, spread=spread)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
@@ -120,7 +118,3 @@ class LabelSmoothingLoss(FocalFamilyLoss):
             self.reduction,
             self.engine,
         )
-
-    def extra_repr(self) -> str:
-        """Epsilon and its spread, then what is not default."""
-        return shown(f"epsilon={self.epsilon:g}, spread={self.spread!r}", super().extra_repr())

@@ -9,24 +9,25 @@ import torch
 from torch import Tensor
 
 from focalcal.core.numerics import at_least_float32
-from focalcal.losses.engines import check_gamma, check_lam, traced
+from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
-from focalcal.losses.module import CheckedTerm, ClassificationLoss, shown
+from focalcal.losses.module import TermsLoss
+from focalcal.losses.settings import Setting, not_negative
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
     """-log p_t of each label: binary cross-entropy. logits and target (N, L, d1, ...), result alike."""
-    return _checked(logits, target, Terms(), None)
+    return _each_label(logits, target, Terms(), None)
 
 
 def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
     """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
-    return _checked(logits, target, Terms(gamma=check_gamma(gamma)), None)
+    return _each_label(logits, target, Terms(gamma=not_negative("gamma", gamma)), None)
 
 
 def multilabel_brier(logits: Tensor, target: Tensor) -> Tensor:
     """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes."""
-    return _checked(logits, target, Terms(focal=0.0, lam=1.0), None)
+    return _each_label(logits, target, Terms(focal=0.0, lam=1.0), None)
 
 
 def multilabel_focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
@@ -34,7 +35,7 @@ def multilabel_focal_calibration(logits: Tensor, target: Tensor, *, gamma: float
 
     logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
     """
-    return _checked(logits, target, Terms(1.0, check_gamma(gamma), check_lam(lam)), None)
+    return _each_label(logits, target, Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam)), None)
 
 
 def _one_sided(u: Tensor, terms: Terms) -> Tensor:
@@ -43,7 +44,7 @@ def _one_sided(u: Tensor, terms: Terms) -> Tensor:
     return loss + 2 * terms.lam * u.sigmoid().square() if terms.lam else loss
 
 
-def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | None) -> Tensor:
+def _each_label(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | None) -> Tensor:
     for name, value in (("logits", logits), ("target", target)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
@@ -78,17 +79,15 @@ def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | N
     return target * positive + (1 - target) * negative
 
 
-class _MultilabelLoss(ClassificationLoss):
+class _MultilabelLoss(TermsLoss):
     """logits and target (N, L) or (N, L, d1, ...). The mean is over all entries, weighted if there is a weight.
 
     Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number a label (dimension 1).
     """
 
-    _terms = Terms()
-
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        loss = _checked(logits, target, self._terms, self.ignore_index)
+        loss = _each_label(logits, target, self._terms, self.ignore_index)
         scale = torch.ones_like(loss)
         if self.weight is not None:
             if loss.dim() < 2 or loss.shape[1] != len(self.weight):
@@ -112,13 +111,14 @@ class MultilabelBCELoss(_MultilabelLoss):
 class MultilabelBrierLoss(_MultilabelLoss):
     """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
 
-    _terms = Terms(focal=0.0, lam=1.0)
+    def _make_terms(self) -> Terms:
+        return Terms(focal=0.0, lam=1.0)
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
     """Focal loss on each label."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
+    gamma = Setting[float](not_negative)
 
     def __init__(
         self,
@@ -128,19 +128,17 @@ class MultilabelFocalLoss(_MultilabelLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = gamma
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
 
-    def extra_repr(self) -> str:
-        """Gamma, then what is not default."""
-        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma)
 
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     """Focal Calibration Loss on each label."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
-    lam = CheckedTerm("lam", check_lam)
+    gamma = Setting[float](not_negative)
+    lam = Setting[float](not_negative)
 
     def __init__(
         self,
@@ -151,9 +149,7 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma, self.lam = gamma, lam
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, lam=lam)
 
-    def extra_repr(self) -> str:
-        """Gamma and lam, then what is not default."""
-        return shown(f"gamma={self.gamma:g}, lam={self.lam:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma, lam=self.lam)
