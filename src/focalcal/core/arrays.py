@@ -48,23 +48,31 @@ def class_axis(logits: Tensor) -> int:
     return 1 if logits.dim() > 1 else 0
 
 
-def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool:
-    """Check shapes, dtypes and devices; True if `target` holds class probabilities, False for indices.
-
-    Logits are (N, K, d1, ...) or (K,); indices (N, d1, ...) or (); probabilities have the logits' shape.
-    The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
-    """
-    if not isinstance(logits, Tensor) or not isinstance(target, Tensor):
-        name, value = ("target", target) if isinstance(logits, Tensor) else ("logits", logits)
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
-    if not logits.is_floating_point():
-        raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+def class_count(logits: Any) -> int:
+    """How many classes the logits (N, K, d1, ...) or (K,) have; refuses what are no logits."""
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits must be a torch.Tensor, got {type(logits).__name__}; use torch.as_tensor(...)")
     shape = logits.shape
     if not shape:
         raise ValueError("logits must be (N, K), (N, K, d1, ...) or (K,), got a scalar; keep the class dimension")
     classes = shape[1] if len(shape) > 1 else shape[0]
     if classes < 1:
         raise ValueError(f"logits must have at least one class, got shape {tuple(shape)}")
+    return classes
+
+
+def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool:
+    """Check shapes, dtypes and devices; True if `target` holds class probabilities, False for indices.
+
+    Logits are (N, K, d1, ...) or (K,); indices (N, d1, ...) or (); probabilities have the logits' shape.
+    The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
+    """
+    classes = class_count(logits)
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target must be a torch.Tensor, got {type(target).__name__}; use torch.as_tensor(...)")
+    shape = logits.shape
     soft = target.is_floating_point()
     expected = shape if soft else shape[:1] + shape[2:] if len(shape) > 1 else shape[:0]
     if target.shape != expected:

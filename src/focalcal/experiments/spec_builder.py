@@ -23,6 +23,7 @@ from focalcal.training.recipe import Recipe
 
 CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
+_OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of every loss that are no hyper-parameters
 
 
 def spec_of(
@@ -67,17 +68,29 @@ def known_options(objective: str) -> dict[str, Any]:
     """The hyper-parameters of an objective of LOSSES and their defaults.
 
     >>> known_options("fcl")
-    {'gamma': 3.0, 'lam': 1.0}
+    {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper'}
     """
     if objective not in LOSSES:
         raise ValueError(unknown("an objective", objective, LOSSES))
     parameters = signature(LOSSES[objective]).parameters.values()
-    # weight, ignore_index and reduction, which every loss has, are keyword-only and belong to the data and the loop
-    return {one.name: one.default for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
+    named = [parameter for parameter in parameters if parameter.kind is not Parameter.VAR_KEYWORD]
+    return {parameter.name: parameter.default for parameter in named if parameter.name not in _OF_THE_LOOP}
+
+
+def _later_options(objective: str) -> dict[str, Any]:
+    """Keyword-only options, which a run records only where they differ from their defaults.
+
+    So a loss can gain an option without a run that was stored before getting another key.
+    """
+    parameters, known = signature(LOSSES[objective]).parameters, known_options(objective)
+    return {name: default for name, default in known.items() if parameters[name].kind is Parameter.KEYWORD_ONLY}
 
 
 def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
-    """Every option of the objective: as given, else the setting's point, else its default; the loss has seen them."""
+    """The options of the objective: as given, else the setting's point, else its default; the loss has seen them.
+
+    All of them, but for keyword-only ones at their default.
+    """
     known = known_options(objective)
     chosen = dict(canonical_options(f"the options of {objective}", given))
     for name in chosen:
@@ -88,7 +101,8 @@ def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe
         known |= point._asdict()
     resolved = dict(canonical_options(f"the options of {objective}", {**known, **chosen}))
     _built(objective, resolved)
-    return resolved
+    later = _later_options(objective)
+    return {name: value for name, value in resolved.items() if name not in later or value != later[name]}
 
 
 def unknown(what: str, name: Any, known: Iterable[str]) -> str:

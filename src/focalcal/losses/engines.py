@@ -15,10 +15,11 @@ from torch.autograd import forward_ad
 
 from focalcal import _native
 from focalcal._native import fused_loss as native_kernel
-from focalcal.core.arrays import bad_label, holds_probabilities, labels_in_range
+from focalcal.core.arrays import bad_label, class_count, holds_probabilities, labels_in_range
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
+from focalcal.losses.scale import cached_matched_terms, matched_terms
 from focalcal.losses.targets import check_class_probabilities, refuse_probabilities
 
 Engine = Literal["auto", "native", "torch", "formula"]
@@ -35,6 +36,8 @@ def focal_family(
     engine: Engine = "auto",
 ) -> Tensor:
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
+    if terms.matched:
+        terms = _matched(logits, terms)
     usual = weight is None and _usual(logits, target)
     if not usual:
         if holds_probabilities(logits, target, weight):
@@ -62,6 +65,12 @@ def focal_family(
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
     return loss
+
+
+def _matched(logits: Tensor, terms: Terms) -> Terms:
+    """`terms` at their scale for this many classes."""
+    classes = class_count(logits)
+    return matched_terms(terms, classes) if torch.compiler.is_compiling() else cached_matched_terms(terms, classes)
 
 
 def natively(logits: Tensor) -> bool:
@@ -187,7 +196,7 @@ def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tenso
     labels, weight, terms, ignore_index, reduction, native, _ = call
     if native:
         loss, grad, bad = native_kernel.fused_loss(
-            logits, labels, weight, *terms, ignore_index=ignore_index, reduction=reduction, gradient=gradient
+            logits, labels, weight, *terms[:7], ignore_index=ignore_index, reduction=reduction, gradient=gradient
         )
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)

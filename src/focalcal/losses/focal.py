@@ -7,16 +7,18 @@ from torch import Tensor
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.scale import Scale, check_scale
 from focalcal.losses.settings import Setting, not_negative
 
 
-def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+def focal(logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper") -> Tensor:
     """-(1 - p_y)^gamma log p_y of each example. logits (N, K, d1, ...), target indices or probabilities.
 
     The weight (1 - p_y)^gamma is differentiated, not detached. Lin et al. (2017), "Focal loss for dense
-    object detection"; as a calibration objective Mukhoti et al. (2020).
+    object detection"; as a calibration objective Mukhoti et al. (2020). scale="matched" as in `focal_calibration`.
     """
-    return focal_family(logits, target, Terms(gamma=not_negative("gamma", gamma)), reduction="none")
+    terms = Terms(gamma=not_negative("gamma", gamma), matched=check_scale("scale", scale) == "matched")
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class FocalLoss(FocalFamilyLoss):
@@ -24,16 +26,18 @@ class FocalLoss(FocalFamilyLoss):
     posterior, too flat where one class is likely."""
 
     gamma = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 3.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, scale=scale)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma)
+        return Terms(gamma=self.gamma, matched=self.scale == "matched")

@@ -7,16 +7,19 @@ from torch import Tensor
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.scale import Scale, check_scale
 from focalcal.losses.settings import Setting, not_negative
 
 
-def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
+def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float, scale: Scale = "paper") -> Tensor:
     """-(1 - p_y)^gamma log p_y + lam |p - e_y|^2 of each example.
 
     logits (N, K, d1, ...), target indices or probabilities. The anchor is the squared norm, as in eq. (1)
     of Liang et al., "Focal Calibration Loss: controlling posterior distortion in deep neural classifiers".
+    scale="matched" divides by `matched_scale(gamma, lam, K)`.
     """
-    terms = Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam))
+    matched = check_scale("scale", scale) == "matched"
+    terms = Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam), matched=matched)
     return focal_family(logits, target, terms, reduction="none")
 
 
@@ -27,6 +30,14 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     from the posterior; the displacement is at most sqrt(log(K) / lam) and falls as 1 / lam. gamma = lam = 0
     is cross-entropy, lam = 0 focal loss.
 
+    Args:
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", the sum as the paper writes it, whose gradient grows with lam; or "matched", the same divided by
+            `matched_scale(gamma, lam, K)`, so that a learning rate of cross-entropy carries over. The minimiser is the
+            same, and under Adam so is training.
+        weight, ignore_index, reduction: as in every loss.
+
     >>> import torch
     >>> loss = FocalCalibrationLoss(gamma=3, lam=1)
     >>> round(loss(torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([0])).item(), 6)
@@ -35,17 +46,20 @@ class FocalCalibrationLoss(FocalFamilyLoss):
 
     gamma = Setting[float](not_negative)
     lam = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 3.0,
         lam: float = 1.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, lam=lam)
+        chosen = {"gamma": gamma, "lam": lam, "scale": scale}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma, lam=self.lam)
+        return Terms(gamma=self.gamma, lam=self.lam, matched=self.scale == "matched")

@@ -12,6 +12,7 @@ from focalcal.core.numerics import at_least_float32
 from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.module import TermsLoss
+from focalcal.losses.scale import Scale, check_scale, matched_terms
 from focalcal.losses.settings import Setting, not_negative
 
 
@@ -20,22 +21,32 @@ def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
     return _each_label(logits, target, Terms(), None)
 
 
-def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper") -> Tensor:
     """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
-    return _each_label(logits, target, Terms(gamma=not_negative("gamma", gamma)), None)
+    return _each_label(logits, target, _terms(scale, gamma=not_negative("gamma", gamma)), None)
 
 
-def multilabel_brier(logits: Tensor, target: Tensor) -> Tensor:
-    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes."""
-    return _each_label(logits, target, Terms(focal=0.0, lam=1.0), None)
+def multilabel_brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper") -> Tensor:
+    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes, at either scale."""
+    return _each_label(logits, target, _terms(scale, focal=0.0, lam=1.0), None)
 
 
-def multilabel_focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
+def multilabel_focal_calibration(
+    logits: Tensor, target: Tensor, *, gamma: float, lam: float, scale: Scale = "paper"
+) -> Tensor:
     """-(1 - p_t)^gamma log p_t + 2 lam (1 - p_t)^2 of each label: FCL with two classes.
 
     logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
+    scale="matched" divides by `matched_scale(gamma, lam, 2)`, however many labels there are.
     """
-    return _each_label(logits, target, Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam)), None)
+    terms = _terms(scale, gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam))
+    return _each_label(logits, target, terms, None)
+
+
+def _terms(scale: Scale, *, focal: float = 1.0, gamma: float = 0.0, lam: float = 0.0) -> Terms:
+    """Each label is a problem with two classes, so its scale is known."""
+    terms = Terms(focal, gamma, lam)
+    return matched_terms(terms, 2) if check_scale("scale", scale) == "matched" else terms
 
 
 def _one_sided(u: Tensor, terms: Terms) -> Tensor:
@@ -111,27 +122,41 @@ class MultilabelBCELoss(_MultilabelLoss):
 class MultilabelBrierLoss(_MultilabelLoss):
     """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
 
+    scale = Setting[Scale](check_scale, default="paper")
+
+    def __init__(
+        self,
+        *,
+        scale: Scale = "paper",
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, scale=scale)
+
     def _make_terms(self) -> Terms:
-        return Terms(focal=0.0, lam=1.0)
+        return _terms(self.scale, focal=0.0, lam=1.0)
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
     """Focal loss on each label."""
 
     gamma = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 2.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, scale=scale)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma)
+        return _terms(self.scale, gamma=self.gamma)
 
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
@@ -139,17 +164,20 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
 
     gamma = Setting[float](not_negative)
     lam = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 2.0,
         lam: float = 2.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, lam=lam)
+        chosen = {"gamma": gamma, "lam": lam, "scale": scale}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma, lam=self.lam)
+        return _terms(self.scale, gamma=self.gamma, lam=self.lam)
