@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
+from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import on_simplex, whole_number
 from focalcal.losses.engines import focal_family, traced
@@ -18,14 +19,17 @@ from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.targets import refuse_probabilities
 
 
-def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -> Tensor:
+def adafocal(
+    logits: Tensor, labels: Tensor, *, edges: Tensor | Sequence[float], gammas: Tensor | Sequence[float]
+) -> Tensor:
     """-(1 - p_y)^g log p_y of each example, or -(1 + p_y)^|g| log p_y where g < 0.
 
     g is the gamma of the bin [lo, hi) that holds p_y (the first open below, the last above) and carries no
     gradient. edges (B + 1,), gammas (B,). Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal
     loss"; the reference's 1e-20 inside the power is not needed, 1 - p_y being a sum here.
     """
-    if edges.shape != (gammas.numel() + 1,) or gammas.dim() != 1:
+    edges, gammas = vector("edges", edges), vector("gammas", gammas)
+    if len(edges) != len(gammas) + 1:
         raise ValueError(
             f"edges must have one entry more than gammas, got {tuple(edges.shape)} and {tuple(gammas.shape)}"
         )
@@ -35,10 +39,10 @@ def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -
 
 
 class AdaFocalLoss(FocalFamilyLoss):
-    """AdaFocal. Call `update(probs, labels)` after each validation pass; `gammas` and `edges` are its state.
+    """AdaFocal. Call `update(probs, labels)` or `update(logits=logits, labels=labels)` after each validation pass.
 
-    Both are buffers, so they are saved with `state_dict`; log `loss.gammas.tolist()` after each update for
-    their history. Bins are known by their index, although their edges move.
+    `gammas` and `edges` are its state, buffers that `state_dict` saves. Log `loss.gammas.tolist()` after each update
+    for their history. Bins are known by their index, although their edges move.
 
     Args:
         bins: how many confidence bins.
@@ -89,8 +93,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         return focal_family(logits, target, terms, weight, self.ignore_index, self.reduction, self.engine)
 
     @torch.no_grad()
-    def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Set bins and gammas from validation probabilities (N, K) or (N, K, d1, ...) and class indices.
+    def update(
+        self, probs: Tensor | None = None, labels: Tensor | None = None, *, logits: Tensor | None = None
+    ) -> None:
+        """Set bins and gammas from validation probabilities or logits, (N, K) or (N, K, d1, ...), and class indices.
 
         Bins of equal mass over the top-label confidence; per bin gap = mean confidence - accuracy, and
         gamma <- gamma exp(step gap) if gamma > 0 else gamma exp(-step gap), then the switch of sign, then the
@@ -100,15 +106,19 @@ class AdaFocalLoss(FocalFamilyLoss):
         are gathered, so that every process gets the gammas that one process with all rows would get. Processes that
         all have the same rows, because each has evaluated the whole split, count as one.
         """
+        name, scores = ("logits", logits) if probs is None else ("probs", probs)
+        if labels is None or scores is None or (probs is not None and logits is not None):
+            raise TypeError("update must be given labels and either probs or logits; call update(probs, labels)")
         refuse_probabilities("AdaFocalLoss.update", labels)
-        holds_probabilities(probs, labels, None)
-        if probs.dim() < 2:
-            raise ValueError(f"probs must be (N, K) or (N, K, d1, ...), got shape {tuple(probs.shape)}")
+        holds_probabilities(scores, labels, None)
+        if scores.dim() < 2:
+            raise ValueError(f"{name} must be (N, K) or (N, K, d1, ...), got shape {tuple(scores.shape)}")
+        probs = scores if logits is None else torch.softmax(scores.double(), 1)
         labels = labels.long()
         labels_in_range(labels, probs.shape[1], self.ignore_index)
         keep = labels != self.ignore_index
         labels, probs = labels[keep], probs.movedim(1, -1)[keep]
-        on_simplex("probs", probs)
+        on_simplex(name, probs)
         confidence, predicted = probs.double().max(1)
         confidence, right = _of_all_processes(confidence, predicted == labels)
         if not len(right):

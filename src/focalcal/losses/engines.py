@@ -15,11 +15,12 @@ from torch.autograd import forward_ad
 
 from focalcal import _native
 from focalcal._native import fused_loss as native_kernel
-from focalcal.core.arrays import bad_label, class_count, holds_probabilities, labels_in_range
+from focalcal.core.arrays import bad_label, class_count, dense, holds_probabilities, labels_in_range
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
 from focalcal.losses.scale import cached_matched_terms, matched_terms
+from focalcal.losses.smoothing import mean_over_classes, smooth_cross_entropy
 from focalcal.losses.targets import check_class_probabilities, refuse_probabilities
 
 Engine = Literal["auto", "native", "torch", "formula"]
@@ -38,6 +39,8 @@ def focal_family(
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
     if terms.matched:
         terms = _matched(logits, terms)
+    if terms.label_smoothing:
+        return _smooth(logits, target, terms, weight, ignore_index, reduction, engine)
     usual = weight is None and _usual(logits, target)
     if not usual:
         if holds_probabilities(logits, target, weight):
@@ -73,6 +76,39 @@ def _matched(logits: Tensor, terms: Terms) -> Terms:
     return matched_terms(terms, classes) if torch.compiler.is_compiling() else cached_matched_terms(terms, classes)
 
 
+def _smooth(
+    logits: Tensor,
+    target: Tensor,
+    terms: Terms,
+    weight: Tensor | None,
+    ignore_index: int | None,
+    reduction: str,
+    engine: Engine,
+) -> Tensor:
+    """(1 - e) loss(., y) + e / K sum_k w_k loss(., k), with the reductions of `F.cross_entropy`.
+
+    The kernel serves cross-entropy without a weight whole and of the other losses the first term; the second is made of
+    torch operations.
+    """
+    if holds_probabilities(logits, target, weight):
+        return _expected(logits, target, terms, weight, ignore_index, reduction)
+    if logits.dim() == 1:
+        single = _smooth(logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine)
+        return single.squeeze(0) if reduction == "none" else single
+    share, classes, target = terms.label_smoothing, logits.shape[1], target.long()
+    if not terms.gamma and not terms.lam:
+        native = engine == "auto" and not traced() and natively(logits)
+        if weight is None and (native or engine in ("native", "formula")):
+            terms = Terms(focal=terms.focal * (1 - share + share / classes), smoothing=terms.focal * share / classes)
+            return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
+        if logits.is_cpu and not traced():
+            labels_in_range(target, classes, ignore_index)
+        return smooth_cross_entropy(logits, target, terms, weight, ignore_index, reduction)
+    sharp = terms._replace(label_smoothing=0.0)
+    at_label = focal_family(logits, target, sharp, weight, ignore_index, reduction, engine)
+    return (1 - share) * at_label + share * mean_over_classes(logits, target, sharp, weight, ignore_index, reduction)
+
+
 def natively(logits: Tensor) -> bool:
     """True if the kernel can read these logits."""
     return logits.is_cpu and logits.dtype in native_kernel.DTYPES and type(logits) in _PLAIN and _native.available()
@@ -82,7 +118,10 @@ def _usual(logits: Tensor, target: Tensor) -> bool:
     """True for (N, K) float32 logits with N int64 labels on the CPU: nothing more to check, and quick to see."""
     if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
         return False
-    shape = logits.shape
+    try:
+        shape = logits.shape
+    except RuntimeError:  # a nested tensor, to be refused
+        return False
     return (
         len(shape) == 2
         and target.dim() == 1
@@ -127,9 +166,12 @@ def _expected(
     ignore_index: int | None,
     reduction: str,
 ) -> Tensor:
+    """The expectation over class probabilities, reduced."""
     if terms.rival or terms.gammas is not None:
         refuse_probabilities("Dual Focal" if terms.rival else "FLSD and AdaFocal", target)
     check_class_probabilities(target, ignore_index, readable=target.is_cpu and not traced())
+    if terms.label_smoothing:
+        target = target * (1 - terms.label_smoothing) + terms.label_smoothing / class_count(logits)
     if logits.dim() == 1:
         loss = per_example_expected(logits.unsqueeze(0), target.unsqueeze(0), weight, terms)
         return reduce_expected(loss.squeeze(0) if reduction == "none" else loss, reduction)
@@ -195,9 +237,14 @@ def _is_batched(factor: Tensor) -> bool:
 def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tensor | None]:
     labels, weight, terms, ignore_index, reduction, native, _ = call
     if native:
-        loss, grad, bad = native_kernel.fused_loss(
-            logits, labels, weight, *terms[:7], ignore_index=ignore_index, reduction=reduction, gradient=gradient
-        )
+        try:
+            loss, grad, bad = native_kernel.fused_loss(
+                logits, labels, weight, *terms[:7], ignore_index=ignore_index, reduction=reduction, gradient=gradient
+            )
+        except RuntimeError:  # tensors without memory to read; looking for them beforehand would cost every call
+            dense("logits", logits)
+            dense("target", labels)
+            raise
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)
         return loss, grad

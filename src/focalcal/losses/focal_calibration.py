@@ -8,18 +8,31 @@ from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
 from focalcal.losses.scale import Scale, check_scale
-from focalcal.losses.settings import Setting, not_negative
+from focalcal.losses.settings import Setting, not_negative, probability
 
 
-def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float, scale: Scale = "paper") -> Tensor:
+def focal_calibration(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    gamma: float,
+    lam: float,
+    scale: Scale = "paper",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """-(1 - p_y)^gamma log p_y + lam |p - e_y|^2 of each example.
 
     logits (N, K, d1, ...), target indices or probabilities. The anchor is the squared norm, as in eq. (1)
     of Liang et al., "Focal Calibration Loss: controlling posterior distortion in deep neural classifiers".
-    scale="matched" divides by `matched_scale(gamma, lam, K)`.
+    scale="matched" divides by `matched_scale(gamma, lam, K)`. With label smoothing e it is (1 - e) times the loss plus
+    e times its mean over all K labels.
     """
-    matched = check_scale("scale", scale) == "matched"
-    terms = Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam), matched=matched)
+    terms = Terms(
+        gamma=not_negative("gamma", gamma),
+        lam=not_negative("lam", lam),
+        matched=check_scale("scale", scale) == "matched",
+        label_smoothing=probability("label_smoothing", label_smoothing),
+    )
     return focal_family(logits, target, terms, reduction="none")
 
 
@@ -36,7 +49,7 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         scale: "paper", the sum as the paper writes it, whose gradient grows with lam; or "matched", the same divided by
             `matched_scale(gamma, lam, K)`, so that a learning rate of cross-entropy carries over. The minimiser is the
             same, and under Adam so is training.
-        weight, ignore_index, reduction: as in every loss.
+        label_smoothing, weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`.
 
     >>> import torch
     >>> loss = FocalCalibrationLoss(gamma=3, lam=1)
@@ -47,6 +60,7 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     gamma = Setting[float](not_negative)
     lam = Setting[float](not_negative)
     scale = Setting[Scale](check_scale, default="paper")
+    label_smoothing = Setting[float](probability, default=0.0)
 
     def __init__(
         self,
@@ -54,12 +68,14 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         lam: float = 1.0,
         *,
         scale: Scale = "paper",
+        label_smoothing: float = 0.0,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        chosen = {"gamma": gamma, "lam": lam, "scale": scale}
+        chosen = {"gamma": gamma, "lam": lam, "scale": scale, "label_smoothing": label_smoothing}
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma, lam=self.lam, matched=self.scale == "matched")
+        matched = self.scale == "matched"
+        return Terms(gamma=self.gamma, lam=self.lam, matched=matched, label_smoothing=self.label_smoothing)

@@ -23,7 +23,9 @@ class Terms(NamedTuple):
     and gammas, `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), or `rival` makes the weight
     (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
 
-    `matched` divides all of it by r (`focalcal.losses.scale`), once the number of classes is known.
+    Two settle when the number of classes is known: `matched` divides all of it by r (`focalcal.losses.scale`), and
+    `label_smoothing` has the meaning of `CrossEntropyLoss`, the expectation over a label that is drawn anew from all K
+    classes with that probability.
     """
 
     focal: float = 1.0
@@ -34,6 +36,7 @@ class Terms(NamedTuple):
     smoothing: float = 0.0
     rival: bool = False
     matched: bool = False
+    label_smoothing: float = 0.0
 
 
 def step_gamma(terms: Terms, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

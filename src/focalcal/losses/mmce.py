@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import REDUCTIONS, finite_at_least, holds_probabilities, one_of
+from focalcal.core.checks import label_to_ignore
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
@@ -48,6 +49,7 @@ def mmce(
     holds_probabilities(logits, labels, None)
     _check_variant("variant", variant)
     _check_width("width", width)
+    label_to_ignore(ignore_index)
     labels = labels.long()
     if logits.dim() == 1:
         logits, labels = logits.unsqueeze(0), labels.unsqueeze(0)

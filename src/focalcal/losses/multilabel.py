@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import dense, with_values
 from focalcal.core.numerics import at_least_float32
 from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
@@ -59,6 +60,7 @@ def _each_label(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int 
     for name, value in (("logits", logits), ("target", target)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
+        dense(name, value)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
     if target.shape != logits.shape:
@@ -106,6 +108,7 @@ class _MultilabelLoss(TermsLoss):
                     f"weight must have one entry a label (dimension 1 of logits {tuple(logits.shape)}), "
                     f"got shape {tuple(self.weight.shape)}"
                 )
+            with_values(self.weight, logits)
             scale = scale * self.weight.to(loss).view(-1, *[1] * (loss.dim() - 2))
         keep = (target if target.is_floating_point() else target.long()) != self.ignore_index
         scale = torch.where(keep, scale, 0.0)

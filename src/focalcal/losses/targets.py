@@ -52,6 +52,6 @@ def refuse_probabilities(name: str, target: Tensor) -> None:
     if isinstance(target, Tensor) and target.is_floating_point():
         raise TypeError(
             f"target of {name} must hold class indices: the loss depends on which class is the true one in a way "
-            f"that has no expectation over class probabilities, got {target.dtype} of shape {tuple(target.shape)}; "
+            f"that has no expectation over class probabilities, got {target.dtype}; "
             "pass integer labels, or use FocalCalibrationLoss, FocalLoss, BrierLoss or CrossEntropyLoss"
         )
