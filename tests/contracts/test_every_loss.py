@@ -3,18 +3,33 @@
 import copy
 import math
 import pickle
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from focalcal.losses import LOSSES
+from focalcal.losses import LOSSES as REGISTRY
+
+OPTIONS = {
+    "fcl, matched": ("fcl", {"scale": "matched"}),
+    "focal, matched": ("focal", {"scale": "matched"}),
+    "brier, matched": ("brier", {"scale": "matched"}),
+    "multilabel_fcl, matched": ("multilabel_fcl", {"scale": "matched"}),
+    "ce, smooth": ("ce", {"label_smoothing": 0.1}),
+    "fcl, smooth": ("fcl", {"label_smoothing": 0.1}),
+    "brier, smooth": ("brier", {"label_smoothing": 0.1}),
+    "focal, both": ("focal", {"scale": "matched", "label_smoothing": 0.1}),
+}
+LOSSES = REGISTRY | {name: partial(REGISTRY[loss], **options) for name, (loss, options) in OPTIONS.items()}
 
 EVERY = sorted(LOSSES)
+SMOOTH = [name for name in EVERY if name == "ls" or "label_smoothing" in OPTIONS.get(name, ("", {}))[1]]
 SINGLE = [name for name in EVERY if not name.startswith("multilabel")]
 MULTI = [name for name in EVERY if name.startswith("multilabel")]
 PER_EXAMPLE = [name for name in EVERY if name != "mmce"]
-HARD_ONLY = ["adafocal", "dual_focal", "flsd53", "mmce"]  # the expectation over a soft target has no sense for them
+# The expectation over a soft target has no sense for these.
+HARD_ONLY = [name for name in SINGLE if name.split(",")[0] in ("adafocal", "dual_focal", "flsd53", "mmce")]
 SOFT = [name for name in SINGLE if name not in HARD_ONLY]
 
 
@@ -181,7 +196,7 @@ def test_finite_at_extreme_logits(name, scale):
         torch.testing.assert_close(value.double(), exact, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [n for n in SINGLE if n not in ("mmce", "ls")])
+@pytest.mark.parametrize("name", [n for n in SINGLE if n != "mmce" and n not in SMOOTH])
 def test_non_finite_logits_propagate_as_in_cross_entropy(name):
     inf, nan = torch.inf, torch.nan
     logits = torch.tensor(
@@ -199,12 +214,14 @@ def test_non_finite_logits_propagate_as_in_cross_entropy(name):
     target = torch.zeros(8, dtype=torch.long)
     value, grad = gradient(LOSSES[name](reduction="none"), logits, target)
     reference, reference_grad = gradient(lambda z, y: F.cross_entropy(z, y, reduction="none"), logits, target)
-    expected = reference if name != "brier" else torch.where(reference == inf, 0.0, reference)  # Brier is bounded
+    bounded = name.startswith("brier")
+    expected = torch.where(reference == inf, 0.0, reference) if bounded else reference
     assert torch.equal(value.isnan(), expected.isnan())
     assert torch.equal(value == inf, expected == inf)
     assert torch.equal(grad.isnan().any(1), reference_grad.isnan().any(1))
     assert not grad.isinf().any()
-    if name != "brier":  # at p_y = 0 every focal weight is one, and so the gradient is cross-entropy's
+    if not bounded and "matched" not in name and "both" not in name:
+        # at p_y = 0 every focal weight is one, and so the gradient is cross-entropy's
         torch.testing.assert_close(grad[-1], reference_grad[-1])
 
 

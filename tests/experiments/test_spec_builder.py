@@ -30,6 +30,16 @@ def test_defaults_written_out_are_the_same_run_as_defaults_left_out():
         assert left_out == spec_of(DIGITS, objective, known_options(objective), seed=1)
 
 
+def test_the_scale_is_part_of_a_run_where_it_is_not_the_papers():
+    default, paper, matched = (
+        spec_of(DIGITS, "fcl", options, seed=0) for options in ({}, {"scale": "paper"}, {"scale": "matched"})
+    )
+    assert default.key == paper.key  # and so the keys of runs that were stored before there were two scales
+    assert matched.key != default.key
+    assert dict(matched.objective_options)["scale"] == "matched"
+    assert [loss_of(spec).scale for spec in (default, matched)] == ["paper", "matched"]
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_spec_gives_its_recipe_back(name):
     one = RECIPES[name]

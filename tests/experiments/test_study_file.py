@@ -16,7 +16,7 @@ NINE = EIGHT | {"adafocal"}
 # settings x objectives (or points of a grid) x seeds; sections 5 and 6 of the paper, where it has the study
 CELLS = {
     "digits": (1, 9, 3),
-    "known-posterior": (3, 13, 3),
+    "known-posterior": (3, 18, 3),
     "text": (3, 8, 3),
     "text-lite": (3, 8, 3),
     "cifar10-lite": (1, 9, 3),

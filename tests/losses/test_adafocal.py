@@ -150,3 +150,18 @@ def test_gamma_zero_everywhere_is_cross_entropy():
     z, labels = torch.randn(10, 4), torch.randint(0, 4, (10,))
     each = adafocal(z, labels, **two_bins([0.0, 0.0]))
     torch.testing.assert_close(each.mean(), CrossEntropyLoss()(z, labels))
+
+
+def test_update_takes_logits_too():
+    logits, labels = 3 * torch.randn(200, 5), torch.randint(0, 5, (200,))
+    logits[::7, 2] = -torch.inf  # a masked class
+    by_probs, by_logits = AdaFocalLoss(), AdaFocalLoss()
+    by_probs.update(logits.softmax(1), labels)
+    by_logits.update(logits=logits, labels=labels)
+    torch.testing.assert_close(by_logits.gammas, by_probs.gammas)
+    torch.testing.assert_close(by_logits.edges, by_probs.edges)
+    for arguments in ({"labels": labels}, {"logits": logits}, {"probs": logits, "logits": logits, "labels": labels}):
+        with pytest.raises(TypeError, match="update must be given labels and either probs or logits"):
+            by_logits.update(**arguments)
+    with pytest.raises(ValueError, match="logits must be finite, got nan in row 3"):
+        by_logits.update(logits=logits.index_put((torch.tensor(3),), torch.tensor(torch.nan)), labels=labels)

@@ -1,11 +1,12 @@
 """Wrong arguments raise before anything is computed, and say what to do."""
 
+import numpy as np
 import pytest
 import torch
 from support.engines import ENGINES
 from torch.nn import functional as F
 
-from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss
+from focalcal.losses import LOSSES, FocalCalibrationLoss, FocalLoss, functional
 from focalcal.losses.engines import focal_family
 
 SINGLE = sorted(name for name in LOSSES if not name.startswith("multilabel"))
@@ -13,6 +14,7 @@ Z = torch.randn(4, 3)
 Y = torch.tensor([0, 1, 2, 0])
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("name", SINGLE)
 def test_every_loss_checks_what_it_is_given(name):
     """Each rule is tested once, on one loss, below."""
@@ -24,8 +26,13 @@ def test_every_loss_checks_what_it_is_given(name):
         loss(Z, Y[:3])
     with pytest.raises(TypeError, match="logits must be floating point"):
         loss(Z.long(), Y)
-    with pytest.raises(TypeError, match="weight must be a floating-point tensor, got list"):
-        LOSSES[name](weight=[1.0, 2.0, 3.0])
+    for unread, message in ((Z.to_sparse(), "torch.sparse_coo"), (torch.nested.nested_tensor([Z[0], Z[1]]), "nested")):
+        with pytest.raises(TypeError, match=f"logits must be a dense tensor, got .*{message}"):
+            loss(unread, Y)
+    with pytest.raises(TypeError, match=r"target must be a dense tensor, got torch.sparse_coo; use target.to_dense"):
+        loss(Z, Y.to_sparse())
+    with pytest.raises(ValueError, match="weight is on meta, without values"):
+        LOSSES[name](weight=torch.ones(3, device="meta"))(Z, Y)
     with pytest.raises(ValueError, match=r"one entry a class, shape \(3,\), got \(2,\)"):
         LOSSES[name](weight=torch.ones(2))(Z, Y)
 
@@ -132,6 +139,37 @@ def test_lam_must_be_finite_and_not_negative(name):
 def test_hyper_parameters_must_be_numbers():
     with pytest.raises(TypeError, match="gamma must be a number, got 'three' of type str; pass a float"):
         FocalLoss("three")
+    for several in (torch.ones(2), np.ones(2)):
+        with pytest.raises(TypeError, match="gamma must be one number, got"):
+            FocalLoss(several)
+    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got 1000"):
+        FocalLoss(10**400)
+
+
+@pytest.mark.parametrize("weight", [[1, 2, 3], np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3]), torch.tensor([1, 2, 3])])
+def test_weights_may_be_lists_and_arrays(weight):
+    expected = FocalLoss(weight=torch.tensor([1.0, 2.0, 3.0]))(Z, Y)
+    torch.testing.assert_close(FocalLoss(weight=weight)(Z, Y), expected)
+
+
+def test_the_label_to_ignore_is_a_whole_number():
+    for wrong in (1.5, "1", None, 2**70):
+        for loss in LOSSES.values():
+            with pytest.raises(TypeError, match="ignore_index must be a whole number of 64 bits"):
+                loss(ignore_index=wrong)
+    with pytest.raises(TypeError, match=r"ignore_index must be a whole number of 64 bits or None, got 1\.5"):
+        functional.mmce(Z, Y, ignore_index=1.5)
+
+
+def test_the_steps_of_adafocal_may_be_lists_and_must_fit():
+    expected = functional.adafocal(Z, Y, edges=torch.tensor([0.0, 0.5, 1.0]), gammas=torch.tensor([2.0, 1.0]))
+    torch.testing.assert_close(functional.adafocal(Z, Y, edges=[0, 0.5, 1], gammas=np.array([2, 1])), expected)
+    with pytest.raises(ValueError, match="edges must have one entry more than gammas"):
+        functional.adafocal(Z, Y, edges=[0, 1], gammas=[1, 2])
+    with pytest.raises(TypeError, match="gammas must be a tensor, an array or a list of numbers, got None"):
+        functional.adafocal(Z, Y, edges=[0, 1], gammas=None)
+    with pytest.raises(ValueError, match="gammas must have one dimension"):
+        functional.adafocal(Z, Y, edges=[0, 1], gammas=2.0)
 
 
 def test_reduction_must_be_known():
@@ -143,7 +181,10 @@ def test_reduction_must_be_known():
 @pytest.mark.parametrize(
     ("weight", "error", "message"),
     [
-        (torch.tensor([1, 2, 3]), TypeError, "got torch.int64"),
+        (torch.tensor([1.0, 2.0j]), TypeError, "weight must hold real numbers, got torch.complex64"),
+        (["heavy", "light"], TypeError, "weight must be a tensor, an array or a list of numbers, got"),
+        ([[1.0], [2.0, 3.0]], TypeError, "weight must be a tensor, an array or a list of numbers, got"),
+        (torch.ones(3).to_sparse(), TypeError, "weight must be a dense tensor, got torch.sparse_coo"),
         (torch.ones(3, 1), ValueError, "one dimension"),
         (torch.tensor([1.0, -1.0, 1.0]), ValueError, "finite and >= 0"),
         (torch.tensor([1.0, torch.nan, 1.0]), ValueError, "finite and >= 0"),
@@ -177,9 +218,8 @@ def test_what_merely_converts_to_a_number_is_not_one(value):
 
 def test_an_unknown_engine_is_refused():
     loss = FocalCalibrationLoss()
-    loss.engine = "nativ"
     with pytest.raises(ValueError, match="engine must be one of 'auto', 'native', 'torch', 'formula', got 'nativ'"):
-        loss(Z, Y)
+        loss.engine = "nativ"
 
 
 def test_an_engine_that_cannot_serve_says_so():

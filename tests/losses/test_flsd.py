@@ -20,15 +20,15 @@ def test_one_sided_thresholds_are_plain_focal(threshold, gamma):
     torch.testing.assert_close(FLSDLoss(threshold=threshold)(z, labels), FocalLoss(gamma)(z, labels))
 
 
-def test_the_gammas_are_fixed():
-    loss = FLSDLoss()
+def test_the_gammas_can_be_scheduled():
+    z, labels, loss = torch.randn(20, 4), torch.randint(0, 4, (20,)), FLSDLoss()
     assert (loss.gamma_hard, loss.gamma_easy, loss.threshold) == (5.0, 3.0, 0.2)
-    with pytest.raises(AttributeError):
-        loss.gamma_hard = 7.0
+    loss.gamma_hard = loss.gamma_easy = 1.0
+    torch.testing.assert_close(loss(z, labels), FocalLoss(1.0)(z, labels))
 
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="threshold must be a probability"):
         FLSDLoss(threshold=1.5)
-    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
+    with pytest.raises(ValueError, match="gamma_hard must be finite and >= 0, got -1"):
         FLSDLoss(gamma_hard=-1)

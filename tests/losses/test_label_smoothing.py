@@ -1,9 +1,12 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from support.engines import ENGINES
 
-from focalcal.losses import LabelSmoothingLoss
+from focalcal.losses import LOSSES, CrossEntropyLoss, FocalCalibrationLoss, LabelSmoothingLoss, functional
 from focalcal.losses.functional import label_smoothing
+
+TAKES_LABEL_SMOOTHING = ["ce", "focal", "brier", "fcl"]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3])
@@ -44,3 +47,57 @@ def test_bad_arguments():
         LabelSmoothingLoss(0.6)(torch.randn(3, 2), torch.zeros(3, dtype=torch.long))
     with pytest.raises(ValueError, match="K = 1"):
         LabelSmoothingLoss()(torch.randn(3, 1), torch.zeros(3, dtype=torch.long))
+
+
+# ---- label_smoothing= of the other losses ----
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(40, 7), (2, 5, 4, 3), (6,)])
+def test_a_drop_in_for_cross_entropy(engine, weighted, reduction, shape):
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    weight = torch.rand(classes) + 0.1 if weighted else None
+    labels = torch.randint(0, classes, (shape[0], *shape[2:]) if len(shape) > 1 else ())
+    if len(shape) > 1:
+        labels.view(-1)[::5] = -100
+    for target in (labels, torch.randn(shape).softmax(1 if len(shape) > 1 else 0)):
+        logits = (3 * torch.randn(shape)).requires_grad_()
+        expected = F.cross_entropy(logits, target, weight, reduction=reduction, label_smoothing=0.15)
+        (gradient,) = torch.autograd.grad(expected.sum(), logits)
+        for loss in (FocalCalibrationLoss(0, 0, label_smoothing=0.15), CrossEntropyLoss(label_smoothing=0.15)):
+            loss.engine, loss.reduction, loss.weight = engine, reduction, weight
+            value = loss(logits, target)
+            torch.testing.assert_close(value, expected)
+            torch.testing.assert_close(torch.autograd.grad(value.sum(), logits)[0], gradient)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TAKES_LABEL_SMOOTHING)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_expectation_over_the_smoothed_label(engine, name, weighted):
+    """Class probabilities that were smoothed by hand give the same, on every engine and with a weight."""
+    logits, labels = torch.randn(9, 6, dtype=torch.float64), torch.randint(0, 6, (9,))
+    weight = torch.rand(6) if weighted else None
+    by_hand = 0.8 * F.one_hot(labels, 6).double() + 0.2 / 6
+    smooth = LOSSES[name](label_smoothing=0.2, weight=weight, reduction="none")
+    smooth.engine = engine
+    torch.testing.assert_close(smooth(logits, labels), LOSSES[name](weight=weight, reduction="none")(logits, by_hand))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_between_the_loss_and_its_mean_over_all_labels(share):
+    logits, labels = torch.randn(9, 6, dtype=torch.float64), torch.randint(0, 6, (9,))
+    options = {"gamma": 2.5, "lam": 1.5, "scale": "matched"}
+    every = [functional.focal_calibration(logits, torch.full((9,), k), **options) for k in range(6)]
+    expected = (1 - share) * functional.focal_calibration(logits, labels, **options) + share * sum(every) / 6
+    smooth = functional.focal_calibration(logits, labels, **options, label_smoothing=share)
+    torch.testing.assert_close(smooth, expected)
+
+
+@pytest.mark.parametrize("name", TAKES_LABEL_SMOOTHING)
+def test_a_share_is_from_zero_to_one(name):
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="label_smoothing must be"):
+            LOSSES[name](label_smoothing=share)

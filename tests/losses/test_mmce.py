@@ -1,10 +1,12 @@
+from typing import get_args
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from focalcal.losses import MMCELoss
 from focalcal.losses.functional import mmce
-from focalcal.losses.mmce import VARIANTS
+from focalcal.losses.mmce import Variant
 
 
 def written_out(logits, labels, variant, width=0.4):
@@ -26,7 +28,7 @@ def written_out(logits, labels, variant, width=0.4):
     return (sums[0] + sums[1] - 2 * sums[2] + 1e-10).sqrt()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", get_args(Variant))
 @pytest.mark.parametrize("width", [0.4, 0.05, 2.0, 0.02, 0.005])
 def test_sorting_gives_the_value_and_gradient_of_the_full_kernel(variant, width):
     z = (2 * torch.randn(60, 5, dtype=torch.float64)).requires_grad_()
@@ -36,7 +38,7 @@ def test_sorting_gives_the_value_and_gradient_of_the_full_kernel(variant, width)
     torch.testing.assert_close(torch.autograd.grad(fast, z)[0], torch.autograd.grad(slow, z)[0])
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", get_args(Variant))
 def test_equal_confidences_have_the_kernels_slope_of_zero_between_them(variant):
     z = torch.randn(12, 4, dtype=torch.float64).repeat(3, 1).requires_grad_()  # every confidence three times
     labels = torch.randint(0, 4, (36,))
@@ -44,7 +46,7 @@ def test_equal_confidences_have_the_kernels_slope_of_zero_between_them(variant):
     torch.testing.assert_close(torch.autograd.grad(fast, z)[0], torch.autograd.grad(slow, z)[0])
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", get_args(Variant))
 def test_the_loss_is_cross_entropy_plus_lam_times_the_measure(variant):
     z, labels = torch.randn(40, 4), torch.randint(0, 4, (40,))
     measure = mmce(z, labels, variant=variant)
@@ -56,7 +58,7 @@ def test_the_loss_is_cross_entropy_plus_lam_times_the_measure(variant):
     torch.testing.assert_close(MMCELoss(0.0, variant)(z, labels), F.cross_entropy(z, labels))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", get_args(Variant))
 @pytest.mark.parametrize("case", ["one", "right", "wrong", "saturated", "saturated wrong", "tied", "one class"])
 def test_never_nan(variant, case):
     z, labels = torch.randn(12, 3), torch.zeros(12, dtype=torch.long)

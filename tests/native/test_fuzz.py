@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from focalcal import _native
+from focalcal._native.fused_loss import fused_loss
 from focalcal.losses import functional
 from focalcal.losses.engines import reduced_formula
 from focalcal.losses.formula import Terms
@@ -76,7 +77,7 @@ def test_any_layout_gives_the_formulas_answer(
         labels[torch.rand(labels.shape, generator=generator) < 0.3] = -100
     weight = torch.rand(classes, generator=generator) + 0.5 if weighted else None
     for level in range(len(_native.instruction_sets())):
-        value, grad, bad = _native.fused_loss(
+        value, grad, bad = fused_loss(
             logits, labels, weight, **terms._asdict(), ignore_index=ignore, reduction=reduction, gradient=gradient,
             instruction_set=level,
         )  # fmt: skip
@@ -107,7 +108,7 @@ def test_a_bad_label_is_found_before_anything_is_read_with_it(rows, classes, pos
     labels = torch.zeros(rows, dtype=torch.long)
     labels[position % rows] = label
     logits = torch.randn(rows, classes).to(dtype)
-    assert _native.fused_loss(logits, labels, torch.ones(classes))[-1] == position % rows
+    assert fused_loss(logits, labels, torch.ones(classes))[-1] == position % rows
     with pytest.raises(ValueError, match=f"got {label} at flat position {position % rows}"):
         functional.focal_calibration(logits, labels, gamma=3.0, lam=1.0)
 
@@ -118,10 +119,10 @@ def test_the_smallest_integer_is_a_label_like_any_other():
     logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     labels = torch.tensor([1, smallest, 2])
     for ignore in (None, -100):
-        assert _native.fused_loss(logits, labels, ignore_index=ignore)[-1] == 1
+        assert fused_loss(logits, labels, ignore_index=ignore)[-1] == 1
     for reduction in ("mean", "sum"):
-        value, grad, bad = _native.fused_loss(logits, labels, ignore_index=smallest, reduction=reduction)
-        kept, kept_grad, _ = _native.fused_loss(logits[[0, 2]], labels[[0, 2]], reduction=reduction)
+        value, grad, bad = fused_loss(logits, labels, ignore_index=smallest, reduction=reduction)
+        kept, kept_grad, _ = fused_loss(logits[[0, 2]], labels[[0, 2]], reduction=reduction)
         assert bad == -1
         torch.testing.assert_close(value, kept)
         torch.testing.assert_close(grad[[0, 2]], kept_grad)
@@ -144,7 +145,7 @@ def test_the_smallest_integer_is_a_label_like_any_other():
 )
 def test_arrays_that_do_not_fit_are_refused(logits, labels, weight):
     with pytest.raises((TypeError, ValueError), match=r"must be|must have"):
-        _native.fused_loss(logits, labels, weight)
+        fused_loss(logits, labels, weight)
 
 
 @given(

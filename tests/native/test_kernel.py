@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from focalcal import _native
+from focalcal._native.fused_loss import fused_loss
 from focalcal.losses import FocalCalibrationLoss
 
 needs_kernel = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
@@ -46,8 +47,8 @@ def test_the_number_of_threads_does_not_change_the_gradient(shape):
     try:
         for threads in (1, 2, 7):
             torch.set_num_threads(threads)
-            results.append(_native.fused_loss(logits, labels, gamma=3.0, lam=1.0))
-        again = [_native.fused_loss(logits.double(), labels, gradient=False)[0] for _ in range(20)]
+            results.append(fused_loss(logits, labels, gamma=3.0, lam=1.0))
+        again = [fused_loss(logits.double(), labels, gradient=False)[0] for _ in range(20)]
         assert len({loss.item() for loss in again}) == 1  # as many threads, the same bits
     finally:
         torch.set_num_threads(before)
@@ -105,7 +106,7 @@ def test_works_in_data_loader_workers():
 @needs_kernel
 def test_denormal_arithmetic_is_restored():
     tiny = torch.tensor([1e-40, 1e-40])
-    _native.fused_loss(50 * torch.randn(500, 100), torch.zeros(500, dtype=torch.long), gamma=3.0, lam=1.0)
+    fused_loss(50 * torch.randn(500, 100), torch.zeros(500, dtype=torch.long), gamma=3.0, lam=1.0)
     assert (tiny + tiny)[0].item() > 0
     assert float("1e-300") * float("1e-10") > 0  # in Python, which cannot fold this
 
@@ -133,7 +134,7 @@ def test_memory_formats(layout):
 @needs_kernel
 def test_channels_last_gradients_keep_their_format():
     logits = torch.randn(2, 5, 6, 7).contiguous(memory_format=torch.channels_last)
-    _, grad, _ = _native.fused_loss(logits, torch.zeros(2, 6, 7, dtype=torch.long))
+    _, grad, _ = fused_loss(logits, torch.zeros(2, 6, 7, dtype=torch.long))
     assert grad.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -143,7 +144,7 @@ def test_the_array_is_not_copied(shape):
     """Peak allocation is the gradient alone, measured by torch's profiler."""
     logits, labels = torch.randn(shape), torch.zeros((shape[0], *shape[2:]), dtype=torch.long)
     with torch.profiler.profile(profile_memory=True) as profile:
-        _native.fused_loss(logits, labels, gamma=3.0, lam=1.0)
+        fused_loss(logits, labels, gamma=3.0, lam=1.0)
     allocated = sum(max(event.self_device_memory_usage, event.self_cpu_memory_usage, 0) for event in profile.events())
     assert allocated < 1.1 * logits.nbytes
 
@@ -180,7 +181,7 @@ def test_the_kernel_can_be_turned_off():
 
 @needs_kernel
 def test_the_kernel_can_be_held_to_an_instruction_set():
-    code = "from focalcal.theory import newton_native; print(*newton_native._kernel().instruction_sets())"
+    code = "from focalcal import _native; print(*_native.kernel().instruction_sets())"
     every = run_python(code, FOCALCAL_INSTRUCTION_SET="").stdout.split()
     for count, name in enumerate(every, 1):
         assert run_python(code, FOCALCAL_INSTRUCTION_SET=name).stdout.split() == every[:count]

@@ -1,33 +1,25 @@
-"""The fused kernel, as a function of tensors. Optional: `available()` is False where it was not built.
+"""The compiled kernel, loaded when it is first asked for. Optional: `available()` is False where it was not built.
 
 `FOCALCAL_NATIVE=0` in the environment turns it off; `FOCALCAL_INSTRUCTION_SET` holds it to `baseline`, `avx2` or
 `avx512`, where it would use the best set that the processor has. Both are read when the kernel is first asked for.
+Nothing here imports torch: `fused_loss` and `scores` hand it tensors, `focalcal.theory` NumPy arrays.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import warnings
 from importlib import import_module
-from itertools import pairwise
 from typing import Any
 
-import torch
-from torch import Tensor
-
-DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
-_REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
-
-_built: Any = None  # the compiled module, once looked for and found
+_built: Any = None  # the compiled module, once looked for and there
 _looked = False
 _lock = threading.Lock()
-_scalar: dict[int, Tensor] = {}  # for each dtype a tensor like its loss: `empty_like` takes half of `empty`'s time
 
 
 class NativeKernelWarning(UserWarning):
-    """The fused kernel is missing, so the losses run on ordinary torch operations."""
+    """The compiled kernel is missing, so torch and NumPy do its work."""
 
 
 def available() -> bool:
@@ -37,7 +29,7 @@ def available() -> bool:
         with _lock:
             if not _looked:
                 _built = _look()
-                _looked = True  # last: another thread must not see it before what was found
+                _looked = True  # last: another thread must not see it before the module
     return _built is not None
 
 
@@ -48,8 +40,8 @@ def _look() -> Any:
         return import_module("focalcal._native._kernel")
     except ImportError as error:
         warnings.warn(
-            f"focalcal's fused kernel is missing ({error}); the losses are right but slower, on torch operations. "
-            "Install a C compiler and reinstall focalcal, or set FOCALCAL_NATIVE=0 to silence this.",
+            f"focalcal's compiled kernel is missing ({error}); losses, metrics and minimisers are right but slower "
+            "without it. Install a C compiler and reinstall focalcal, or set FOCALCAL_NATIVE=0 to silence this.",
             NativeKernelWarning,
             stacklevel=3,
         )
@@ -58,7 +50,7 @@ def _look() -> Any:
 
 def kernel() -> Any:
     """The compiled module."""
-    if not available():
+    if _built is None and not available():
         raise RuntimeError("the native kernel is not here; focalcal works without it")
     return _built
 
@@ -69,94 +61,3 @@ def instruction_sets() -> tuple[str, ...]:
         return ()
     names: tuple[str, ...] = _built.instruction_sets()
     return names
-
-
-def evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
-    """An (N, K, d1, ...) array whose positions d1, ... have one stride, and its strides (batch, class, position).
-
-    The array itself where it can be: contiguous, channels-last and most slices.
-    """
-    shape, strides = array.shape, array.stride()
-    spaced = [(n, step) for n, step in zip(shape[2:], strides[2:], strict=True) if n != 1]
-    if all(outer == n * step for (_, outer), (n, step) in pairwise(spaced)) or 0 in shape:
-        return array, (strides[0], strides[1], spaced[-1][1] if spaced else 1)
-    inner = math.prod(shape[2:])
-    copy = torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
-    return copy, (shape[1] * inner, inner, 1)
-
-
-def fused_loss(
-    logits: Tensor,
-    labels: Tensor,
-    weight: Tensor | None = None,
-    focal: float = 1.0,
-    gamma: float = 0.0,
-    lam: float = 0.0,
-    edges: Tensor | None = None,
-    gammas: Tensor | None = None,
-    smoothing: float = 0.0,
-    rival: bool = False,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-    gradient: bool = True,
-    instruction_set: int = -1,
-) -> tuple[Tensor, Tensor | None, int]:
-    """focal * -(1 - p_y)^gamma log p_y + lam |p - e_y|^2, and its gradient in the logits.
-
-    Logits (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, in any strides; labels int64
-    (N, d1, ...); weight (K,). The other terms are those of `focalcal.losses.formula.Terms`. Returns the loss
-    (float32, or float64 for float64 logits), the gradient or None, and the flat position of the first label out
-    of range, or -1; if there is one, nothing else was computed.
-    """
-    if _built is None and not available():
-        raise RuntimeError("the native kernel is not here; focalcal.losses works without it")
-    dtype = DTYPES.get(logits.dtype)
-    if logits.is_neg():
-        logits = logits.resolve_neg()  # a negated view keeps its sign outside the memory
-    shape = logits.shape
-    if dtype is None or not logits.is_cpu or len(shape) < 2:
-        raise TypeError(
-            "logits must be (N, K, d1, ...) in float32, float64 or bfloat16 on the CPU, "
-            f"got {logits.dtype} of shape {tuple(shape)} on {logits.device}"
-        )
-    if len(shape) == 2:
-        (row, column), inner = logits.stride(), 1
-        strides = (row, column, 1)
-    else:
-        inner = math.prod(shape[2:])
-        logits, strides = evenly_spaced(logits)
-    labels = labels.contiguous()
-    if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
-        raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
-    if dtype not in _scalar:
-        real = torch.float64 if dtype == DTYPES[torch.float64] else torch.float32
-        _scalar[dtype] = torch.empty((), dtype=real, device="cpu")
-    loss = torch.empty_like(_scalar[dtype])
-    if reduction == "none":
-        loss = loss.new_empty(labels.shape)
-    weight_at = edges_at = gammas_at = steps = grad_at = 0
-    if weight is not None:
-        weight = weight.to(loss).contiguous()
-        if weight.shape != shape[1:2]:
-            raise ValueError(f"weight must have shape ({shape[1]},), got {tuple(weight.shape)}")
-        weight_at = weight.data_ptr()
-    if gammas is not None and edges is not None:
-        gammas = gammas.to(device="cpu", dtype=torch.float32).contiguous()
-        edges = edges.to(device="cpu", dtype=torch.float32).contiguous()
-        steps = gammas.numel()
-        if edges.numel() != steps + 1:
-            raise ValueError(f"edges must be one more than the {steps} gammas, got {edges.numel()}")
-        edges_at, gammas_at = edges.data_ptr(), gammas.data_ptr()
-    grad, grad_strides = None, strides
-    if gradient:
-        grad = torch.empty_like(logits)
-        grad_at = grad.data_ptr()
-        if not logits.is_contiguous():  # else it has the strides of the logits
-            grad, grad_strides = evenly_spaced(grad)
-            grad_at = grad.data_ptr()
-    bad = _built.fused_loss(
-        logits.data_ptr(), dtype, shape[0], shape[1], inner, *strides, grad_at, *grad_strides, labels.data_ptr(),
-        weight_at, ignore_index is not None, ignore_index or 0, loss.data_ptr(), _REDUCTIONS[reduction],
-        steps, edges_at, gammas_at, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), instruction_set,
-    )  # fmt: skip
-    return loss, grad, bad

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from focalcal import _native
+from focalcal._native import available, kernel
+from focalcal._native.fused_loss import evenly_spaced
 
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _BRIER, _NLL, _CLASSES = 1, 2, 4
@@ -29,7 +30,7 @@ class ScorePass(NamedTuple):
 
 def usable(probs: Tensor) -> bool:
     """True if the kernel can read the array: float32 or float64 on the CPU."""
-    return probs.dtype in DTYPES and probs.is_cpu and _native.available()
+    return probs.dtype in DTYPES and probs.is_cpu and available()
 
 
 def score_pass(
@@ -57,7 +58,7 @@ def score_pass(
         strides, inner = (*probs.stride(), 1), 1
     else:
         inner = math.prod(probs.shape[2:])
-        probs, strides = _native.evenly_spaced(probs)
+        probs, strides = evenly_spaced(probs)
     labels, edges = labels.contiguous(), edges.contiguous()
     outer, columns = probs.shape[:2]
     count, bins = outer * inner, len(edges) - 1
@@ -70,7 +71,7 @@ def score_pass(
     correct = torch.empty(count, dtype=torch.bool) if rows else None
     row_nll = torch.zeros(count, dtype=torch.float64) if rows and nll else None
     row_brier = torch.zeros(count, dtype=torch.float64) if rows and brier else None
-    bad = _native.kernel().score_pass(
+    bad = kernel().score_pass(
         probs.data_ptr(), DTYPES[probs.dtype], outer, columns, inner, *strides, labels.data_ptr(),
         ignore_index is not None, ignore_index or 0, tolerance, least,
         _BRIER * brier | _NLL * nll | _CLASSES * classes, bins, edges.data_ptr(), totals.data_ptr(), sums.data_ptr(),
@@ -89,7 +90,7 @@ def bin_moments(confidence: Tensor, correct: Tensor, edges: Tensor, *, even: boo
     if correct.dtype is not torch.bool or correct.shape != confidence.shape or edges.dtype is not torch.float64:
         raise TypeError(f"correct must be bool of shape {tuple(confidence.shape)}, got {correct.dtype}")
     sums = torch.zeros(5, len(edges) - 1, dtype=torch.float64)
-    _native.kernel().bin_moments(
+    kernel().bin_moments(
         confidence.data_ptr(), DTYPES[confidence.dtype], correct.data_ptr(), confidence.numel(),
         edges.data_ptr(), len(edges) - 1, even, sums.data_ptr(),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,9 +21,14 @@ def finite_at_least(name: str, value: float, lowest: float) -> float:
         return value
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError, RuntimeError):  # an array of several
+        raise TypeError(f"{name} must be one number, got {value!r}; pass a float") from None
     if not math.isfinite(number) or number < lowest:
-        raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r}; choose a value in that range")
+        raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r:.80}; choose a value in that range")
     return number
 
 
@@ -30,22 +36,51 @@ def class_weight(weight: Any) -> Tensor | None:
     """A vector of finite, non-negative class weights, or None."""
     if weight is None:
         return None
-    if not isinstance(weight, Tensor) or not weight.is_floating_point():
-        kind = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
-        raise TypeError(
-            f"weight must be a floating-point tensor, got {kind}; "
-            "pass torch.tensor([...], dtype=torch.float32), one number a class"
-        )
-    if weight.dim() != 1:
-        raise ValueError(f"weight must have one dimension, (K,), got shape {tuple(weight.shape)}")
-    if not weight.is_meta and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise ValueError(f"weight must be finite and >= 0 in every class, got {weight.tolist()}")
-    return weight
+    each = vector("weight", weight)
+    if not each.is_meta and not bool((torch.isfinite(each) & (each >= 0)).all()):
+        raise ValueError(f"weight must be finite and >= 0 in every class, got {each.tolist()}")
+    return each
+
+
+def vector(name: str, values: Any) -> Tensor:
+    """A tensor of one dimension and floating point, of a tensor, an array or a list of numbers."""
+    try:
+        tensor: Tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    except (TypeError, ValueError):  # words, or lists of several lengths
+        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {values!r}") from None
+    dense(name, tensor)
+    if tensor.is_complex() or tensor.dtype is torch.bool:
+        raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}; use .float()")
+    if tensor.dim() != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {tuple(tensor.shape)}; pass a list of numbers")
+    return tensor.resolve_neg() if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def dense(name: str, values: Tensor) -> None:
+    """Refuse sparse, nested and other tensors that are no plain arrays."""
+    if values.is_nested:
+        raise TypeError(f"{name} must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor(...)")
+    if values.layout is not torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {values.layout}; use {name}.to_dense()")
 
 
 def class_axis(logits: Tensor) -> int:
     """1, or 0 for a single example without a batch dimension, as in `F.cross_entropy`."""
     return 1 if logits.dim() > 1 else 0
+
+
+def class_count(logits: Any) -> int:
+    """How many classes the logits (N, K, d1, ...) or (K,) have; refuses what are no logits."""
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits must be a torch.Tensor, got {type(logits).__name__}; use torch.as_tensor(...)")
+    dense("logits", logits)
+    shape = logits.shape
+    if not shape:
+        raise ValueError("logits must be (N, K), (N, K, d1, ...) or (K,), got a scalar; keep the class dimension")
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    if classes < 1:
+        raise ValueError(f"logits must have at least one class, got shape {tuple(shape)}")
+    return classes
 
 
 def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool:
@@ -54,17 +89,13 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
     Logits are (N, K, d1, ...) or (K,); indices (N, d1, ...) or (); probabilities have the logits' shape.
     The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
     """
-    if not isinstance(logits, Tensor) or not isinstance(target, Tensor):
-        name, value = ("target", target) if isinstance(logits, Tensor) else ("logits", logits)
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
+    classes = class_count(logits)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target must be a torch.Tensor, got {type(target).__name__}; use torch.as_tensor(...)")
+    dense("target", target)
     shape = logits.shape
-    if not shape:
-        raise ValueError("logits must be (N, K), (N, K, d1, ...) or (K,), got a scalar; keep the class dimension")
-    classes = shape[1] if len(shape) > 1 else shape[0]
-    if classes < 1:
-        raise ValueError(f"logits must have at least one class, got shape {tuple(shape)}")
     soft = target.is_floating_point()
     expected = shape if soft else shape[:1] + shape[2:] if len(shape) > 1 else shape[:0]
     if target.shape != expected:
@@ -87,7 +118,15 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
             f"weight must have one entry a class, shape ({classes},), got {tuple(weight.shape)}; "
             "give a weight to every class"
         )
+    if weight is not None:
+        with_values(weight, logits)
     return soft
+
+
+def with_values(weight: Tensor, logits: Tensor) -> None:
+    """Refuse a weight on the meta device, unless the logits are there too; any other is moved to them."""
+    if weight.is_meta and not logits.is_meta:
+        raise ValueError(f"weight is on meta, without values, and logits on {logits.device}; give the loss its weight")
 
 
 def bad_label(label: int, position: int, classes: int, ignore_index: int | None) -> ValueError:

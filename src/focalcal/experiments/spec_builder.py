@@ -24,6 +24,7 @@ from focalcal.training.recipe import Recipe
 CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
 SOURCES = "sources"  # in a spec's training: the hash of each file that a plug-in is defined in, if there is one
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
+_CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
 
 
@@ -114,20 +115,29 @@ def known_options(objective: str) -> dict[str, Any]:
     """The hyper-parameters of an objective and their defaults, `Parameter.empty` for those without.
 
     >>> known_options("fcl")
-    {'gamma': 3.0, 'lam': 1.0}
+    {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper'}
     """
     parameters = signature(loss_builder(objective)).parameters.values()
-    # those that every loss of the package has besides are keyword-only and belong to the data and the loop
-    kinds = {Parameter.POSITIONAL_OR_KEYWORD} | (set() if objective in LOSSES else {Parameter.KEYWORD_ONLY})
-    return {
-        parameter.name: parameter.default
-        for parameter in parameters
-        if parameter.kind in kinds and parameter.name not in _OF_THE_LOOP
-    }
+    named = [parameter for parameter in parameters if parameter.kind not in _CATCH_ALL]
+    return {parameter.name: parameter.default for parameter in named if parameter.name not in _OF_THE_LOOP}
+
+
+def _later_options(objective: str) -> dict[str, Any]:
+    """Keyword-only options of a loss of the package, which a run records only where they differ from their defaults.
+
+    So a loss can gain an option without a run that was stored before getting another key.
+    """
+    if objective not in LOSSES:
+        return {}
+    parameters, known = signature(LOSSES[objective]).parameters, known_options(objective)
+    return {name: default for name, default in known.items() if parameters[name].kind is Parameter.KEYWORD_ONLY}
 
 
 def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
-    """Every option of the objective: as given, else the setting's point, else its default."""
+    """The options of the objective: as given, else the setting's point, else its default.
+
+    All of them, but for keyword-only ones of the package's losses at their default.
+    """
     known = known_options(objective)
     chosen = dict(canonical_options(f"the options of {objective}", given))
     for name in chosen:
@@ -139,7 +149,9 @@ def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe
     known |= chosen
     if lacking := [name for name, value in known.items() if value is Parameter.empty]:
         raise ValueError(f"{objective} must be given {', '.join(lacking)}, which has no default; add it to its options")
-    return dict(canonical_options(f"the options of {objective}", known))
+    resolved = dict(canonical_options(f"the options of {objective}", known))
+    later = _later_options(objective)
+    return {name: value for name, value in resolved.items() if name not in later or value != later[name]}
 
 
 def is_multilabel(model: str) -> bool:

@@ -18,6 +18,7 @@ from focalcal.losses.multilabel import (
     MultilabelFocalCalibrationLoss,
     MultilabelFocalLoss,
 )
+from focalcal.losses.scale import matched_scale
 
 LOSSES: dict[str, type[nn.Module]] = {
     "ce": CrossEntropyLoss,
@@ -51,4 +52,5 @@ __all__ = [
     "MultilabelFocalCalibrationLoss",
     "MultilabelFocalLoss",
     "functional",
+    "matched_scale",
 ]

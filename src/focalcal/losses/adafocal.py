@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range
+from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
-from focalcal.core.checks import on_simplex
+from focalcal.core.checks import on_simplex, whole_number
 from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.targets import refuse_probabilities
 
 
-def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -> Tensor:
+def adafocal(
+    logits: Tensor, labels: Tensor, *, edges: Tensor | Sequence[float], gammas: Tensor | Sequence[float]
+) -> Tensor:
     """-(1 - p_y)^g log p_y of each example, or -(1 + p_y)^|g| log p_y where g < 0.
 
     g is the gamma of the bin [lo, hi) that holds p_y (the first open below, the last above) and carries no
     gradient. edges (B + 1,), gammas (B,). Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal
     loss"; the reference's 1e-20 inside the power is not needed, 1 - p_y being a sum here.
     """
-    refuse_probabilities("AdaFocal", labels)
-    if edges.shape != (gammas.numel() + 1,) or gammas.dim() != 1:
+    edges, gammas = vector("edges", edges), vector("gammas", gammas)
+    if len(edges) != len(gammas) + 1:
         raise ValueError(
             f"edges must have one entry more than gammas, got {tuple(edges.shape)} and {tuple(gammas.shape)}"
         )
@@ -33,10 +39,10 @@ def adafocal(logits: Tensor, labels: Tensor, *, edges: Tensor, gammas: Tensor) -
 
 
 class AdaFocalLoss(FocalFamilyLoss):
-    """AdaFocal. Call `update(probs, labels)` after each validation pass; `gammas` and `edges` are its state.
+    """AdaFocal. Call `update(probs, labels)` or `update(logits=logits, labels=labels)` after each validation pass.
 
-    Both are buffers, so they are saved with `state_dict`; log `loss.gammas.tolist()` after each update for
-    their history. Bins are known by their index, although their edges move.
+    `gammas` and `edges` are its state, buffers that `state_dict` saves. Log `loss.gammas.tolist()` after each update
+    for their history. Bins are known by their index, although their edges move.
 
     Args:
         bins: how many confidence bins.
@@ -50,6 +56,10 @@ class AdaFocalLoss(FocalFamilyLoss):
 
     """
 
+    step = Setting[float](not_negative)
+    switch = Setting[float](not_negative)
+    gamma_min = Setting[float](partial(finite_at_least, lowest=-1000.0))
+    gamma_max = Setting[float](partial(finite_at_least, lowest=-1000.0))
     edges: Tensor
     gammas: Tensor
 
@@ -66,13 +76,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        if not isinstance(bins, int) or bins < 1:
-            raise ValueError(f"bins must be a whole number >= 1, got {bins!r}")
-        self.step = finite_at_least("step", step, 0.0)
-        self.switch = finite_at_least("switch", switch, 0.0)
-        self.gamma_min = finite_at_least("gamma_min", gamma_min, -1000.0)
-        self.gamma_max = finite_at_least("gamma_max", gamma_max, self.gamma_min)
+        bins = whole_number("bins", bins, least=1, remedy="15 is usual")
+        rates = {"step": step, "switch": switch, "gamma_min": gamma_min, "gamma_max": gamma_max}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **rates)
+        finite_at_least("gamma_max", gamma_max, self.gamma_min)
         initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
         if initial > self.gamma_max:
             raise ValueError(f"gamma_init must be at most gamma_max = {self.gamma_max:g}, got {gamma_init!r}")
@@ -81,13 +88,15 @@ class AdaFocalLoss(FocalFamilyLoss):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss, with the present gammas."""
-        refuse_probabilities("AdaFocal", target)
-        self._terms = Terms(edges=self._buffers["edges"], gammas=self._buffers["gammas"])
-        return super().forward(logits, target)
+        terms = Terms(edges=self._buffers["edges"], gammas=self._buffers["gammas"])
+        weight = self._buffers["weight"]
+        return focal_family(logits, target, terms, weight, self.ignore_index, self.reduction, self.engine)
 
     @torch.no_grad()
-    def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Set bins and gammas from validation probabilities (N, K) or (N, K, d1, ...) and class indices.
+    def update(
+        self, probs: Tensor | None = None, labels: Tensor | None = None, *, logits: Tensor | None = None
+    ) -> None:
+        """Set bins and gammas from validation probabilities or logits, (N, K) or (N, K, d1, ...), and class indices.
 
         Bins of equal mass over the top-label confidence; per bin gap = mean confidence - accuracy, and
         gamma <- gamma exp(step gap) if gamma > 0 else gamma exp(-step gap), then the switch of sign, then the
@@ -97,15 +106,19 @@ class AdaFocalLoss(FocalFamilyLoss):
         are gathered, so that every process gets the gammas that one process with all rows would get. Processes that
         all have the same rows, because each has evaluated the whole split, count as one.
         """
+        name, scores = ("logits", logits) if probs is None else ("probs", probs)
+        if labels is None or scores is None or (probs is not None and logits is not None):
+            raise TypeError("update must be given labels and either probs or logits; call update(probs, labels)")
         refuse_probabilities("AdaFocalLoss.update", labels)
-        holds_probabilities(probs, labels, None)
-        if probs.dim() < 2:
-            raise ValueError(f"probs must be (N, K) or (N, K, d1, ...), got shape {tuple(probs.shape)}")
+        holds_probabilities(scores, labels, None)
+        if scores.dim() < 2:
+            raise ValueError(f"{name} must be (N, K) or (N, K, d1, ...), got shape {tuple(scores.shape)}")
+        probs = scores if logits is None else torch.softmax(scores.double(), 1)
         labels = labels.long()
         labels_in_range(labels, probs.shape[1], self.ignore_index)
         keep = labels != self.ignore_index
         labels, probs = labels[keep], probs.movedim(1, -1)[keep]
-        on_simplex("probs", probs)
+        on_simplex(name, probs)
         confidence, predicted = probs.double().max(1)
         confidence, right = _of_all_processes(confidence, predicted == labels)
         if not len(right):
@@ -120,9 +133,8 @@ class AdaFocalLoss(FocalFamilyLoss):
         self.edges.copy_(edges)
 
     def extra_repr(self) -> str:
-        """The settings; the state is in `gammas` and `edges`."""
-        parts = f"bins={self.gammas.numel()}, step={self.step:g}, gamma_min={self.gamma_min:g}"
-        return shown(f"{parts}, gamma_max={self.gamma_max:g}", super().extra_repr())
+        """How many bins, then the settings; the state is in `gammas` and `edges`."""
+        return f"bins={self.gammas.numel()}, {super().extra_repr()}"
 
 
 def _of_all_processes(confidence: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,19 +7,40 @@ from torch import Tensor
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.settings import Setting, probability
 
-_TERMS = Terms(focal=0.0, lam=1.0)
 
-
-def brier(logits: Tensor, target: Tensor) -> Tensor:
+def brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper", label_smoothing: float = 0.0) -> Tensor:
     """sum_k (p_k - 1[k = y])^2 of each example, summed over the classes. Strictly proper.
 
-    logits (N, K, d1, ...), target indices or probabilities. Brier (1950).
+    logits (N, K, d1, ...), target indices or probabilities. Brier (1950). scale="matched" multiplies by K / 2;
+    `label_smoothing` as in `focal_calibration`.
     """
-    return focal_family(logits, target, _TERMS, reduction="none")
+    matched, share = check_scale("scale", scale) == "matched", probability("label_smoothing", label_smoothing)
+    terms = Terms(focal=0.0, lam=1.0, matched=matched, label_smoothing=share)
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class BrierLoss(FocalFamilyLoss):
-    """The Brier score, summed over classes, averaged over examples."""
+    """The Brier score, summed over classes, averaged over examples; times K / 2 with scale="matched", the limit of
+    matched Focal Calibration Loss as lam grows."""
 
-    _terms = _TERMS
+    scale = Setting[Scale](check_scale, default="paper")
+    label_smoothing = Setting[float](probability, default=0.0)
+
+    def __init__(
+        self,
+        *,
+        scale: Scale = "paper",
+        label_smoothing: float = 0.0,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        chosen = {"scale": scale, "label_smoothing": label_smoothing}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+
+    def _make_terms(self) -> Terms:
+        matched = self.scale == "matched"
+        return Terms(focal=0.0, lam=1.0, matched=matched, label_smoothing=self.label_smoothing)

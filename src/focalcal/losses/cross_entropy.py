@@ -7,19 +7,33 @@ from torch import Tensor
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, probability
 
-_TERMS = Terms()
 
-
-def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+def cross_entropy(logits: Tensor, target: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
     """-log p_y of each example. logits (N, K, d1, ...), target (N, d1, ...) or (N, K, d1, ...).
 
     `F.cross_entropy` with reduction="none", but with a gradient that stays exact when p_y is near one.
     """
-    return focal_family(logits, target, _TERMS, reduction="none")
+    terms = Terms(label_smoothing=probability("label_smoothing", label_smoothing))
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class CrossEntropyLoss(FocalFamilyLoss):
-    """-log p_y, the baseline every other objective is compared with."""
+    """-log p_y, the baseline every other objective is compared with: `nn.CrossEntropyLoss`, keywords and all."""
 
-    _terms = _TERMS
+    label_smoothing = Setting[float](probability, default=0.0)
+
+    def __init__(
+        self,
+        *,
+        label_smoothing: float = 0.0,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        chosen = {"label_smoothing": label_smoothing}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+
+    def _make_terms(self) -> Terms:
+        return Terms(label_smoothing=self.label_smoothing)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.losses.engines import check_gamma, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
-from focalcal.losses.targets import refuse_probabilities
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative
 
 
 def dual_focal(logits: Tensor, labels: Tensor, *, gamma: float) -> Tensor:
@@ -17,16 +17,13 @@ def dual_focal(logits: Tensor, labels: Tensor, *, gamma: float) -> Tensor:
     flows through p_j, shared where several classes are p_j. logits (N, K, d1, ...), labels class indices.
     Tao et al. (2023), "Dual focal loss for calibration".
     """
-    refuse_probabilities("Dual Focal", labels)
-    return focal_family(logits, labels, Terms(gamma=check_gamma(gamma), rival=True), reduction="none")
+    return focal_family(logits, labels, Terms(gamma=not_negative("gamma", gamma), rival=True), reduction="none")
 
 
 class DualFocalLoss(FocalFamilyLoss):
     """Dual Focal Loss. Class indices only: the ranking needs one true class."""
 
-    _terms = Terms(rival=True)
-
-    gamma = CheckedTerm("gamma", check_gamma)
+    gamma = Setting[float](not_negative)
 
     def __init__(
         self,
@@ -36,14 +33,7 @@ class DualFocalLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = gamma
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The reduced loss."""
-        refuse_probabilities("Dual Focal", target)
-        return super().forward(logits, target)
-
-    def extra_repr(self) -> str:
-        """Gamma, then what is not default."""
-        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma, rival=True)

@@ -7,25 +7,21 @@ the first that can serve the call. Dual Focal and label smoothing have no analyt
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from focalcal import _native
-from focalcal.core.arrays import (
-    REDUCTIONS,
-    bad_label,
-    finite_at_least,
-    holds_probabilities,
-    labels_in_range,
-    one_of,
-)
+from focalcal._native import fused_loss as native_kernel
+from focalcal.core.arrays import bad_label, class_count, dense, holds_probabilities, labels_in_range
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
-from focalcal.losses.targets import check_class_probabilities
+from focalcal.losses.scale import cached_matched_terms, matched_terms
+from focalcal.losses.smoothing import mean_over_classes, smooth_cross_entropy
+from focalcal.losses.targets import check_class_probabilities, refuse_probabilities
 
 Engine = Literal["auto", "native", "torch", "formula"]
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -41,8 +37,10 @@ def focal_family(
     engine: Engine = "auto",
 ) -> Tensor:
     """The loss that `terms` describes, reduced as `CrossEntropyLoss` reduces. float32 for half precision."""
-    if engine != "auto":
-        one_of("engine", engine, get_args(Engine))
+    if terms.matched:
+        terms = _matched(logits, terms)
+    if terms.label_smoothing:
+        return _smooth(logits, target, terms, weight, ignore_index, reduction, engine)
     usual = weight is None and _usual(logits, target)
     if not usual:
         if holds_probabilities(logits, target, weight):
@@ -54,8 +52,6 @@ def focal_family(
                 logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine
             )
             return single.squeeze(0) if reduction == "none" else single
-    if reduction not in REDUCTIONS:
-        one_of("reduction", reduction, REDUCTIONS)
     tracing = traced()
     native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
     if engine == "native" and not native and not tracing:
@@ -67,23 +63,65 @@ def focal_family(
         if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
-    call = (target, weight, terms, ignore_index, reduction, native, torch.is_grad_enabled())
+    call = _Call(target, weight, terms, ignore_index, reduction, native, torch.is_grad_enabled())
     # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
     return loss
 
 
+def _matched(logits: Tensor, terms: Terms) -> Terms:
+    """`terms` at their scale for this many classes."""
+    classes = class_count(logits)
+    return matched_terms(terms, classes) if torch.compiler.is_compiling() else cached_matched_terms(terms, classes)
+
+
+def _smooth(
+    logits: Tensor,
+    target: Tensor,
+    terms: Terms,
+    weight: Tensor | None,
+    ignore_index: int | None,
+    reduction: str,
+    engine: Engine,
+) -> Tensor:
+    """(1 - e) loss(., y) + e / K sum_k w_k loss(., k), with the reductions of `F.cross_entropy`.
+
+    The kernel serves cross-entropy without a weight whole and of the other losses the first term; the second is made of
+    torch operations.
+    """
+    if holds_probabilities(logits, target, weight):
+        return _expected(logits, target, terms, weight, ignore_index, reduction)
+    if logits.dim() == 1:
+        single = _smooth(logits.unsqueeze(0), target.unsqueeze(0), terms, weight, ignore_index, reduction, engine)
+        return single.squeeze(0) if reduction == "none" else single
+    share, classes, target = terms.label_smoothing, logits.shape[1], target.long()
+    if not terms.gamma and not terms.lam:
+        native = engine == "auto" and not traced() and natively(logits)
+        if weight is None and (native or engine in ("native", "formula")):
+            terms = Terms(focal=terms.focal * (1 - share + share / classes), smoothing=terms.focal * share / classes)
+            return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
+        if logits.is_cpu and not traced():
+            labels_in_range(target, classes, ignore_index)
+        return smooth_cross_entropy(logits, target, terms, weight, ignore_index, reduction)
+    sharp = terms._replace(label_smoothing=0.0)
+    at_label = focal_family(logits, target, sharp, weight, ignore_index, reduction, engine)
+    return (1 - share) * at_label + share * mean_over_classes(logits, target, sharp, weight, ignore_index, reduction)
+
+
 def natively(logits: Tensor) -> bool:
     """True if the kernel can read these logits."""
-    return logits.is_cpu and logits.dtype in _native.DTYPES and type(logits) in _PLAIN and _native.available()
+    return logits.is_cpu and logits.dtype in native_kernel.DTYPES and type(logits) in _PLAIN and _native.available()
 
 
 def _usual(logits: Tensor, target: Tensor) -> bool:
     """True for (N, K) float32 logits with N int64 labels on the CPU: nothing more to check, and quick to see."""
     if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
         return False
-    shape = logits.shape
+    try:
+        shape = logits.shape
+    except RuntimeError:  # a nested tensor, to be refused
+        return False
     return (
         len(shape) == 2
         and target.dim() == 1
@@ -128,30 +166,43 @@ def _expected(
     ignore_index: int | None,
     reduction: str,
 ) -> Tensor:
-    one_of("reduction", reduction, REDUCTIONS)
+    """The expectation over class probabilities, reduced."""
+    if terms.rival or terms.gammas is not None:
+        refuse_probabilities("Dual Focal" if terms.rival else "FLSD and AdaFocal", target)
     check_class_probabilities(target, ignore_index, readable=target.is_cpu and not traced())
+    if terms.label_smoothing:
+        target = target * (1 - terms.label_smoothing) + terms.label_smoothing / class_count(logits)
     if logits.dim() == 1:
         loss = per_example_expected(logits.unsqueeze(0), target.unsqueeze(0), weight, terms)
         return reduce_expected(loss.squeeze(0) if reduction == "none" else loss, reduction)
     return reduce_expected(per_example_expected(logits, target, weight, terms), reduction)
 
 
+class _Call(NamedTuple):
+    """All that has no gradient: each further argument of `apply` costs a microsecond."""
+
+    labels: Tensor
+    weight: Tensor | None
+    terms: Terms
+    ignore_index: int | None
+    reduction: str
+    native: bool
+    grad_enabled: bool
+
+
 class _GradientWithLoss(torch.autograd.Function):
     """Loss and gradient in one pass. The stored gradient serves one backward; a second one computes it
-    again, and one that builds a graph differentiates the formula.
-
-    All that has no gradient comes in one tuple: each further argument of `apply` costs a microsecond.
-    """
+    again, and one that builds a graph differentiates the formula."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, call: tuple[Any, ...]) -> Tensor:
-        labels, weight, terms, _, _, _, grad_enabled = call
-        loss, gradient = _compute(logits, call, grad_enabled and ctx.needs_input_grad[0])
+    def forward(ctx: Any, logits: Tensor, call: _Call) -> Tensor:
+        loss, gradient = _compute(logits, call, call.grad_enabled and ctx.needs_input_grad[0])
         if gradient is not None:  # saved, to be told if they change before a second use
-            if weight is None and terms.gammas is None:
-                ctx.save_for_backward(logits, labels)
+            terms = call.terms
+            if call.weight is None and terms.gammas is None:
+                ctx.save_for_backward(logits, call.labels)
             else:
-                ctx.save_for_backward(logits, labels, weight, terms.edges, terms.gammas)
+                ctx.save_for_backward(logits, call.labels, call.weight, terms.edges, terms.gammas)
             ctx.call = call
             ctx.dtype = logits.dtype
             ctx.gradient = gradient
@@ -159,21 +210,19 @@ class _GradientWithLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, None]:
-        factor = upstream[0]
+        factor, call = upstream[0], ctx.call
         if torch.is_grad_enabled():
             logits, labels = ctx.saved_tensors[:2]
-            _, weight, terms, ignore_index, reduction, _, _ = ctx.call
-            loss = reduced_formula(logits, labels, weight, terms, ignore_index, reduction)
+            loss = reduced_formula(logits, labels, call.weight, call.terms, call.ignore_index, call.reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
         if gradient is None:
-            _, gradient = _compute(ctx.saved_tensors[0], ctx.call, True)
-        _, _, _, _, reduction, native, _ = ctx.call
-        if reduction == "none" or _is_batched(factor):
-            gradient = gradient * (factor.unsqueeze(1) if reduction == "none" else factor)
-        elif not native or factor.item() != 1.0:  # loss.backward() passes 1
+            _, gradient = _compute(ctx.saved_tensors[0], call, True)
+        if call.reduction == "none" or _is_batched(factor):
+            gradient = gradient * (factor.unsqueeze(1) if call.reduction == "none" else factor)
+        elif not call.native or factor.item() != 1.0:  # loss.backward() passes 1
             gradient.mul_(factor)
         # Half precision is rounded last: a loss scale comes as the factor, and would multiply zeros.
         return gradient if gradient.dtype is ctx.dtype else gradient.to(ctx.dtype), None
@@ -185,25 +234,19 @@ def _is_batched(factor: Tensor) -> bool:
     return functorch.is_legacy_batchedtensor(factor) or functorch.is_batchedtensor(factor)
 
 
-def _compute(logits: Tensor, call: tuple[Any, ...], gradient: bool) -> tuple[Tensor, Tensor | None]:
+def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tensor | None]:
     labels, weight, terms, ignore_index, reduction, native, _ = call
     if native:
-        assert isinstance(terms, Terms)
-        loss, grad, bad = _native.fused_loss(
-            logits, labels, weight, *terms, ignore_index=ignore_index, reduction=reduction, gradient=gradient
-        )
+        try:
+            loss, grad, bad = native_kernel.fused_loss(
+                logits, labels, weight, *terms[:7], ignore_index=ignore_index, reduction=reduction, gradient=gradient
+            )
+        except RuntimeError:  # tensors without memory to read; looking for them beforehand would cost every call
+            dense("logits", logits)
+            dense("target", labels)
+            raise
         if bad >= 0:
             raise bad_label(int(labels.flatten()[bad]), bad, logits.shape[1], ignore_index)
         return loss, grad
     keep = kept_if_any(labels, logits.shape[1], ignore_index) if logits.is_cpu else kept(labels, ignore_index)
     return loss_and_gradient(logits, labels, weight, terms, keep, reduction, gradient)
-
-
-def check_gamma(gamma: float) -> float:
-    """A focusing parameter: finite and not negative."""
-    return finite_at_least("gamma", gamma, 0.0)
-
-
-def check_lam(lam: float) -> float:
-    """An anchor weight: finite and not negative."""
-    return finite_at_least("lam", lam, 0.0)

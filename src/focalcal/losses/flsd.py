@@ -5,18 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.losses.engines import check_gamma, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss, shown
-from focalcal.losses.targets import refuse_probabilities
-
-
-def _terms(gamma_hard: float, gamma_easy: float, threshold: float) -> Terms:
-    if finite_at_least("threshold", threshold, 0.0) > 1.0:
-        raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
-    gammas = torch.tensor([check_gamma(gamma_hard), check_gamma(gamma_easy)], dtype=torch.float32, device="cpu")
-    return Terms(edges=torch.tensor([0.0, threshold, 1.0], dtype=torch.float32, device="cpu"), gammas=gammas)
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.settings import Setting, not_negative, probability
 
 
 def flsd(
@@ -32,12 +24,25 @@ def flsd(
     g carries no gradient. logits (N, K, d1, ...), labels class indices. The defaults are FLSD-53 of
     Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
     """
-    refuse_probabilities("FLSD", labels)
-    return focal_family(logits, labels, _terms(gamma_hard, gamma_easy, threshold), reduction="none")
+    terms = _terms(
+        not_negative("gamma_hard", gamma_hard),
+        not_negative("gamma_easy", gamma_easy),
+        probability("threshold", threshold),
+    )
+    return focal_family(logits, labels, terms, reduction="none")
+
+
+def _terms(gamma_hard: float, gamma_easy: float, threshold: float) -> Terms:
+    gammas = torch.tensor([gamma_hard, gamma_easy], dtype=torch.float32, device="cpu")
+    return Terms(edges=torch.tensor([0.0, threshold, 1.0], dtype=torch.float32, device="cpu"), gammas=gammas)
 
 
 class FLSDLoss(FocalFamilyLoss):
     """Sample-dependent focal loss, FLSD-53 by default. Class indices only: gamma needs one true class."""
+
+    gamma_hard = Setting[float](not_negative)
+    gamma_easy = Setting[float](not_negative)
+    threshold = Setting[float](probability)
 
     def __init__(
         self,
@@ -49,31 +54,8 @@ class FLSDLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self._terms = _terms(gamma_hard, gamma_easy, threshold)
-        self._settings = (float(gamma_hard), float(gamma_easy), float(threshold))
+        chosen = {"gamma_hard": gamma_hard, "gamma_easy": gamma_easy, "threshold": threshold}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
-    @property
-    def gamma_hard(self) -> float:
-        """The gamma of hard examples."""
-        return self._settings[0]
-
-    @property
-    def gamma_easy(self) -> float:
-        """The gamma of the others."""
-        return self._settings[1]
-
-    @property
-    def threshold(self) -> float:
-        """Below this p_y an example is hard."""
-        return self._settings[2]
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The reduced loss."""
-        refuse_probabilities("FLSD", target)
-        return super().forward(logits, target)
-
-    def extra_repr(self) -> str:
-        """The two gammas and the threshold, then what is not default."""
-        parts = f"gamma_hard={self.gamma_hard:g}, gamma_easy={self.gamma_easy:g}, threshold={self.threshold:g}"
-        return shown(parts, super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return _terms(self.gamma_hard, self.gamma_easy, self.threshold)

@@ -4,37 +4,47 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.losses.engines import check_gamma, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.settings import Setting, not_negative, probability
 
 
-def focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+def focal(
+    logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper", label_smoothing: float = 0.0
+) -> Tensor:
     """-(1 - p_y)^gamma log p_y of each example. logits (N, K, d1, ...), target indices or probabilities.
 
     The weight (1 - p_y)^gamma is differentiated, not detached. Lin et al. (2017), "Focal loss for dense
-    object detection"; as a calibration objective Mukhoti et al. (2020).
+    object detection"; as a calibration objective Mukhoti et al. (2020). `scale` and
+    `label_smoothing` as in `focal_calibration`.
     """
-    return focal_family(logits, target, Terms(gamma=check_gamma(gamma)), reduction="none")
+    gamma, share = not_negative("gamma", gamma), probability("label_smoothing", label_smoothing)
+    terms = Terms(gamma=gamma, matched=check_scale("scale", scale) == "matched", label_smoothing=share)
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class FocalLoss(FocalFamilyLoss):
     """Focal loss. Keeps the Bayes decision, but for gamma > 0 its optimal probabilities are displaced from the
     posterior, too flat where one class is likely."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
+    gamma = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
+    label_smoothing = Setting[float](probability, default=0.0)
 
     def __init__(
         self,
         gamma: float = 3.0,
         *,
+        scale: Scale = "paper",
+        label_smoothing: float = 0.0,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = gamma
+        chosen = {"gamma": gamma, "scale": scale, "label_smoothing": label_smoothing}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
-    def extra_repr(self) -> str:
-        """Gamma, then what is not default."""
-        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return Terms(gamma=self.gamma, matched=self.scale == "matched", label_smoothing=self.label_smoothing)

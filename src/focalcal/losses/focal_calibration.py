@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.losses.engines import check_gamma, check_lam, focal_family
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import CheckedTerm, FocalFamilyLoss, shown
+from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.settings import Setting, not_negative, probability
 
 
-def focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
+def focal_calibration(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    gamma: float,
+    lam: float,
+    scale: Scale = "paper",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """-(1 - p_y)^gamma log p_y + lam |p - e_y|^2 of each example.
 
     logits (N, K, d1, ...), target indices or probabilities. The anchor is the squared norm, as in eq. (1)
     of Liang et al., "Focal Calibration Loss: controlling posterior distortion in deep neural classifiers".
+    scale="matched" divides by `matched_scale(gamma, lam, K)`. With label smoothing e it is (1 - e) times the loss plus
+    e times its mean over all K labels.
     """
-    return focal_family(logits, target, Terms(1.0, check_gamma(gamma), check_lam(lam)), reduction="none")
+    terms = Terms(
+        gamma=not_negative("gamma", gamma),
+        lam=not_negative("lam", lam),
+        matched=check_scale("scale", scale) == "matched",
+        label_smoothing=probability("label_smoothing", label_smoothing),
+    )
+    return focal_family(logits, target, terms, reduction="none")
 
 
 class FocalCalibrationLoss(FocalFamilyLoss):
@@ -25,27 +43,39 @@ class FocalCalibrationLoss(FocalFamilyLoss):
     from the posterior; the displacement is at most sqrt(log(K) / lam) and falls as 1 / lam. gamma = lam = 0
     is cross-entropy, lam = 0 focal loss.
 
+    Args:
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", the sum as the paper writes it, whose gradient grows with lam; or "matched", the same divided by
+            `matched_scale(gamma, lam, K)`, so that a learning rate of cross-entropy carries over. The minimiser is the
+            same, and under Adam so is training.
+        label_smoothing, weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`.
+
     >>> import torch
     >>> loss = FocalCalibrationLoss(gamma=3, lam=1)
     >>> round(loss(torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([0])).item(), 6)
     0.070378
     """
 
-    gamma = CheckedTerm("gamma", check_gamma)
-    lam = CheckedTerm("lam", check_lam)
+    gamma = Setting[float](not_negative)
+    lam = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
+    label_smoothing = Setting[float](probability, default=0.0)
 
     def __init__(
         self,
         gamma: float = 3.0,
         lam: float = 1.0,
         *,
+        scale: Scale = "paper",
+        label_smoothing: float = 0.0,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma, self.lam = gamma, lam
+        chosen = {"gamma": gamma, "lam": lam, "scale": scale, "label_smoothing": label_smoothing}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
-    def extra_repr(self) -> str:
-        """Gamma and lam, then what is not default."""
-        return shown(f"gamma={self.gamma:g}, lam={self.lam:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        matched = self.scale == "matched"
+        return Terms(gamma=self.gamma, lam=self.lam, matched=matched, label_smoothing=self.label_smoothing)

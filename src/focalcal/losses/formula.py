@@ -22,6 +22,10 @@ class Terms(NamedTuple):
     p_y that carries no gradient; where it is negative the weight is (1 + p_y)^|gamma| (AdaFocal). Without lam
     and gammas, `smoothing` adds smoothing * sum_{k != y} -log p_k (label smoothing), or `rival` makes the weight
     (1 - p_y + p_j)^gamma with p_j the largest probability below p_y (Dual Focal).
+
+    Two settle when the number of classes is known: `matched` divides all of it by r (`focalcal.losses.scale`), and
+    `label_smoothing` has the meaning of `CrossEntropyLoss`, the expectation over a label that is drawn anew from all K
+    classes with that probability.
     """
 
     focal: float = 1.0
@@ -31,6 +35,8 @@ class Terms(NamedTuple):
     gammas: Tensor | None = None
     smoothing: float = 0.0
     rival: bool = False
+    matched: bool = False
+    label_smoothing: float = 0.0
 
 
 def step_gamma(terms: Terms, p: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

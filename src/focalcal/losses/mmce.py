@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least, holds_probabilities, one_of
+from focalcal.core.arrays import REDUCTIONS, finite_at_least, holds_probabilities, one_of
+from focalcal.core.checks import label_to_ignore
 from focalcal.core.numerics import at_least_float32
-from focalcal.losses.engines import check_lam, focal_family, traced
+from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import Checked, ClassificationLoss, shown
+from focalcal.losses.module import ClassificationLoss
 from focalcal.losses.reduction import kept, kept_if_any, without_ignored
+from focalcal.losses.settings import Setting, choice, not_negative
 from focalcal.losses.targets import refuse_probabilities
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 Variant = Literal["as_coded", "formula", "unweighted"]
-VARIANTS = ("as_coded", "formula", "unweighted")
+_check_variant = choice(*get_args(Variant))
+_check_width = partial(finite_at_least, lowest=0.005)
 
 
 def mmce(
@@ -43,8 +47,9 @@ def mmce(
     """
     refuse_probabilities("MMCE", labels)
     holds_probabilities(logits, labels, None)
-    one_of("variant", variant, VARIANTS)
-    _check_width(width)
+    _check_variant("variant", variant)
+    _check_width("width", width)
+    label_to_ignore(ignore_index)
     labels = labels.long()
     if logits.dim() == 1:
         logits, labels = logits.unsqueeze(0), labels.unsqueeze(0)
@@ -150,8 +155,14 @@ class _GradientWithMeasure(torch.autograd.Function):
         return (gradient * upstream[0]).to(logits.dtype), None
 
 
-def _check_width(width: float) -> float:
-    return finite_at_least("width", width, 0.005)
+def _check_reduction(name: str, value: str) -> str:
+    if value == "none":
+        raise ValueError(
+            f"{name} of MMCE must be 'mean' or 'sum': the measure belongs to the batch, not to an example, "
+            "got 'none'; use CrossEntropyLoss(reduction='none') and focalcal.losses.functional.mmce"
+        )
+    one_of(name, value, REDUCTIONS)
+    return value
 
 
 class MMCELoss(ClassificationLoss):
@@ -161,7 +172,10 @@ class MMCELoss(ClassificationLoss):
     by the number of examples, so that it keeps its share.
     """
 
-    lam = Checked(check_lam)
+    lam = Setting[float](not_negative)
+    variant = Setting[Variant](_check_variant)
+    width = Setting[float](_check_width)
+    reduction = Setting[str](_check_reduction, default="mean")
 
     def __init__(
         self,
@@ -173,16 +187,8 @@ class MMCELoss(ClassificationLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        if reduction == "none":
-            raise ValueError(
-                "reduction of MMCE must be 'mean' or 'sum': the measure belongs to the batch, not to an example, "
-                "got 'none'; use CrossEntropyLoss(reduction='none') and focalcal.losses.functional.mmce"
-            )
-        one_of("variant", variant, VARIANTS)
-        self.lam = lam
-        self.variant: Variant = variant
-        self.width = _check_width(width)
+        chosen = {"lam": lam, "variant": variant, "width": width}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
@@ -193,7 +199,3 @@ class MMCELoss(ClassificationLoss):
             measure = measure * (target.long() != self.ignore_index).sum()
         whole: Tensor = entropy + self.lam * measure
         return whole
-
-    def extra_repr(self) -> str:
-        """Lam, the variant and the kernel's width, then what is not default."""
-        return shown(f"lam={self.lam:g}, variant={self.variant!r}, width={self.width:g}", super().extra_repr())

@@ -1,17 +1,15 @@
-"""What every loss module shares: class weights, ignored labels, the reduction."""
+"""What every loss module shares: its settings, class weights, ignored labels, the reduction."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, get_args
 
 from torch import Tensor, nn
 
-from focalcal.core.arrays import REDUCTIONS, class_weight, one_of
+from focalcal.core.arrays import REDUCTIONS, class_weight
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from focalcal.losses.settings import Setting, choice, label, settings_of
 
 
 class ClassificationLoss(nn.Module):
@@ -20,6 +18,9 @@ class ClassificationLoss(nn.Module):
     logits (N, K) or (N, K, d1, ...); target class indices (N, d1, ...) or class probabilities
     (N, K, d1, ...), which mean the expectation over the target: sum_k t_k w_k loss(., k).
 
+    Every hyper-parameter is a `Setting`, checked when it is assigned: a schedule may change it, and no call has to look
+    at it again.
+
     Args:
         weight: one number a class; scales the loss of its examples and never enters their probabilities.
         ignore_index: examples with this label add nothing, neither to the loss nor to the mean.
@@ -27,70 +28,69 @@ class ClassificationLoss(nn.Module):
 
     """
 
+    ignore_index = Setting[int](label, default=-100)
+    reduction = Setting[str](choice(*REDUCTIONS), default="mean")
     weight: Tensor | None
+    _settings: ClassVar[dict[str, Setting[Any]]]
 
-    def __init__(self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(
+        self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", **settings: Any
+    ) -> None:
         super().__init__()
-        one_of("reduction", reduction, REDUCTIONS)
         self.register_buffer("weight", class_weight(weight))
-        self.ignore_index = int(ignore_index)
-        self.reduction = reduction
+        defaults = {name: setting.default for name, setting in self._settings.items() if setting.default is not None}
+        for name, value in {**defaults, "ignore_index": ignore_index, "reduction": reduction, **settings}.items():
+            setattr(self, name, value)
+
+    def __init_subclass__(cls) -> None:
+        """Collect what the class declares."""
+        super().__init_subclass__()
+        cls._settings = settings_of(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check a setting before it is kept."""
+        setting = self._settings.get(name)
+        super().__setattr__(name, value if setting is None else setting.check(name, value))
 
     def extra_repr(self) -> str:
-        """The shared keywords that differ from their defaults."""
-        shown = []
-        if self.weight is not None:
-            shown.append(f"weight=({len(self.weight)},)")
-        if self.ignore_index != -100:
-            shown.append(f"ignore_index={self.ignore_index}")
-        if self.reduction != "mean":
-            shown.append(f"reduction={self.reduction!r}")
-        return ", ".join(shown)
+        """The settings, then whether there is a weight; what is at its default is left out."""
+        by_default = sorted(self._settings.items(), key=lambda item: item[1].default is not None)
+        values = {name: getattr(self, name) for name, setting in by_default if getattr(self, name) != setting.default}
+        parts = [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in values.items()
+        ]
+        return ", ".join(parts if self.weight is None else [*parts, f"weight=({len(self.weight)},)"])
 
 
-class Checked:
-    """A hyper-parameter that is checked when it is assigned, so that no call has to."""
+class TermsLoss(ClassificationLoss):
+    """A loss that is made of `Terms`: subclasses say of which, in `_make_terms`, and they follow the settings."""
 
-    def __init__(self, check: Callable[[float], float]) -> None:
-        self.check = check
+    _terms: Terms
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Where the instance keeps it."""
-        self.name = f"_{name}"
+    def __init__(
+        self, *, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", **settings: Any
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **settings)
+        self._terms = self._make_terms()
 
-    def __get__(self, loss: nn.Module | None, owner: type | None = None) -> Any:
-        """Its present value; on the class, the descriptor."""
-        return self if loss is None else loss.__dict__[self.name]
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keep the terms in step with the settings."""
+        super().__setattr__(name, value)
+        if name in self._settings and "_terms" in self.__dict__:
+            self._terms = self._make_terms()
 
-    def __set__(self, loss: nn.Module, value: float) -> None:
-        """Check and keep it."""
-        loss.__dict__[self.name] = self.check(value)
-
-
-class CheckedTerm:
-    """A hyper-parameter that lives in `_terms`; assigning checks it."""
-
-    def __init__(self, name: str, check: Callable[[float], float]) -> None:
-        self.name, self.check = name, check
-
-    def __get__(self, loss: Any, owner: type | None = None) -> Any:
-        """Its present value; on the class, the descriptor."""
-        return self if loss is None else getattr(loss._terms, self.name)
-
-    def __set__(self, loss: Any, value: float) -> None:
-        """Check and keep it."""
-        loss._terms = loss._terms._replace(**{self.name: self.check(value)})
+    def _make_terms(self) -> Terms:
+        return Terms()
 
 
-class FocalFamilyLoss(ClassificationLoss):
+class FocalFamilyLoss(TermsLoss):
     """A loss with a value per example that the one kernel serves: see `Terms` for what it can be made of.
 
-    Subclasses say which in `_terms`. Setting `engine` to "native", "torch" or "formula" forces one of the
-    three implementations (see `focalcal.losses.engines`); "auto" picks the fastest that can serve the call.
+    Setting `engine` to "native", "torch" or "formula" forces one of the three implementations (see
+    `focalcal.losses.engines`); "auto" picks the fastest that can serve the call.
     """
 
-    engine: Engine = "auto"
-    _terms = Terms()
+    engine = Setting[Engine](choice(*get_args(Engine)), default="auto")
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
@@ -103,8 +103,3 @@ class FocalFamilyLoss(ClassificationLoss):
             self.reduction,
             self.engine,
         )
-
-
-def shown(*parts: str) -> str:
-    """The non-empty parts of a repr, joined."""
-    return ", ".join(part for part in parts if part)

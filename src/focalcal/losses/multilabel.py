@@ -8,33 +8,46 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import dense, with_values
 from focalcal.core.numerics import at_least_float32
-from focalcal.losses.engines import check_gamma, check_lam, traced
+from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
-from focalcal.losses.module import CheckedTerm, ClassificationLoss, shown
+from focalcal.losses.module import TermsLoss
+from focalcal.losses.scale import Scale, check_scale, matched_terms
+from focalcal.losses.settings import Setting, not_negative
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
     """-log p_t of each label: binary cross-entropy. logits and target (N, L, d1, ...), result alike."""
-    return _checked(logits, target, Terms(), None)
+    return _each_label(logits, target, Terms(), None)
 
 
-def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float) -> Tensor:
+def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper") -> Tensor:
     """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
-    return _checked(logits, target, Terms(gamma=check_gamma(gamma)), None)
+    return _each_label(logits, target, _terms(scale, gamma=not_negative("gamma", gamma)), None)
 
 
-def multilabel_brier(logits: Tensor, target: Tensor) -> Tensor:
-    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes."""
-    return _checked(logits, target, Terms(focal=0.0, lam=1.0), None)
+def multilabel_brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper") -> Tensor:
+    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes, at either scale."""
+    return _each_label(logits, target, _terms(scale, focal=0.0, lam=1.0), None)
 
 
-def multilabel_focal_calibration(logits: Tensor, target: Tensor, *, gamma: float, lam: float) -> Tensor:
+def multilabel_focal_calibration(
+    logits: Tensor, target: Tensor, *, gamma: float, lam: float, scale: Scale = "paper"
+) -> Tensor:
     """-(1 - p_t)^gamma log p_t + 2 lam (1 - p_t)^2 of each label: FCL with two classes.
 
     logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
+    scale="matched" divides by `matched_scale(gamma, lam, 2)`, however many labels there are.
     """
-    return _checked(logits, target, Terms(1.0, check_gamma(gamma), check_lam(lam)), None)
+    terms = _terms(scale, gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam))
+    return _each_label(logits, target, terms, None)
+
+
+def _terms(scale: Scale, *, focal: float = 1.0, gamma: float = 0.0, lam: float = 0.0) -> Terms:
+    """Each label is a problem with two classes, so its scale is known."""
+    terms = Terms(focal, gamma, lam)
+    return matched_terms(terms, 2) if check_scale("scale", scale) == "matched" else terms
 
 
 def _one_sided(u: Tensor, terms: Terms) -> Tensor:
@@ -43,10 +56,11 @@ def _one_sided(u: Tensor, terms: Terms) -> Tensor:
     return loss + 2 * terms.lam * u.sigmoid().square() if terms.lam else loss
 
 
-def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | None) -> Tensor:
+def _each_label(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | None) -> Tensor:
     for name, value in (("logits", logits), ("target", target)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}; use torch.as_tensor(...)")
+        dense(name, value)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
     if target.shape != logits.shape:
@@ -78,17 +92,15 @@ def _checked(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int | N
     return target * positive + (1 - target) * negative
 
 
-class _MultilabelLoss(ClassificationLoss):
+class _MultilabelLoss(TermsLoss):
     """logits and target (N, L) or (N, L, d1, ...). The mean is over all entries, weighted if there is a weight.
 
     Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number a label (dimension 1).
     """
 
-    _terms = Terms()
-
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
-        loss = _checked(logits, target, self._terms, self.ignore_index)
+        loss = _each_label(logits, target, self._terms, self.ignore_index)
         scale = torch.ones_like(loss)
         if self.weight is not None:
             if loss.dim() < 2 or loss.shape[1] != len(self.weight):
@@ -96,6 +108,7 @@ class _MultilabelLoss(ClassificationLoss):
                     f"weight must have one entry a label (dimension 1 of logits {tuple(logits.shape)}), "
                     f"got shape {tuple(self.weight.shape)}"
                 )
+            with_values(self.weight, logits)
             scale = scale * self.weight.to(loss).view(-1, *[1] * (loss.dim() - 2))
         keep = (target if target.is_floating_point() else target.long()) != self.ignore_index
         scale = torch.where(keep, scale, 0.0)
@@ -112,48 +125,62 @@ class MultilabelBCELoss(_MultilabelLoss):
 class MultilabelBrierLoss(_MultilabelLoss):
     """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
 
-    _terms = Terms(focal=0.0, lam=1.0)
+    scale = Setting[Scale](check_scale, default="paper")
+
+    def __init__(
+        self,
+        *,
+        scale: Scale = "paper",
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, scale=scale)
+
+    def _make_terms(self) -> Terms:
+        return _terms(self.scale, focal=0.0, lam=1.0)
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
     """Focal loss on each label."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
+    gamma = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 2.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma = gamma
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, scale=scale)
 
-    def extra_repr(self) -> str:
-        """Gamma, then what is not default."""
-        return shown(f"gamma={self.gamma:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return _terms(self.scale, gamma=self.gamma)
 
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     """Focal Calibration Loss on each label."""
 
-    gamma = CheckedTerm("gamma", check_gamma)
-    lam = CheckedTerm("lam", check_lam)
+    gamma = Setting[float](not_negative)
+    lam = Setting[float](not_negative)
+    scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
         self,
         gamma: float = 2.0,
         lam: float = 2.0,
         *,
+        scale: Scale = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        self.gamma, self.lam = gamma, lam
+        chosen = {"gamma": gamma, "lam": lam, "scale": scale}
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
 
-    def extra_repr(self) -> str:
-        """Gamma and lam, then what is not default."""
-        return shown(f"gamma={self.gamma:g}, lam={self.lam:g}", super().extra_repr())
+    def _make_terms(self) -> Terms:
+        return _terms(self.scale, gamma=self.gamma, lam=self.lam)

@@ -34,7 +34,7 @@ def check_class_probabilities(target: Tensor, ignore_index: int | None, *, reada
 
 def _no_distribution(target: Tensor, total: Tensor, least: Tensor, wrong: Tensor) -> ValueError:
     at = tuple(wrong.nonzero()[0].tolist())
-    found = f"{float(least[at]):g}" if float(least[at]) < -ROUNDING else f"a sum of {float(total[at]):g}"
+    received = f"{float(least[at]):g}" if float(least[at]) < -ROUNDING else f"a sum of {float(total[at]):g}"
     where, remedy = f" in row {at[0]}" if len(at) == 1 else f" at position {at}", "divide each row by its sum"
     if target.dim() == 1:
         count = len(target)
@@ -42,7 +42,7 @@ def _no_distribution(target: Tensor, total: Tensor, least: Tensor, wrong: Tensor
         remedy = f"for {count} examples pass logits of shape ({count}, K)"
     return ValueError(
         "target must hold class probabilities, >= 0 and summing to 1 within "
-        f"{sum_tolerance(target.dtype):.2g} over the classes, got {found}{where}; {remedy}, pass integer class "
+        f"{sum_tolerance(target.dtype):.2g} over the classes, got {received}{where}; {remedy}, pass integer class "
         "indices, or use the Multilabel losses if an example has several labels"
     )
 
@@ -52,6 +52,6 @@ def refuse_probabilities(name: str, target: Tensor) -> None:
     if isinstance(target, Tensor) and target.is_floating_point():
         raise TypeError(
             f"target of {name} must hold class indices: the loss depends on which class is the true one in a way "
-            f"that has no expectation over class probabilities, got {target.dtype} of shape {tuple(target.shape)}; "
+            f"that has no expectation over class probabilities, got {target.dtype}; "
             "pass integer labels, or use FocalCalibrationLoss, FocalLoss, BrierLoss or CrossEntropyLoss"
         )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focalcal import _native
 from focalcal.theory import newton_native
 from focalcal.theory.newton_point import NewtonPoint, Rows, evaluate, start
 
@@ -63,7 +64,7 @@ def solve_rows(
 
     By compiled code where there is some; it computes what `solve_with_numpy` does.
     """
-    if newton_native.available():
+    if _native.available():
         q, d, figures, steps = newton_native.minimisers(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
         log_multiplier, stationarity, floor, excess = figures
         return Roots(q, d, log_multiplier, stationarity, floor, excess, steps)
