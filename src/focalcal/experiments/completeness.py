@@ -10,13 +10,14 @@ from typing import Any
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.evaluate import without_weights
 from focalcal.experiments.spec_builder import has_validation, multilabel, recipe_of
+from focalcal.metrics import table
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.diagnostics import RunProblem
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.training.recipe import Recipe
 
-MULTILABEL_METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "mce", "smooth_ece", "confidence_gap")
-METRICS = (*MULTILABEL_METRICS, "classwise_ece")
+METRICS = tuple(name for name, metric in table.METRICS.items() if metric.in_summary)
+MULTILABEL_METRICS = tuple(name for name in METRICS if name in table.MULTILABEL_METRICS)
 DETECTION = ("auroc", "confidence")
 
 
