@@ -9,7 +9,7 @@ import numpy as np
 
 from focalcal.core.binning import BinSums
 from focalcal.core.checks import one_of
-from focalcal.metrics.ece import gap_of
+from focalcal.metrics.binned_errors import gap_of
 from focalcal.metrics.scan import scan
 
 

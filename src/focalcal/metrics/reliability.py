@@ -13,7 +13,7 @@ from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.ece import sums_between
+from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.scan import check_bins, even_edges, scan
 
 Array = np.ndarray[Any, Any]

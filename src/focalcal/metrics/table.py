@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import math
 
-from focalcal.metrics.bootstrap_statistics import RankedPairs, RiskCoverage
-from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
-from focalcal.metrics.detection import binary_aurc, binary_auroc
-from focalcal.metrics.ece import (
+from focalcal.metrics.binned_errors import (
     binary_adaptive_ece,
     classwise_ece_of,
     confidence_gap_of,
@@ -19,6 +16,9 @@ from focalcal.metrics.ece import (
     mce_of,
     rms_ce_of,
 )
+from focalcal.metrics.bootstrap_statistics import RankedPairs, RiskCoverage
+from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
+from focalcal.metrics.detection import binary_aurc, binary_auroc
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, in_top
@@ -138,4 +138,32 @@ MULTILABEL_METRICS: dict[str, MultilabelMetric] = {
 }
 """Every metric of sigmoid outputs that is one number per label."""
 
-__all__ = ["METRICS", "MULTILABEL_METRICS", *METRICS, *(f"multilabel_{name}" for name in MULTILABEL_METRICS)]
+__all__ = [
+    "METRICS",
+    "MULTILABEL_METRICS",
+    "adaptive_ece",
+    "aurc",
+    "brier",
+    "classwise_ece",
+    "confidence_gap",
+    "debiased_ece",
+    "ece",
+    "error",
+    "mce",
+    "multilabel_adaptive_ece",
+    "multilabel_aurc",
+    "multilabel_auroc",
+    "multilabel_brier",
+    "multilabel_confidence_gap",
+    "multilabel_debiased_ece",
+    "multilabel_ece",
+    "multilabel_error",
+    "multilabel_mce",
+    "multilabel_nll",
+    "multilabel_rms_ce",
+    "multilabel_smooth_ece",
+    "nll",
+    "rms_ce",
+    "smooth_ece",
+    "top_k_accuracy",
+]
