@@ -14,10 +14,9 @@ import argparse
 import torch
 
 from focalcal import metrics
-from focalcal.metrics.bootstrap import CALIBRATION_ERRORS
 
 ASKED = [
-    *sorted(CALIBRATION_ERRORS, key=lambda metric: metric.__name__),
+    *(metric for metric in metrics.METRICS.values() if metric.by_chance),
     metrics.confidence_gap, metrics.brier, metrics.nll, metrics.error, metrics.aurc,
 ]  # fmt: skip
 

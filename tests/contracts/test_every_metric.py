@@ -1,9 +1,14 @@
 """What holds for every metric of (probs, labels)."""
 
+import copy
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 import torch
 
+from focalcal import metrics
 from focalcal.metrics import METRICS
 
 ALL = pytest.mark.parametrize("name", METRICS)
@@ -77,4 +82,62 @@ def test_maps_are_their_pixels(name, rows):
 @ALL
 def test_a_sure_and_right_classifier_has_the_best_value(name):
     probs, labels = np.eye(6), np.arange(6)
-    assert METRICS[name](probs, labels) == pytest.approx(1.0 if name == "top_k_accuracy" else 0.0, abs=1e-12)
+    best = METRICS[name].limits[1] if METRICS[name].better == "higher" else 0.0
+    assert METRICS[name](probs, labels) == pytest.approx(best, abs=1e-12)
+
+
+@ALL
+def test_values_lie_within_the_limits_of_the_table(name, rows):
+    low, high = METRICS[name].limits
+    for labels in (rows[1], rows[0].argmin(1), rows[0].argmax(1)):
+        assert low <= METRICS[name](rows[0], labels) <= high
+
+
+@ALL
+def test_it_passes_for_a_function(name):
+    """Public under its name, pickled by it, documented and inspected as functions are."""
+    metric = METRICS[name]
+    assert getattr(metrics, name) is metric
+    assert name in metrics.__all__
+    assert pickle.loads(pickle.dumps(metric)) is copy.deepcopy(metric) is metric
+    assert metric.__name__ == name
+    assert metric.__doc__[0].isupper()
+    assert {"probs", "labels", "ignore_index", *metric.source.options} <= set(inspect.signature(metric).parameters)
+    with pytest.raises(TypeError, match=f"{name} has no option 'bins'; it has logits, ignore_index"):
+        metric(np.eye(2), [0, 1], bins=10)
+
+
+@ALL
+def test_logits_are_their_softmax(name, rows):
+    logits = np.log(rows[0])
+    assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](*rows), abs=1e-9)
+    with pytest.raises(ValueError, match="probs and logits were both given"):
+        METRICS[name](rows[0], rows[1], logits=logits)
+
+
+@ALL
+def test_summary_sketch_and_intervals_follow_from_the_table(name, rows):
+    metric, value = METRICS[name], METRICS[name](*rows)
+    assert metric.in_summary == (name in metrics.summary(*rows).values)
+    if metric.in_summary:
+        assert getattr(metrics.summary(*rows), name) == pytest.approx(value, abs=1e-12)
+    sketch = metrics.CalibrationSketch.of(*rows)
+    assert bool(metric.source.holds) == hasattr(sketch, name)
+    if metric.source.holds:
+        bound = sketch.adaptive_ece_bound() if name == "adaptive_ece" else 1e-9
+        assert getattr(sketch, name)() == pytest.approx(value, abs=bound)
+    interval = metrics.bootstrap(metric, *rows, resamples=20)
+    assert interval.estimate == pytest.approx(value, abs=1e-12)
+    assert (interval.chance is not None) == metric.by_chance
+
+
+def test_chance_is_all_that_a_calibrated_model_shows():
+    """Labels drawn from the probabilities: what is left of a calibration error is what `chance` says."""
+    generator = np.random.default_rng(0)
+    probs = generator.dirichlet(np.full(5, 0.5), size=2000)
+    labels = (generator.random((2000, 1)) > probs.cumsum(1)).sum(1).clip(max=4)
+    for metric in METRICS.values():
+        if metric.by_chance and metric is not metrics.debiased_ece:  # which takes chance off, sometimes all of it
+            interval = metrics.bootstrap(metric, probs, labels, resamples=50)
+            assert interval.low == 0
+            assert 0.3 * interval.chance < interval.estimate < 3 * interval.chance

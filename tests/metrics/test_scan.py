@@ -20,7 +20,7 @@ def values(found):
     sums = [found.bins.count, found.bins.confidence, found.bins.correct]
     sums += [found.classes.count, found.classes.confidence, found.classes.correct]
     rows = [found.confidence.double(), found.correct.double(), found.row_brier, found.row_nll]
-    return sums, rows, torch.tensor([found.rows, found.wrong, found.brier, found.nll], dtype=torch.float64)
+    return sums, rows, torch.tensor([found.rows, found.wrong, found.brier_sum, found.nll_sum], dtype=torch.float64)
 
 
 @settings(max_examples=60)

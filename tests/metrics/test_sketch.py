@@ -12,7 +12,7 @@ from focalcal import metrics
 from focalcal.metrics import CalibrationSketch
 from focalcal.metrics.summary import summary_of
 
-EXACT = ["ece", "mce", "rms_ce", "classwise_ece", "debiased_ece", "nll", "brier", "error", "confidence_gap"]
+EXACT = [name for name, metric in metrics.METRICS.items() if metric.source.holds in ("bins", "classes")]
 
 
 def network(

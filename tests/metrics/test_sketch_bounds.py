@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focalcal.metrics import CalibrationSketch, adaptive_ece, smooth_ece
-from focalcal.metrics.ece import binary_adaptive_ece
-from focalcal.metrics.sketch import CELLS, adaptive_ece_bound_of, adaptive_ece_of, smooth_ece_bound_of, spread
+from focalcal.metrics.binned_errors import binary_adaptive_ece
+from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, adaptive_ece_of, smooth_ece_bound_of, spread
 from focalcal.metrics.smooth import (
     STEPS,
     Smoother,

@@ -100,10 +100,18 @@ def test_a_collection_shares_passes_and_not_settings():
     for p, y in zip(probs.split(50), labels.split(50), strict=True):
         collection.update(p, y)
     groups = {frozenset(names) for names in collection.compute_groups.values()}
+    together = {
+        part: frozenset(m.adapter for m in functions.METRICS.values() if m.source.holds == part)
+        for part in ("bins", "moments")
+    }
+    assert {"ECE", "NLL", "ConfidenceGap"} < together["bins"]
+    assert together["moments"] == {"AdaptiveECE", "SmoothECE"}
+    alone = set(metrics) - together["bins"] - together["moments"] - {"DebiasedECE_l2"}
+    assert {"ECE_in_7_bins", "ClasswiseECE", "TopKAccuracy", "AURC"} <= alone
     assert groups == {
-        frozenset({"ECE", "MCE", "RMSCE", "DebiasedECE", "DebiasedECE_l2", "ConfidenceGap", "NLL", "Brier", "Error"}),
-        frozenset({"AdaptiveECE", "SmoothECE"}),
-        *(frozenset({name}) for name in ("ECE_in_7_bins", "ClasswiseECE", "TopKAccuracy", "AURC")),
+        together["bins"] | {"DebiasedECE_l2"},
+        together["moments"],
+        *(frozenset({name}) for name in alone),
     }
     for name, value in collection.compute().items():
         same(value, filled(name.replace("_", " ") if "_" in name else name).compute())
@@ -223,7 +231,7 @@ def test_the_state_does_not_grow_but_for_aurc():
         (lambda: adapters.ECE(K, scores="guess"), "scores must be one of 'probs', 'logits', got 'guess'"),
         (lambda: adapters.ECE(K, n_bins=0), "n_bins must be a whole number >= 1"),
         (lambda: adapters.DebiasedECE(K, norm="l3"), "norm must be one of"),
-        (lambda: adapters.TopKAccuracy(K, k=5), "k must be a whole number >= 1 and <= 4, got 5; num_classes is 4"),
+        (lambda: adapters.TopKAccuracy(K, k=5), "k must be a whole number >= 1 and <= 4, got 5; there are 4 classes"),
         (lambda: adapters.MultilabelECE(L, average="macro"), "average must be one of"),
         (lambda: adapters.ECE(K + 1).update(*_batch()), r"num_classes = 5 in dimension 1, got shape \(203, 4\)"),
         (lambda: adapters.MultilabelECE(2).update(*_batch()), r"num_labels = 2 in dimension 1, got shape \(203, 4\)"),
@@ -232,7 +240,7 @@ def test_the_state_does_not_grow_but_for_aurc():
         (lambda: adapters.ECE(K, scores="logits").update(_batch()[0] * float("nan"), _batch()[1]), "must be finite"),
         (lambda: adapters.ECE(K).merge_state(adapters.ECE(K, n_bins=1)), "got another bins"),
         (lambda: adapters.ECE(K).merge_state(adapters.ECE(K, ignore_index=0)), "got another rules"),
-        (lambda: adapters.TopKAccuracy(K, k=1).merge_state(adapters.TopKAccuracy(K, k=2)), "got another depth"),
+        (lambda: adapters.TopKAccuracy(K, k=1).merge_state(adapters.TopKAccuracy(K, k=2)), "got another settings"),
     ],
 )
 def test_bad_input_is_refused(make, message):
@@ -253,9 +261,13 @@ def test_a_label_without_a_row_is_named():
 
 
 def test_constructors_show_their_options():
-    for name in set(adapters.__all__) - {"DebiasedECE", "MultilabelDebiasedECE"}:
+    for name in adapters.__all__:
         names = set(inspect.signature(getattr(adapters, name)).parameters)
         assert {"scores", "ignore_index"} <= names, name
+    for name, option in {"DebiasedECE": "norm", "TopKAccuracy": "k", "MultilabelDebiasedECE": "norm"}.items():
+        assert option in inspect.signature(getattr(adapters, name)).parameters
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: `convention`"):
+        adapters.AdaptiveECE(K, convention="fc")  # which needs the rows
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):

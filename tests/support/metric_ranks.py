@@ -17,31 +17,17 @@ from focalcal.metrics import torchmetrics as adapters
 
 K, L = 4, 3
 SINGLE: dict[str, tuple[Any, Any]] = {
-    "ECE": (partial(adapters.ECE, K), functions.ece),
+    metric.adapter: (partial(getattr(adapters, metric.adapter), K), metric) for metric in functions.METRICS.values()
+}
+SINGLE |= {
     "ECE in 7 bins": (partial(adapters.ECE, K, n_bins=7), partial(functions.ece, n_bins=7)),
-    "MCE": (partial(adapters.MCE, K), functions.mce),
-    "RMSCE": (partial(adapters.RMSCE, K), functions.rms_ce),
-    "DebiasedECE": (partial(adapters.DebiasedECE, K), functions.debiased_ece),
     "DebiasedECE l2": (partial(adapters.DebiasedECE, K, norm="l2"), partial(functions.debiased_ece, norm="l2")),
-    "ClasswiseECE": (partial(adapters.ClasswiseECE, K), functions.classwise_ece),
-    "AdaptiveECE": (partial(adapters.AdaptiveECE, K), functions.adaptive_ece),
-    "SmoothECE": (partial(adapters.SmoothECE, K), functions.smooth_ece),
-    "ConfidenceGap": (partial(adapters.ConfidenceGap, K), functions.confidence_gap),
-    "NLL": (partial(adapters.NLL, K), functions.nll),
-    "Brier": (partial(adapters.Brier, K), functions.brier),
-    "Error": (partial(adapters.Error, K), functions.error),
     "TopKAccuracy": (partial(adapters.TopKAccuracy, K, k=2), partial(functions.top_k_accuracy, k=2)),
-    "AURC": (partial(adapters.AURC, K), functions.aurc),
 }
 MULTI: dict[str, tuple[Any, Any]] = {
-    "MultilabelECE": (partial(adapters.MultilabelECE, L), functions.multilabel_ece),
-    "MultilabelMCE": (partial(adapters.MultilabelMCE, L), functions.multilabel_mce),
-    "MultilabelRMSCE": (partial(adapters.MultilabelRMSCE, L), functions.multilabel_rms_ce),
-    "MultilabelDebiasedECE": (partial(adapters.MultilabelDebiasedECE, L), functions.multilabel_debiased_ece),
-    "MultilabelConfidenceGap": (partial(adapters.MultilabelConfidenceGap, L), functions.multilabel_confidence_gap),
-    "MultilabelNLL": (partial(adapters.MultilabelNLL, L), functions.multilabel_nll),
-    "MultilabelBrier": (partial(adapters.MultilabelBrier, L), functions.multilabel_brier),
-    "MultilabelError": (partial(adapters.MultilabelError, L), functions.multilabel_error),
+    f"Multilabel{entry.metric.adapter}": (partial(getattr(adapters, f"Multilabel{entry.metric.adapter}"), L), entry)
+    for entry in functions.MULTILABEL_METRICS.values()
+    if entry.metric.source.holds == "bins"
 }
 
 
@@ -62,10 +48,10 @@ def multi_label(rows: int = 203, seed: int = 1) -> tuple[Tensor, Tensor]:
 def every_adapter() -> dict[str, tuple[Any, Tensor, Tensor]]:
     """Name -> factory, probabilities, labels."""
     logits, labels = single_label()
-    found = {name: (make, logits.softmax(1), labels) for name, (make, _) in SINGLE.items()}
-    found["CalibrationSummary"] = (partial(adapters.CalibrationSummary, K), logits.softmax(1), labels)
+    made = {name: (make, logits.softmax(1), labels) for name, (make, _) in SINGLE.items()}
+    made["CalibrationSummary"] = (partial(adapters.CalibrationSummary, K), logits.softmax(1), labels)
     logits, labels = multi_label()
-    return found | {name: (make, logits.sigmoid(), labels) for name, (make, _) in MULTI.items()}
+    return made | {name: (make, logits.sigmoid(), labels) for name, (make, _) in MULTI.items()}
 
 
 def run_rank(rank: int, world: int, folder: str) -> None:

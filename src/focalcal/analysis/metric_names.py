@@ -6,24 +6,16 @@ import math
 from collections.abc import Iterable
 
 from focalcal.analysis.numbers import Mean
+from focalcal.metrics.table import AUROC, METRICS
 
 SINGLE_LABEL = ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "nll", "brier")
-PERCENT = (  # shown times 100, as papers do
-    *("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "mce", "confidence_gap"),
+_KNOWN = {**METRICS, "auroc": AUROC}
+PERCENT = frozenset(name for name, metric in _KNOWN.items() if metric.unit == "share")  # shown times 100, as papers do
+HIGHER_IS_BETTER = frozenset(name for name, metric in _KNOWN.items() if metric.better == "higher")
+UNDIRECTED = frozenset({"confidence", "rows", "n_classes", "n_labels", "auroc_labels", "positives"}).union(
+    name for name, metric in _KNOWN.items() if metric.better is None
 )
-HIGHER_IS_BETTER = frozenset({"auroc"})
-UNDIRECTED = frozenset({"confidence_gap", "confidence", "rows", "n_classes", "n_labels", "auroc_labels", "positives"})
-TITLES = {
-    "error": "Error",
-    "ece": "ECE",
-    "adaptive_ece": "AdaECE",
-    "classwise_ece": "Classwise ECE",
-    "smooth_ece": "smECE",
-    "mce": "MCE",
-    "nll": "NLL",
-    "brier": "Brier score",
-    "auroc": "AUROC",
-    "confidence_gap": "Confidence gap",
+TITLES = {name: metric.title for name, metric in _KNOWN.items()} | {
     "posterior_distance": "Distance from the posterior",
     "confidence_distance": "Distance of the confidence",
     "posterior_ece": "ECE against the posterior",

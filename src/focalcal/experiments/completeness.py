@@ -10,12 +10,13 @@ from typing import Any, Literal
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.evaluate import WEIGHTS, no_weights_message
 from focalcal.experiments.spec_builder import has_validation, is_multilabel
+from focalcal.metrics import table
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.diagnostics import RunProblem
 from focalcal.results.evaluations import NOTHING_MORE
 
-MULTILABEL_METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "mce", "smooth_ece", "confidence_gap")
-METRICS = (*MULTILABEL_METRICS, "classwise_ece")
+METRICS = tuple(name for name, metric in table.METRICS.items() if metric.in_summary)
+MULTILABEL_METRICS = tuple(name for name in METRICS if name in table.MULTILABEL_METRICS)
 DETECTION = ("auroc", "confidence")
 Stored = Mapping[str, Run | RunProblem]  # by key, what a store has of cells: whole runs, and what is wrong with others
 

@@ -14,56 +14,27 @@ the truth is inside.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.bootstrap_statistics import (
-    Adaptive,
-    Array,
-    Binned,
-    Classwise,
-    Draw,
-    Mean,
-    RankedPairs,
-    RiskCoverage,
-    Rowwise,
-    Smooth,
-    batches,
-    row_weights,
-)
-from focalcal.metrics.detection import aurc, auroc, ranked_input
-from focalcal.metrics.ece import (
-    adaptive_ece,
-    classwise_ece,
-    confidence_gap,
-    debiased_ece,
-    debiased_ece_of,
-    ece,
-    ece_of,
-    mce,
-    mce_of,
-    rms_ce,
-    rms_ce_of,
-)
-from focalcal.metrics.proper import brier, checked_k, error, in_top, nll, top_k_accuracy
+from focalcal.metrics.bootstrap_statistics import Array, Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
+from focalcal.metrics.detection import auroc, ranked_input
+from focalcal.metrics.metric import Metric
+from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.reliability import check_level, wilson
 from focalcal.metrics.scan import scan
-from focalcal.metrics.smooth import smooth_ece
+from focalcal.metrics.table import AUROC
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from focalcal.metrics.sums import Scan
-
-Metric = Callable[..., float]
+Function = Callable[..., float]
 METHODS = ("adjusted", "basic", "percentile")
 NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
@@ -85,7 +56,7 @@ class Interval:
 
 
 def bootstrap(
-    metric: Metric | Sequence[Metric] | Mapping[str, Metric],
+    metric: Function | Sequence[Function] | Mapping[str, Function],
     probs: Any,
     labels: Any,
     *,
@@ -109,27 +80,26 @@ def bootstrap(
     quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
     """
     check_request(resamples, level, method, seed)
-    named = _named(metric)
-    plan = _Plan(list(named.values()), probs, labels, groups, n_bins, ignore_index)
+    plan = _Plan(_by_name(metric), probs, labels, groups, n_bins, ignore_index)
     with rounding_collected():  # the plan has looked at every row, and said what there was to say
         resampled = plan.values(plan.resampled_rows(resamples, seed))
         drawn = [np.concatenate(parts) for parts in zip(*resampled, strict=True)]
         null = plan.null(min(resamples, NULL_DRAWS), seed)
-        estimates = {name: float(plan.estimate(each)) for name, each in named.items()}
-    found = {}
-    for at, (name, each) in enumerate(named.items()):
+        estimates = {name: float(plan.estimate(name)) for name in plan.metrics}
+    intervals = {}
+    for at, (name, entry) in enumerate(plan.entries.items()):
         estimate = estimates[name]
-        share = _function(each) in _SHARES and method == "adjusted" and not plan.grouped
-        if share:
+        if entry is not None and entry.proportion and method == "adjusted" and not plan.grouped:
             low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
-            found[name] = Interval(estimate, float(low), float(high), level)
+            intervals[name] = Interval(estimate, float(low), float(high), level)
         else:
-            found[name] = interval(estimate, drawn[at], null.get(at), level, method, _RANGES.get(_function(each), _ANY))
-    return next(iter(found.values())) if callable(metric) else found
+            limits = (-np.inf, np.inf) if entry is None else entry.limits
+            intervals[name] = interval(estimate, drawn[at], null.get(at), level, method, limits)
+    return next(iter(intervals.values())) if callable(metric) else intervals
 
 
-def _named(metric: Any) -> dict[str, Metric]:
-    """The metrics asked for, by name."""
+def _by_name(metric: Any) -> dict[str, Function]:
+    """The metrics asked for."""
     if isinstance(metric, Mapping):
         named = dict(metric)
     else:
@@ -139,13 +109,19 @@ def _named(metric: Any) -> dict[str, Metric]:
             raise ValueError(f"metric has several functions of one name among {list(named)}; give a mapping by name")
     if not named or not all(callable(each) for each in named.values()):
         raise TypeError(f"metric must be a metric function, a list or a mapping of them, got {metric!r}")
-    if any(getattr(_function(each), "__name__", "").startswith("multilabel_") for each in named.values()):
+    if any(isinstance(_function(each), MultilabelMetric) for each in named.values()):
         raise TypeError("metric is one of several labels a row; use multilabel_bootstrap for it")
     return named
 
 
 def _function(metric: Any) -> Any:
     return metric.func if isinstance(metric, partial) and not metric.args else metric
+
+
+def _entry(metric: Any) -> Metric | None:
+    """The entry of the table that a metric is; None for any other function."""
+    function = _function(metric)
+    return AUROC if function is auroc else function if isinstance(function, Metric) else None
 
 
 def check_request(resamples: int, level: float, method: str, seed: int) -> None:
@@ -195,25 +171,26 @@ class _Plan:
     """What is computed once for all resamples."""
 
     def __init__(
-        self, metrics: list[Metric], probs: Any, labels: Any, groups: Any, n_bins: int, ignore_index: int | None
+        self, metrics: dict[str, Function], probs: Any, labels: Any, groups: Any, n_bins: int, ignore_index: int | None
     ) -> None:
         self.probs, self.labels, self.n_bins, self.ignore_index = probs, labels, n_bins, ignore_index
         self.metrics = metrics
+        self.entries = {name: _entry(metric) for name, metric in metrics.items()}
         self.statistics: list[Callable[[Draw], Array]]
-        if auroc in metrics:
-            if metrics != [auroc]:
+        if AUROC in self.entries.values():
+            if len(metrics) > 1:
                 raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
-            ranked, positives = ranked_input(probs, labels)
-            self.rows = len(ranked)
-            self.statistics = [RankedPairs(ranked, positives)]
+            pairs = ranked_input(probs, labels)
+            self.rows = len(pairs[0])
+            self.statistics = [RankedPairs(*(each.double().numpy() for each in pairs))]
             self._group(groups, (self.rows,), None)
             return
-        self.found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
-        self.rows = self.found.rows
+        self.sums = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
+        self.rows = self.sums.rows
         _, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
         keep = None if ignore_index is None else (index.flatten() != ignore_index).cpu().numpy()
         self._group(groups, tuple(index.shape), keep)
-        self.statistics = [self._statistic(metric, self.found) for metric in metrics]
+        self.statistics = [self._statistic(name) for name in metrics]
 
     def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
         """`self.group_of`: the group of each row that counts; None where each is its own."""
@@ -232,43 +209,29 @@ class _Plan:
                 "same rows: pass groups that can be taken for independent"
             )
 
-    def _statistic(self, metric: Metric, found: Scan) -> Callable[[Draw], Array]:
-        function, options = _function(metric), dict(getattr(metric, "keywords", {}))
-        pair = _rows(found.confidence), _rows(found.correct)
-        n_bins = options.pop("n_bins", self.n_bins)
-        if function is debiased_ece:
-            return Binned(*pair, n_bins, partial(debiased_ece_of, norm=options.get("norm", "l1")))
-        if function is top_k_accuracy:
-            probs, labels = self.kept
-            hits = in_top(probs, labels, checked_k(options.get("k"), probs.shape[1]))
-            return Mean(_rows(hits))
-        if options:  # conventions and widths that are not resampled in one go
-            return Rowwise(metric, *self.kept)
-        if function in _BINNED:
-            return Binned(*pair, n_bins, _BINNED[function])
-        if function in _MEANS:
-            return Mean(_MEANS[function](found))
-        if function is classwise_ece:
-            return Classwise(*self.kept, n_bins)
-        if function is adaptive_ece:
-            return Adaptive(*pair, n_bins)
-        if function is smooth_ece:
-            return Smooth(*pair)
-        if function is aurc:
-            return RiskCoverage(*pair)
-        return Rowwise(metric, *self.kept)
+    def _statistic(self, name: str) -> Callable[[Draw], Array]:
+        """The metric of many resamples at once, or else of one after the other."""
+        entry, statistic = self.entries[name], None
+        if entry is not None:
+            options = self._options(name)
+            if options.keys() <= entry.source.options.keys():
+                statistic = entry.source.resample(self.sums, lambda: self.kept, **options)
+        return Rowwise(self.metrics[name], *self.kept) if statistic is None else statistic
 
-    def estimate(self, metric: Metric) -> float:
+    def _options(self, name: str) -> dict[str, Any]:
+        """What the metric was given by `functools.partial`, and the number of bins unless that is among it."""
+        entry = self.entries[name]
+        assert entry is not None
+        return {**entry.bins_option(self.n_bins), **getattr(self.metrics[name], "keywords", {})}
+
+    def estimate(self, name: str) -> float:
         """The metric of the rows as they are."""
-        function = _function(metric)
-        if function is auroc:
-            return metric(self.probs, self.labels)
-        if function not in _RANGES:
+        metric, entry = self.metrics[name], self.entries[name]
+        if entry is None:
             return metric(*self.kept)
-        options: dict[str, Any] = {"ignore_index": self.ignore_index}
-        if (function in _BINNED or function in (classwise_ece, adaptive_ece)) and metric is function:
-            options["n_bins"] = self.n_bins
-        return metric(self.probs, self.labels, **options)
+        if entry is AUROC:
+            return metric(self.probs, self.labels)
+        return metric(self.probs, self.labels, **{"ignore_index": self.ignore_index, **self._options(name)})
 
     @cached_property
     def kept(self) -> tuple[Tensor, Tensor]:
@@ -297,8 +260,8 @@ class _Plan:
         """The values of the calibration errors under drawn labels, by their position among the metrics."""
         chosen = [
             at
-            for at, metric in enumerate(self.metrics)
-            if _function(metric) in CALIBRATION_ERRORS and not isinstance(self.statistics[at], Rowwise)
+            for at, entry in enumerate(self.entries.values())
+            if entry is not None and entry.by_chance and not isinstance(self.statistics[at], Rowwise)
         ]
         if not chosen:
             return {}
@@ -308,9 +271,9 @@ class _Plan:
     def drawn_labels(self, draws: int, seed: int) -> Iterator[Draw]:
         """Every row, right with the probability it says; for the classwise error with labels from all its classes."""
         generator = np.random.default_rng([seed, 1])
-        confidence = _rows(self.found.confidence)[:, None]
+        confidence = self.sums.outcomes[0].double().numpy()[:, None]
         cumulative = None
-        if classwise_ece in map(_function, self.metrics):
+        if any(isinstance(statistic, Classwise) for statistic in self.statistics):
             # Row r's distribution function, moved to (r, r + 1]: one sorted list serves all rows.
             cumulative = self.kept[0].double().cumsum(1).numpy()
             cumulative /= cumulative[:, -1:]
@@ -324,28 +287,3 @@ class _Plan:
                 first = np.arange(self.rows)[:, None] * cumulative.shape[1]
                 labels = np.clip(flat - first, 0, cumulative.shape[1] - 1)
             yield Draw(np.ones((self.rows, 1)), labels, correct)
-
-
-def _rows(values: Tensor | None) -> Array:
-    assert values is not None
-    array: Array = values.to(torch.float64).numpy()
-    return array
-
-
-_BINNED: dict[Any, Any] = {ece: ece_of, mce: mce_of, rms_ce: rms_ce_of, debiased_ece: debiased_ece_of}
-_MEANS: dict[Any, Callable[[Scan], Array]] = {
-    nll: lambda found: _rows(found.row_nll),
-    brier: lambda found: _rows(found.row_brier),
-    error: lambda found: 1 - _rows(found.correct),
-    confidence_gap: lambda found: _rows(found.confidence) - _rows(found.correct),
-}
-_SHARES: set[Any] = {error, top_k_accuracy}
-CALIBRATION_ERRORS: set[Any] = {*_BINNED, classwise_ece, adaptive_ece, smooth_ece}
-UNIT = (0.0, 1.0)
-_ANY = (-math.inf, math.inf)
-_RANGES: dict[Any, tuple[float, float]] = {
-    **dict.fromkeys([*CALIBRATION_ERRORS, error, top_k_accuracy, aurc, auroc], UNIT),
-    nll: (0.0, math.inf),
-    brier: (0.0, 2.0),
-    confidence_gap: (-1.0, 1.0),
-}

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.metrics.detection import runs
-from focalcal.metrics.sketch import CELLS, adaptive_ece_of
-from focalcal.metrics.smooth import Smoother, smooth_ece_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +76,7 @@ class Binned:
         self._of = of
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         right = self._count @ draw.right(self._correct)
         sums = (self._count @ draw.weights, self._confidence @ draw.weights, right)
         return self._of(BinSums(*(torch.from_numpy(part.T.copy()) for part in sums)))
@@ -92,7 +90,7 @@ class Mean:
         self._finite = np.where(self._infinite, 0.0, values)
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         mean: Array = self._finite @ draw.weights / draw.weights.sum(0)
         if self._infinite.any():  # 0 * inf would be NaN
             mean[draw.weights[self._infinite].any(0)] = np.inf
@@ -100,29 +98,29 @@ class Mean:
 
 
 class Classwise:
-    """`classwise_ece`."""
+    """A function of what is left of (K, bins) sums of each class's probability after its labels, and of the rows."""
 
-    def __init__(self, probs: Tensor, labels: Tensor, n_bins: int) -> None:
-        self._rows, self._classes = probs.shape
+    def __init__(self, probs: Tensor, labels: Tensor, n_bins: int, of: Callable[[Array, Array], Array]) -> None:
+        rows, classes = probs.shape
+        self._shape, self._of = (classes, n_bins), of
         bins = even_bin_index(probs.flatten(), n_bins).view(probs.shape).numpy()
-        self._cells = np.arange(self._classes) * n_bins + bins
-        self._columns = self._classes * n_bins
-        where = (self._cells.ravel(), np.repeat(np.arange(self._rows), self._classes))
-        shape = (self._columns, self._rows)
-        self._sums = sparse.csr_array((probs.double().numpy().ravel(), where), shape=shape)
+        self._cells = np.arange(classes) * n_bins + bins
+        columns = classes * n_bins
+        where = (self._cells.ravel(), np.repeat(np.arange(rows), classes))
+        self._sums = sparse.csr_array((probs.double().numpy().ravel(), where), shape=(columns, rows))
         own = np.take_along_axis(self._cells, labels.numpy()[:, None], 1)[:, 0]
-        self._labels = _sum_matrix(own, self._columns, np.ones(self._rows))
+        self._labels = _sum_matrix(own, columns, np.ones(rows))
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         if draw.labels is None:
             counts = self._labels @ draw.weights
         else:
-            drawn = draw.labels.shape[1]
+            drawn, columns = draw.labels.shape[1], self._labels.shape[0]
             own = np.take_along_axis(self._cells, draw.labels, 1) * drawn + np.arange(drawn)
-            counts = np.bincount(own.ravel(), minlength=self._columns * drawn).reshape(self._columns, drawn)
-        value: Array = np.abs(self._sums @ draw.weights - counts).sum(0) / (draw.weights.sum(0) * self._classes)
-        return value
+            counts = np.bincount(own.ravel(), minlength=columns * drawn).reshape(columns, drawn)
+        residual = self._sums @ draw.weights - counts
+        return self._of(np.moveaxis(residual.reshape(*self._shape, -1), -1, 0), draw.weights.sum(0))
 
 
 class Moments:
@@ -139,36 +137,24 @@ class Moments:
             occupied, cells = np.unique(even_bin_index(torch.from_numpy(f), intervals).numpy(), return_inverse=True)
             powers = [_sum_matrix(cells, len(occupied), values) for values in (np.ones_like(f), f, f * f)]
             self._matrices[intervals] = occupied, powers
-        occupied, (one, f, ff) = self._matrices[intervals]
+        occupied, (ones, f, ff) = self._matrices[intervals]
         right = draw.right(self._correct)
         moments = np.zeros((right.shape[1], 5, intervals))
-        sums = (one @ draw.weights, f @ draw.weights, one @ right, ff @ draw.weights, f @ right)
+        sums = (ones @ draw.weights, f @ draw.weights, ones @ right, ff @ draw.weights, f @ right)
         for at, part in enumerate(sums):
             moments[:, at, occupied] = part.T
         return moments
 
 
-class Adaptive:
-    """`adaptive_ece`, through the cells of a sketch."""
+class Cells:
+    """A function of moments over cells of confidence, which it is given as `moments(cells)`."""
 
-    def __init__(self, confidence: Array, correct: Array, n_bins: int) -> None:
-        self._moments, self._n_bins = Moments(confidence, correct), n_bins
-
-    def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
-        return adaptive_ece_of(self._moments.of(draw, CELLS), self._n_bins)
-
-
-class Smooth:
-    """`smooth_ece`."""
-
-    def __init__(self, confidence: Array, correct: Array) -> None:
-        self._moments = Moments(confidence, correct)
+    def __init__(self, confidence: Array, correct: Array, of: Callable[[Callable[[int], Array]], Array]) -> None:
+        self._moments, self._of = Moments(confidence, correct), of
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
-        resamples = draw.weights.shape[1] if draw.correct is None else draw.correct.shape[1]
-        return smooth_ece_of(Smoother(lambda intervals: self._moments.of(draw, intervals)), resamples)[0]
+        """One value per resample."""
+        return self._of(lambda cells: self._moments.of(draw, cells))
 
 
 class RankedPairs:
@@ -179,7 +165,7 @@ class RankedPairs:
         self._start, self._positive = runs(scores[self._order]), positives[self._order, None]
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         weights = draw.weights[self._order]
         wins = np.add.reduceat(weights * self._positive, self._start, axis=0)
         losses = np.add.reduceat(weights * (1 - self._positive), self._start, axis=0)
@@ -198,7 +184,7 @@ class RiskCoverage:
         self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         weights = draw.weights[self._order]
         size = np.add.reduceat(weights, self._start, axis=0)
         errors = np.add.reduceat(weights * self._wrong, self._start, axis=0)
@@ -219,6 +205,6 @@ class Rowwise:
         self._metric, self._probs, self._labels = metric, probs, labels
 
     def __call__(self, draw: Draw) -> Array:
-        """One value a resample."""
+        """One value per resample."""
         drawn = (torch.from_numpy(np.repeat(np.arange(len(w)), w.astype(int))) for w in draw.weights.T)
         return np.array([float(self._metric(self._probs[rows], self._labels[rows])) for rows in drawn])

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from focalcal.core.scores import as_tensor
-from focalcal.metrics.scan import scan
 
 
 def auroc(scores: Any, positives: Any) -> float:
@@ -17,7 +17,14 @@ def auroc(scores: Any, positives: Any) -> float:
     `scores` (n,) of any scale, higher for positives; `positives` (n,) bool or 0/1. For shift detection: the maximum
     softmax probability as score, in-distribution rows as positives.
     """
-    values, outcome = ranked_input(scores, positives)
+    return binary_auroc(*ranked_input(scores, positives))
+
+
+def binary_auroc(scores: Tensor, positives: Tensor) -> float:
+    """`auroc` of scores (n,) and outcomes (n,) bool, both of which must occur."""
+    if bool((positives == positives[0]).all()):
+        raise ValueError(f"positives must hold both outcomes, got only {int(positives[0])}; AUROC compares the two")
+    values, outcome = scores.double().numpy(), positives.double().numpy()
     order = np.argsort(values, kind="stable")
     start = runs(values[order])
     size = np.diff(np.append(start, len(values)))
@@ -27,8 +34,8 @@ def auroc(scores: Any, positives: Any) -> float:
     return float((wins * (below + (size - wins) / 2)).sum() / (positive * (len(values) - positive)))
 
 
-def ranked_input(scores: Any, positives: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Scores and outcomes as float64, checked: finite, of one length, both outcomes present."""
+def ranked_input(scores: Any, positives: Any) -> tuple[Tensor, Tensor]:
+    """Scores and outcomes (bool) on the CPU, checked: finite and of one length."""
     values, outcome = as_tensor("scores", scores), as_tensor("positives", positives)
     if values.dim() != 1 or outcome.shape != values.shape:
         raise ValueError(
@@ -44,9 +51,7 @@ def ranked_input(scores: Any, positives: Any) -> tuple[np.ndarray[Any, Any], np.
     if not bool(((truth == 0) | (truth == 1)).all()):
         at = int(((truth != 0) & (truth != 1)).nonzero()[0])
         raise ValueError(f"positives must be 0 or 1, got {float(truth[at]):g} in row {at}")
-    if bool((truth == truth[0]).all()):
-        raise ValueError(f"positives must hold both outcomes, got only {int(truth[0])}; AUROC compares the two")
-    return values.double().cpu().numpy(), truth.cpu().numpy()
+    return values.double().cpu(), truth.cpu() == 1
 
 
 def runs(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -54,27 +59,18 @@ def runs(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
-def aurc(probs: Any, labels: Any, *, ignore_index: int | None = None) -> float:
+def binary_aurc(confidence: Tensor, correct: Tensor) -> float:
     """Area under the risk-coverage curve: the mean over i of the error among the i most confident rows.
 
     Rows of equal confidence are taken in the mean over their orders. Geifman, Uziel & El-Yaniv (2019).
-    """
-    found = scan(probs, labels, n_bins=1, ignore_index=ignore_index, rows=True)
-    assert found.confidence is not None
-    assert found.correct is not None
-    return binary_aurc(found.confidence.numpy(), ~found.correct.numpy())
-
-
-def binary_aurc(confidence: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> float:
-    """`aurc` of confidences (n,) and errors (n,).
-
     In a run of m equal confidences with e errors, after s rows with E errors, the i-th risk is on average
     (E + e i / m) / (s + i); summed over the run that is e + (E - e s / m) (H_{s+m} - H_s), H the harmonic numbers.
     """
-    order = np.argsort(-confidence, kind="stable")
-    start = runs(confidence[order])
+    sureness, wrong = confidence.numpy(), 1.0 - correct.numpy()
+    order = np.argsort(-sureness, kind="stable")
+    start = runs(sureness[order])
     size = np.diff(np.append(start, len(order)))
-    errors = np.add.reduceat(wrong[order].astype(float), start)
+    errors = np.add.reduceat(wrong[order], start)
     before = np.cumsum(errors) - errors
     harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(order) + 1)))
     rise = harmonic[start + size] - harmonic[start]

@@ -13,7 +13,7 @@ from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.ece import binned
+from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.scan import check_bins, even_edges, scan
 
 Array = np.ndarray[Any, Any]
@@ -48,7 +48,7 @@ class Reliability:
         return surprising
 
     def __str__(self) -> str:
-        """A table, one line a bin that is not empty."""
+        """A table, one line per bin that is not empty."""
         lines = [f"{'bin':>14} {'rows':>9} {'confidence':>11} {'accuracy':>9}   {self.level:.0%} interval"]
         for b in np.flatnonzero(self.count):
             mark = " *" if self.surprising[b] else ""
@@ -77,19 +77,18 @@ def reliability(
     check_level(level)
     one_of("binning", binning, ("equal_width", "equal_mass"))
     even = binning == "equal_width"
-    found = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
+    sums = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
     if even and class_index is None:
-        return reliability_of(found.bins, even_edges(n_bins), level)
-    confidence, correct = found.confidence, found.correct
-    if class_index is not None:
-        confidence, correct = _one_class(probs, labels, class_index, ignore_index)
-    assert confidence is not None
-    assert correct is not None
+        return reliability_of(sums.bins, even_edges(n_bins), level)
+    if class_index is None:
+        confidence, correct = sums.outcomes
+    else:
+        confidence, correct = _class_outcomes(probs, labels, class_index, ignore_index)
     edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins)
-    return reliability_of(binned(confidence, correct, edges), edges, level)
+    return reliability_of(sums_between(confidence, correct, edges), edges, level)
 
 
-def _one_class(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+def _class_outcomes(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
     scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
     whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
     own, flat = at_least_float32(scores[:, class_index]).flatten().cpu(), index.flatten().cpu()

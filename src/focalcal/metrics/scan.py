@@ -25,9 +25,7 @@ from focalcal.core.checks import (
     whole_number,
 )
 from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.row_batches import flat_pieces
-from focalcal.metrics.sums import Scan, joined
-from focalcal.metrics.torch_pass import scan_piece
+from focalcal.metrics.torch_pass import Scan, flat_pieces, join, scan_piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,7 +61,7 @@ def scan(
     if logits is not None:
         if probs is not None:
             raise ValueError("probs and logits were both given; pass one of them")
-        found = _scan_logits(
+        result = _scan_logits(
             *scores_and_labels("logits", logits, labels, ignore_index=ignore_index), edges, ignore_index, wanted
         )
     else:
@@ -72,11 +70,24 @@ def scan(
         scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index, in_range=False)
         if classes and scores.shape[1] * n_bins > _MOST_CELLS:
             raise ValueError(f"n_bins times the {scores.shape[1]} classes must be at most 2^28, got n_bins = {n_bins}")
-        found = _scan_probs(scores, index, edges, ignore_index, wanted)
-        warn_of_rounding("probs", found.miss)
-    if found.rows == 0 and not allow_none:
-        raise ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
-    return found
+        result = _scan_probs(scores, index, edges, ignore_index, wanted)
+        warn_of_rounding("probs", result.miss)
+    if result.rows == 0 and not allow_none:
+        raise no_rows(ignore_index)
+    return result
+
+
+def no_rows(ignore_index: int | None) -> ValueError:
+    """The error for labels that are all to be ignored."""
+    return ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
+
+
+def finite_rows(name: str, scores: Float[Tensor, "n k"], row_of: Callable[[int], int]) -> None:
+    """Refuse NaN and infinite entries; `row_of` numbers the row for the caller."""
+    good = torch.isfinite(scores).all(1)
+    if not bool(good.all()):
+        at = int((~good).nonzero()[0])
+        raise not_finite(name, row_of(at), scores[at])
 
 
 def check_bins(n_bins: int) -> None:
@@ -99,16 +110,16 @@ def _scan_probs(
 ) -> Scan:
     if native.usable(probs):
         tolerance = sum_tolerance(probs.dtype)
-        found = native.score_pass(probs, labels, edges, tolerance, -ROUNDING, ignore_index=ignore_index, **wanted)
-        if found.bad >= 0:
-            raise _why_bad(probs, labels, ignore_index, found.bad)
-        return _from_native(found, labels, ignore_index, wanted)
+        sums = native.score_pass(probs, labels, edges, tolerance, -ROUNDING, ignore_index=ignore_index, **wanted)
+        if sums.bad >= 0:
+            raise _bad_row(probs, labels, ignore_index, sums.bad)
+        return _from_native(sums, labels, ignore_index, wanted)
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
     pieces = flat_pieces(probs, labels, ignore_index)
-    return joined((scan_piece(*piece, edges, wanted) for piece in pieces), labels.numel())
+    return join((scan_piece(*piece, edges, wanted) for piece in pieces), labels.numel())
 
 
-def _why_bad(probs: Tensor, labels: Tensor, ignore_index: int | None, position: int) -> ValueError:
+def _bad_row(probs: Tensor, labels: Tensor, ignore_index: int | None, position: int) -> ValueError:
     """The error for the row that stopped the native pass."""
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
     row = position * len(probs) // labels.numel()
@@ -117,9 +128,9 @@ def _why_bad(probs: Tensor, labels: Tensor, ignore_index: int | None, position: 
     return not_probabilities("probs", row, values, sum_tolerance(probs.dtype))
 
 
-def _from_native(found: native.ScorePass, labels: Tensor, ignore_index: int | None, wanted: dict[str, bool]) -> Scan:
-    count, wrong, brier, nll, miss = found.totals.tolist()
-    values: Iterable[Tensor | None] = (found.confidence, found.correct, found.brier, found.nll)
+def _from_native(sums: native.ScorePass, labels: Tensor, ignore_index: int | None, wanted: dict[str, bool]) -> Scan:
+    count, wrong, brier, nll, miss = sums.totals.tolist()
+    values: Iterable[Tensor | None] = (sums.confidence, sums.correct, sums.brier, sums.nll)
     if ignore_index is not None and wanted["rows"]:
         keep = labels.flatten() != ignore_index
         values = [None if v is None else v[keep] for v in values]
@@ -127,8 +138,8 @@ def _from_native(found: native.ScorePass, labels: Tensor, ignore_index: int | No
         int(count),
         wrong,
         miss,
-        BinSums(*found.bins),
-        None if found.classes is None else BinSums(*found.classes),
+        BinSums(*sums.bins),
+        None if sums.classes is None else BinSums(*sums.classes),
         brier if wanted["brier"] else None,
         nll if wanted["nll"] else None,
         *values,
@@ -147,15 +158,12 @@ def _scan_logits(
     def part(scores: Tensor, index: Tensor, row_of: Callable[[int], int]) -> Scan:
         if len(scores) == 0:
             return scan_piece(scores.double(), index, row_of, edges, wanted)
-        good = torch.isfinite(scores).all(1)
-        if not bool(good.all()):
-            at = int((~good).nonzero()[0])
-            raise not_finite("logits", row_of(at), scores[at])
+        finite_rows("logits", scores, row_of)
         log_probs = scores.double().log_softmax(1)
-        found = _scan_probs(log_probs.exp(), index, edges, None, {**wanted, "nll": False})
+        without_nll = _scan_probs(log_probs.exp(), index, edges, None, {**wanted, "nll": False})
         if not wanted["nll"]:
-            return found
+            return without_nll
         row_nll = -log_probs.gather(1, index.unsqueeze(1)).squeeze(1).cpu()
-        return replace(found, nll=float(row_nll.sum()), row_nll=row_nll if wanted["rows"] else None)
+        return replace(without_nll, nll_sum=float(row_nll.sum()), row_nll=row_nll if wanted["rows"] else None)
 
-    return joined((part(*piece) for piece in flat_pieces(logits, labels, ignore_index)), labels.numel())
+    return join((part(*piece) for piece in flat_pieces(logits, labels, ignore_index)), labels.numel())

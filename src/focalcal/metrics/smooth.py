@@ -5,7 +5,7 @@ choices of their code (relplot): residuals and counts are put on a grid of nodes
 smoothed with a Gaussian and compared on a mesh. On the grid the reflected signal is periodic, so one Fourier
 transform serves every width.
 
-One thing is mended. A point's mirror image lies as far outside an end as the point lies inside; at the end itself
+One thing differs. A point's mirror image lies as far outside an end as the point lies inside; at the end itself
 the two fall on the same node, which must hold both. relplot keeps one, so that confidences of exactly 1, common in
 trained networks, count half of what 0.998 counts. convention="relplot" gives its values.
 """
@@ -25,8 +25,7 @@ from focalcal._native import scores as native
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.binning import even_bin_index
 from focalcal.core.checks import one_of
-from focalcal.metrics.ece import ece_of
-from focalcal.metrics.scan import even_edges, scan
+from focalcal.metrics.scan import even_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,30 +35,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
 _COARSEST = 1000  # node intervals of all widths from 0.01 on
-
-
-def smooth_ece(
-    probs: Any,
-    labels: Any,
-    *,
-    bandwidth: float | None = None,
-    convention: str = "whole",
-    ignore_index: int | None = None,
-) -> float:
-    """smECE of the confidence against correctness; for probabilities (N, K) or (N, K, d1, ...) and labels (N, d1, ...).
-
-    Without a `bandwidth` the width is the smallest multiple of 1/1024 that is no smaller than the error it gives, so
-    that the value itself says at what resolution it holds. `convention` says how mass at 0 and 1 counts: "whole", or
-    by half, "relplot".
-    """
-    one_of("convention", convention, ("whole", "relplot"))
-    if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
-        raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
-    found = scan(probs, labels, n_bins=15, ignore_index=ignore_index, rows=True)
-    assert found.confidence is not None
-    assert found.correct is not None
-    guess = float(ece_of(found.bins))
-    return binary_smooth_ece(found.confidence, found.correct, bandwidth=bandwidth, convention=convention, guess=guess)
+_GUESS_BINS = 20  # of the ECE at which the search for a width begins
 
 
 def binary_smooth_ece(
@@ -68,15 +44,27 @@ def binary_smooth_ece(
     *,
     bandwidth: float | None = None,
     convention: str = "whole",
-    guess: float = 1 / 16,
 ) -> float:
-    """smECE of probabilities (n,) against outcomes (n,) bool. A good guess makes it faster, never different."""
-    smoother, only = (
-        Smoother(lambda n: interval_moments(confidence, correct, n).numpy()[None], convention),
-        np.array([0]),
-    )
+    """Smooth calibration error (smECE) of the confidence against correctness.
+
+    Without a `bandwidth` the width is the smallest multiple of 1/1024 that is no smaller than the error it gives, so
+    that the value itself says at what resolution it holds. `convention` says how mass at 0 and 1 counts: "whole", or
+    by half, "relplot".
+    """
+    one_of("convention", convention, ("whole", "relplot"))
+    if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
+        raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
+    coarse = interval_moments(confidence, correct, _COARSEST).numpy()
+
+    def moments(intervals: int) -> Array:
+        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals).numpy()
+        return sums[None]
+
+    smoother, only = Smoother(moments, convention), np.array([0])
     if bandwidth is not None:
         return float(smoother.error(bandwidth, only)[0])
+    residual = (coarse[1] - coarse[2]).reshape(_GUESS_BINS, -1).sum(1)
+    guess = float(np.abs(residual).sum() / len(confidence))  # an ECE: near the width that is looked for
     return _search(lambda width: float(smoother.error(width, only)[0]), guess)
 
 
@@ -87,12 +75,12 @@ def _search(error: Callable[[float], float], guess: float) -> float:
     for attempt in range(2 * STEPS.bit_length()):
         if wide - narrow <= 1:
             break
-        found = error(trial / STEPS)
-        if trial / STEPS >= found:
-            wide, value = trial, found
+        at_trial = error(trial / STEPS)
+        if trial / STEPS >= at_trial:
+            wide, value = trial, at_trial
         else:
             narrow = trial
-        pointed = math.ceil(found * STEPS) if attempt < 4 else (narrow + wide) // 2
+        pointed = math.ceil(at_trial * STEPS) if attempt < 4 else (narrow + wide) // 2
         trial = min(max(pointed, narrow + 1), wide - 1)
     return error(1.0) if value is None else value
 
@@ -143,18 +131,27 @@ class Smoother:
         self._at_ends = 2.0 if convention == "whole" else 1.0
         self._spectra: dict[int, Array] = {}
 
+    @property
+    def sets(self) -> int:
+        """How many sets there are."""
+        return len(self._spectrum(_COARSEST))
+
     def error(self, width: float, chosen: Array) -> Array:
         """smECE at the width: sum |residual| / sum (count + 1e-4) over the mesh, for the chosen sets."""
         intervals, kernel, left, weight = _kernel(width)
-        if intervals not in self._spectra:
-            nodes = node_sums(self._moments(intervals))
-            nodes[..., [0, -1]] *= self._at_ends
-            self._spectra[intervals] = _spectrum(nodes)
-        spectra = self._spectra[intervals]
+        spectra = self._spectrum(intervals)
         smooth = fft.irfft((spectra if len(chosen) == len(spectra) else spectra[chosen]) * kernel, 2 * intervals)
         on_mesh = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
         error: Array = np.abs(on_mesh[:, 0]).sum(-1) / (on_mesh[:, 1] + 1e-4).sum(-1)
         return error
+
+    def _spectrum(self, intervals: int) -> Array:
+        """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""
+        if intervals not in self._spectra:
+            nodes = node_sums(self._moments(intervals))
+            nodes[..., [0, -1]] *= self._at_ends
+            self._spectra[intervals] = fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
+        return self._spectra[intervals]
 
 
 def node_sums(moments: Array) -> Array:
@@ -173,12 +170,6 @@ def node_sums(moments: Array) -> Array:
     nodes[..., 0, 1:] += residual_right
     nodes[..., 1, 1:] += count_right
     return nodes
-
-
-def _spectrum(nodes: Array) -> Array:
-    """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""
-    spectrum: Array = fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
-    return spectrum
 
 
 def intervals_for(width: float) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import whole_number
 from focalcal.metrics.reliability import check_level
-from focalcal.posthoc.arrays import logits_and_labels
+from focalcal.posthoc.calibrator_inputs import logits_and_labels
 from focalcal.posthoc.overfitting import HeldOut, fitted_temperature
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.theory.matching import Match, MatchStatus, matching_lam

@@ -8,57 +8,27 @@ within the sketch's bounds. Two exceptions: `AURC` needs all confidences and kee
 since torchmetrics has one. A batch without a row (all of them `ignore_index`) adds nothing.
 
 In a `MetricCollection` the metrics over confidence bins, NLL, Brier score and error share one state and one pass,
-AdaECE and smECE another.
+AdaECE and smECE another. The classes follow from the table of metrics: `ECE(num_classes, n_bins=15)` for `ece`,
+`MultilabelECE(num_labels)` for `multilabel_ece`, with the options of the function.
 """
 
-from focalcal.metrics.torchmetrics.multi_label import (
-    MultilabelBrier,
-    MultilabelConfidenceGap,
-    MultilabelDebiasedECE,
-    MultilabelECE,
-    MultilabelError,
-    MultilabelMCE,
-    MultilabelNLL,
-    MultilabelRMSCE,
-)
-from focalcal.metrics.torchmetrics.single_label import (
-    AURC,
-    ECE,
-    MCE,
-    NLL,
-    RMSCE,
-    AdaptiveECE,
-    Brier,
-    CalibrationSummary,
-    ClasswiseECE,
-    ConfidenceGap,
-    DebiasedECE,
-    Error,
-    SmoothECE,
-    TopKAccuracy,
-)
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "AURC",
-    "ECE",
-    "MCE",
-    "NLL",
-    "RMSCE",
-    "AdaptiveECE",
-    "Brier",
-    "CalibrationSummary",
-    "ClasswiseECE",
-    "ConfidenceGap",
-    "DebiasedECE",
-    "Error",
-    "MultilabelBrier",
-    "MultilabelConfidenceGap",
-    "MultilabelDebiasedECE",
-    "MultilabelECE",
-    "MultilabelError",
-    "MultilabelMCE",
-    "MultilabelNLL",
-    "MultilabelRMSCE",
-    "SmoothECE",
-    "TopKAccuracy",
-]
+from focalcal.metrics.table import METRICS, MULTILABEL_METRICS
+from focalcal.metrics.torchmetrics.multi_label import multilabel_adapter
+from focalcal.metrics.torchmetrics.single_label import CalibrationSummary, adapter
+
+ADAPTERS: dict[str, Any] = {"CalibrationSummary": CalibrationSummary}
+ADAPTERS |= {metric.adapter: adapter(metric) for metric in METRICS.values() if metric.adapter}
+ADAPTERS |= {
+    f"Multilabel{entry.metric.adapter}": multilabel_adapter(entry)
+    for entry in MULTILABEL_METRICS.values()
+    if entry.metric.source.holds == "bins"
+}
+globals().update(ADAPTERS)
+__all__ = list(ADAPTERS)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Every adapter."""

@@ -1,8 +1,7 @@
-"""Adapters of the metrics of several labels a row, each a question of its own."""
+"""Adapters of the metrics of several labels per row, each a question of its own, made from the table of metrics."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -12,17 +11,25 @@ from torch.nn import functional as F
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import finite, one_of
 from focalcal.core.scores import as_tensor
-from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
-from focalcal.metrics.multilabel import multilabel_elements
-from focalcal.metrics.scan import check_bins
-from focalcal.metrics.torchmetrics.sums import SumsMetric
+from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_elements
+from focalcal.metrics.sources import FromBins, FromTotal
+from focalcal.metrics.torchmetrics.sums import SumsMetric, adapter_class
+
+_TOTALS = ("wrong", "brier_sum", "nll_sum")
+
+
+def multilabel_adapter(entry: MultilabelMetric) -> type[SumsMetric]:
+    """The class that computes the metric over batches and processes."""
+    name = f"Multilabel{entry.metric.adapter}"
+    docstring = f"`focalcal.metrics.multilabel_{entry.metric.name}`."
+    return adapter_class(_MultilabelMetric, name, entry.metric, entry, docstring)
 
 
 class _MultilabelMetric(SumsMetric):
-    """`num_labels`: L. `scores`: what update is given, (N, L). `average`: "mean", or None for one value a label."""
+    """`num_labels`: L. `scores`: what update is given, (N, L). `average`: "mean", or None for one value per label."""
 
     totals: Tensor  # rows
-    sums: Tensor  # (3, L): wrong, Brier, NLL
+    sums: Tensor  # (3, L): as in _TOTALS
     bins: Tensor  # (3, L, n_bins)
 
     def __init__(
@@ -35,10 +42,13 @@ class _MultilabelMetric(SumsMetric):
         ignore_index: int | None = None,
         **kwargs: Any,
     ) -> None:
-        check_bins(n_bins)
         one_of("average", average, ("mean", None))
+        assert self.metric is not None
+        kwargs |= self.metric.bins_option(n_bins)
+        options = self._pop_options(kwargs)
         super().__init__(num_labels, "num_labels", scores, ignore_index, **kwargs)
-        self.num_labels, self.n_bins, self.average = num_labels, n_bins, average
+        self.num_labels, self.n_bins, self.average, self.options = num_labels, n_bins, average, options
+        self.metric.source.of_outcomes(torch.tensor([0.5]), torch.tensor([True]), **options)  # refuses a wrong option
         self._add_sums("totals", 1)
         self._add_sums("sums", 3, num_labels)
         self._add_sums("bins", 3, num_labels, n_bins)
@@ -75,77 +85,13 @@ class _MultilabelMetric(SumsMetric):
         if len(empty):
             raise ValueError(f"{type(self).__name__} has seen no row of label {int(empty[0])}; give it one, or drop it")
 
-    def _value(self) -> Tensor:
-        values = self._each()
+    def _value(self) -> Any:
+        assert self.metric is not None
+        source = self.metric.source
+        if isinstance(source, FromTotal):
+            values = self.sums[_TOTALS.index(source.total)] / self.bins[0].sum(-1)
+        else:
+            assert isinstance(source, FromBins)
+            own = {name: value for name, value in self.options.items() if name in source.sketch_options}
+            values = torch.as_tensor(source.of(BinSums(*self.bins), **own))
         return values.mean() if self.average == "mean" else values
-
-    def _mean(self, total: int) -> Tensor:
-        return self.sums[total] / self.bins[0].sum(-1)
-
-    @abstractmethod
-    def _each(self) -> Tensor:
-        """One value a label."""
-
-
-class MultilabelECE(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_ece`."""
-
-    def _each(self) -> Tensor:
-        return torch.as_tensor(ece_of(BinSums(*self.bins)))
-
-
-class MultilabelMCE(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_mce`."""
-
-    def _each(self) -> Tensor:
-        return torch.as_tensor(mce_of(BinSums(*self.bins)))
-
-
-class MultilabelRMSCE(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_rms_ce`."""
-
-    def _each(self) -> Tensor:
-        return torch.as_tensor(rms_ce_of(BinSums(*self.bins)))
-
-
-class MultilabelDebiasedECE(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_debiased_ece`, `norm` "l1" or "l2"."""
-
-    def __init__(self, num_labels: int, *, norm: str = "l1", **kwargs: Any) -> None:
-        one_of("norm", norm, ("l1", "l2"))
-        super().__init__(num_labels, **kwargs)
-        self.norm = norm
-
-    def _each(self) -> Tensor:
-        return torch.as_tensor(debiased_ece_of(BinSums(*self.bins), self.norm))
-
-
-class MultilabelConfidenceGap(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_confidence_gap`."""
-
-    higher_is_better = None
-    plot_lower_bound = -1.0
-
-    def _each(self) -> Tensor:
-        return torch.as_tensor(confidence_gap_of(BinSums(*self.bins)))
-
-
-class MultilabelNLL(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_nll`; from logits it is finite where a probability has underflowed."""
-
-    def _each(self) -> Tensor:
-        return self._mean(2)
-
-
-class MultilabelBrier(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_brier`."""
-
-    def _each(self) -> Tensor:
-        return self._mean(1)
-
-
-class MultilabelError(_MultilabelMetric):
-    """`focalcal.metrics.multilabel_error`."""
-
-    def _each(self) -> Tensor:
-        return self._mean(0)

@@ -1,88 +1,77 @@
-"""Adapters of the metrics of one label a row."""
+"""Adapters of the metrics of one label per row, made from the table of metrics."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from focalcal.core.binning import BinSums
-from focalcal.core.checks import finite, on_simplex, one_of, whole_number
-from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.detection import binary_aurc
-from focalcal.metrics.ece import confidence_gap_of, debiased_ece_of, ece_of, mce_of, rms_ce_of
-from focalcal.metrics.proper import in_top
-from focalcal.metrics.scan import check_bins, scan
-from focalcal.metrics.sketch import CELLS, CalibrationSketch, adaptive_ece_of, spread
-from focalcal.metrics.smooth import Smoother, interval_moments, smooth_ece_of
+from focalcal.metrics.cells import CELLS
+from focalcal.metrics.metric import Metric
+from focalcal.metrics.scan import scan
+from focalcal.metrics.sketch import CalibrationSketch
+from focalcal.metrics.smooth import interval_moments
+from focalcal.metrics.sources import FromProbabilities
 from focalcal.metrics.summary import summary_of
-from focalcal.metrics.sums import Scan
-from focalcal.metrics.torchmetrics.sums import SumsMetric
+from focalcal.metrics.torch_pass import Scan
+from focalcal.metrics.torchmetrics.sums import SumsMetric, adapter_class
 
 
-class _SketchMetric(SumsMetric):
+def adapter(metric: Metric) -> type[SumsMetric]:
+    """The class that computes the metric over batches and processes."""
+    by_rows = _ValuesMetric if isinstance(metric.source, FromProbabilities) else _OutcomesMetric
+    base = _SketchMetric if metric.source.holds else by_rows
+    docstring = f"`focalcal.metrics.{metric.name}`{base.exactness[metric.source.holds]}."
+    return adapter_class(base, metric.adapter, metric, metric, docstring, _holds=(metric.source.holds,))
+
+
+class _ClassMetric(SumsMetric):
     """`num_classes`: K. `scores`: what update is given, (N, K) or (N, K, d1, ...). `ignore_index`: labels left out."""
+
+    exactness: ClassVar[dict[str, str]] = {"": ""}
+
+    def __init__(
+        self, num_classes: int, *, scores: str = "probs", ignore_index: int | None = None, **kwargs: Any
+    ) -> None:
+        options = self._pop_options(kwargs)
+        super().__init__(num_classes, "num_classes", scores, ignore_index, **kwargs)
+        self.num_classes, self.options = num_classes, options
+        if self.metric is not None:  # a wrong option is refused now, not with the first batch
+            classes = max(2, num_classes)
+            self.metric(torch.full((1, classes), 1 / classes), torch.tensor([0]), **options)
+        self._add_states()
+
+    @abstractmethod
+    def _add_states(self) -> None:
+        """What is summed or kept."""
+
+    def update(self, preds: Any, target: Any) -> None:
+        """Add the rows of a batch: scores (N, K) or (N, K, d1, ...) and labels (N, d1, ...)."""
+        if self._rows_in(preds, target):
+            self._add(preds, target)
+
+    @abstractmethod
+    def _add(self, preds: Any, target: Any) -> None:
+        """Add the rows of a batch that has some."""
+
+    def _scan(self, preds: Any, target: Any, **asked: Any) -> Scan:
+        probs, logits = (preds, None) if self.scores == "probs" else (None, preds)
+        return scan(probs, target, logits=logits, ignore_index=self.ignore_index, **asked)
+
+
+class _SketchMetric(_ClassMetric):
+    """The sums of a sketch, those parts that are needed."""
 
     totals: Tensor  # rows, wrong, Brier, NLL
     bins: Tensor  # (3, n_bins)
     classes: Tensor  # (3, K, n_bins)
     moments: Tensor  # (5, CELLS)
-    _holds: ClassVar[tuple[str, ...]] = ("bins",)
+    _holds: ClassVar[tuple[str, ...]]
+    exactness: ClassVar[dict[str, str]] = {"bins": "", "classes": "", "moments": " within the bound of the sketch"}
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        scores: str = "probs",
-        ignore_index: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.n_bins: int = kwargs.pop("n_bins", 15)
-        check_bins(self.n_bins)
-        super().__init__(num_classes, "num_classes", scores, ignore_index, **kwargs)
-        self.num_classes = num_classes
-        self._add_sums("totals", 4)
-        shapes = {"bins": (3, self.n_bins), "classes": (3, num_classes, self.n_bins), "moments": (5, CELLS)}
-        for name in self._holds:
-            self._add_sums(name, *shapes[name])
-
-    def update(self, preds: Any, target: Any) -> None:
-        """Add the rows of a batch: scores (N, K) or (N, K, d1, ...) and labels (N, d1, ...)."""
-        if self._rows_in(preds, target) == 0:
-            return
-        probs, logits = (preds, None) if self.scores == "probs" else (None, preds)
-        found = scan(
-            probs, target, logits=logits, n_bins=self.n_bins, ignore_index=self.ignore_index, brier=True, nll=True,
-            classes="classes" in self._holds, rows="moments" in self._holds,
-        )  # fmt: skip
-        self.totals = self.totals + self._scalar([found.rows, found.wrong, found.brier, found.nll])
-        for name in self._holds:
-            setattr(self, name, getattr(self, name) + _SUMS[name](found).to(self.device))
-
-    def _mean(self, total: int) -> Tensor:
-        return self.totals[total] / self.totals[0]
-
-
-def _stacked(sums: BinSums | None) -> Tensor:
-    assert sums is not None
-    return torch.stack(sums.parts)
-
-
-def _moments(found: Scan) -> Tensor:
-    assert found.confidence is not None
-    assert found.correct is not None
-    return interval_moments(found.confidence, found.correct, CELLS)
-
-
-_SUMS: dict[str, Any] = {
-    "bins": lambda found: _stacked(found.bins),
-    "classes": lambda found: _stacked(found.classes),
-    "moments": _moments,
-}
-
-
-class _Binned(_SketchMetric):
     def __init__(
         self,
         num_classes: int,
@@ -92,181 +81,106 @@ class _Binned(_SketchMetric):
         ignore_index: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(num_classes, n_bins=n_bins, scores=scores, ignore_index=ignore_index, **kwargs)
+        self.n_bins = n_bins
+        bins = {} if self.metric is None else self.metric.bins_option(n_bins)
+        super().__init__(num_classes, scores=scores, ignore_index=ignore_index, **bins, **kwargs)
+
+    def _add_states(self) -> None:
+        self._add_sums("totals", 4)
+        shapes = {"bins": (3, self.n_bins), "classes": (3, self.num_classes, self.n_bins), "moments": (5, CELLS)}
+        for name in self._holds:
+            self._add_sums(name, *shapes[name])
+
+    def _add(self, preds: Any, target: Any) -> None:
+        sums = self._scan(
+            preds, target, n_bins=self.n_bins, brier=True, nll=True,
+            classes="classes" in self._holds, rows="moments" in self._holds,
+        )  # fmt: skip
+        self.totals = self.totals + self._scalar([sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum])
+        for name in self._holds:
+            setattr(self, name, getattr(self, name) + _PARTS[name](sums).to(self.device))
+
+    def _sketch(self) -> CalibrationSketch:
+        """The sketch of what is held; the other parts are empty."""
+        rows, wrong, brier, nll = self.totals.tolist()
+        held: dict[str, Any] = {name: getattr(self, name).cpu() for name in self._holds}
+        nothing = torch.zeros(3, 0, dtype=torch.float64)
+        bins, classes = (BinSums(*held.get(name, nothing)) for name in ("bins", "classes"))
+        return CalibrationSketch(int(rows), wrong, brier, nll, bins, classes, held.get("moments", nothing))
+
+    def _value(self) -> Any:
+        assert self.metric is not None
+        source = self.metric.source
+        options = {name: value for name, value in self.options.items() if name in source.sketch_options}
+        return source.of_sketch(self._sketch(), **options)
 
 
-class ECE(_Binned):
-    """`focalcal.metrics.ece`."""
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(ece_of(BinSums(*self.bins)))
+def _stack(sums: BinSums | None) -> Tensor:
+    assert sums is not None
+    return torch.stack(sums.parts)
 
 
-class MCE(_Binned):
-    """`focalcal.metrics.mce`."""
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(mce_of(BinSums(*self.bins)))
+def _moments(sums: Scan) -> Tensor:
+    return interval_moments(*sums.outcomes, CELLS)
 
 
-class RMSCE(_Binned):
-    """`focalcal.metrics.rms_ce`."""
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(rms_ce_of(BinSums(*self.bins)))
-
-
-class DebiasedECE(_Binned):
-    """`focalcal.metrics.debiased_ece`, `norm` "l1" or "l2"."""
-
-    def __init__(self, num_classes: int, *, norm: str = "l1", **kwargs: Any) -> None:
-        one_of("norm", norm, ("l1", "l2"))
-        super().__init__(num_classes, **kwargs)
-        self.norm = norm
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(debiased_ece_of(BinSums(*self.bins), self.norm))
+_PARTS: dict[str, Any] = {
+    "bins": lambda sums: _stack(sums.bins),
+    "classes": lambda sums: _stack(sums.classes),
+    "moments": _moments,
+}
 
 
-class ClasswiseECE(_Binned):
-    """`focalcal.metrics.classwise_ece`."""
-
-    _holds = ("classes",)
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(ece_of(BinSums(*self.classes)).mean())
-
-
-class AdaptiveECE(_Binned):
-    """`focalcal.metrics.adaptive_ece` within the bound of the sketch."""
-
-    _holds = ("moments",)
-
-    def _value(self) -> float:
-        return float(adaptive_ece_of(self.moments[None].cpu().numpy(), self.n_bins)[0])
-
-
-class SmoothECE(_SketchMetric):
-    """`focalcal.metrics.smooth_ece`, exact from about 0.012 on, else within the bound of the sketch."""
-
-    _holds = ("moments",)
-
-    def _value(self) -> float:
-        moments = self.moments[None].cpu().numpy()
-        return float(smooth_ece_of(Smoother(lambda n: spread(moments, n)), 1)[0][0])
-
-
-class ConfidenceGap(_SketchMetric):
-    """`focalcal.metrics.confidence_gap`."""
-
-    higher_is_better = None
-    plot_lower_bound = -1.0
-
-    def _value(self) -> Tensor:
-        return torch.as_tensor(confidence_gap_of(BinSums(*self.bins)))
-
-
-class NLL(_SketchMetric):
-    """`focalcal.metrics.nll`; from logits it is finite where a probability has underflowed to 0."""
-
-    def _value(self) -> Tensor:
-        return self._mean(3)
-
-
-class Brier(_SketchMetric):
-    """`focalcal.metrics.brier`."""
-
-    def _value(self) -> Tensor:
-        return self._mean(2)
-
-
-class Error(_SketchMetric):
-    """`focalcal.metrics.error`."""
-
-    def _value(self) -> Tensor:
-        return self._mean(1)
-
-
-class CalibrationSummary(_Binned):
+class CalibrationSummary(_SketchMetric):
     """Every number of `focalcal.metrics.summary` as a dict, from one pass. `sketch()` has the reliability bins too."""
 
     _holds = ("bins", "classes", "moments")
 
     def sketch(self) -> CalibrationSketch:
         """The `CalibrationSketch` of the rows that this process has seen."""
-        rows, wrong, brier, nll = self.totals.tolist()
-        bins, classes, moments = self.bins.cpu(), self.classes.cpu(), self.moments.cpu()
-        return CalibrationSketch(int(rows), wrong, brier, nll, BinSums(*bins), BinSums(*classes), moments)
+        return self._sketch()
 
     def _value(self) -> dict[str, float]:
         return {name: value for name, value in summary_of(self.sketch()).as_dict().items() if name != "n_classes"}
 
 
-class TopKAccuracy(SumsMetric):
-    """`focalcal.metrics.top_k_accuracy`; logits are ranked as they are."""
+class _ValuesMetric(_ClassMetric):
+    """A mean over rows of what needs the probabilities of all classes."""
 
-    higher_is_better = True
-    plot_upper_bound = 1.0
-    totals: Tensor  # rows, hits
+    totals: Tensor  # rows, the sum of their values
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        k: int = 5,
-        scores: str = "probs",
-        ignore_index: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_classes, "num_classes", scores, ignore_index, **kwargs)
-        self.k = whole_number("k", k, least=1, most=num_classes, remedy=f"num_classes is {num_classes}")
+    def _add_states(self) -> None:
         self._add_sums("totals", 2)
-        self.add_state("depth", torch.tensor(k), dist_reduce_fx="max")
+        assert self.metric is not None
+        settings = repr((self.metric.name, sorted(self.options.items()))).encode()
+        self.add_state("settings", torch.tensor(list(settings)), dist_reduce_fx="max")
 
-    def update(self, preds: Any, target: Any) -> None:
-        """Add the rows of a batch: scores (N, K) or (N, K, d1, ...) and labels (N, d1, ...)."""
-        if self._rows_in(preds, target) == 0:
-            return
-        scores, labels = scores_and_labels(self.scores, preds, target, ignore_index=self.ignore_index)
-        flat, index = scores.movedim(1, -1).reshape(-1, self._width), labels.flatten()
-        if self.ignore_index is not None:
-            flat, index = flat[index != self.ignore_index], index[index != self.ignore_index]
-        (finite if self.scores == "logits" else on_simplex)(self.scores, flat)
-        self.totals = self.totals + self._scalar([len(index), int(in_top(flat, index, self.k).sum())])
+    def _add(self, preds: Any, target: Any) -> None:
+        assert self.metric is not None
+        assert isinstance(self.metric.source, FromProbabilities)
+        total, rows = self.metric.source.total(self.scores, preds, target, self.ignore_index, self.options)
+        self.totals = self.totals + self._scalar([rows, total])
 
     def _value(self) -> Tensor:
         return self.totals[1] / self.totals[0]
 
 
-class AURC(SumsMetric):
-    """`focalcal.metrics.aurc`. It needs every confidence: the state grows by 16 bytes a row."""
+class _OutcomesMetric(_ClassMetric):
+    """It needs every confidence: the state grows by 16 bytes per row."""
 
     confidence: list[Tensor]
-    wrong: list[Tensor]
+    correct: list[Tensor]
+    exactness: ClassVar[dict[str, str]] = {"": ". It needs every confidence: the state grows by 16 bytes per row"}
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        scores: str = "probs",
-        ignore_index: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_classes, "num_classes", scores, ignore_index, **kwargs)
+    def _add_states(self) -> None:
         self._dtype = torch.float64  # of what torchmetrics gathers from a process without rows
-        for name in ("confidence", "wrong"):
+        for name in ("confidence", "correct"):
             self.add_state(name, [], dist_reduce_fx="cat")
 
-    def update(self, preds: Any, target: Any) -> None:
-        """Add the rows of a batch: scores (N, K) or (N, K, d1, ...) and labels (N, d1, ...)."""
-        if self._rows_in(preds, target) == 0:
-            return
-        probs, logits = (preds, None) if self.scores == "probs" else (None, preds)
-        found = scan(probs, target, logits=logits, n_bins=1, ignore_index=self.ignore_index, rows=True)
-        assert found.confidence is not None
-        assert found.correct is not None
-        self.confidence.append(found.confidence.double().to(self.device))
-        self.wrong.append((~found.correct).double().to(self.device))
+    def _add(self, preds: Any, target: Any) -> None:
+        confidence, correct = self._scan(preds, target, n_bins=1, rows=True).outcomes
+        self.confidence.append(confidence.double().to(self.device))
+        self.correct.append(correct.double().to(self.device))
 
     def _apply(self, fn: Any, exclude_state: Any = "") -> Any:
         this = super()._apply(fn, exclude_state)
@@ -282,5 +196,6 @@ class AURC(SumsMetric):
         return [state] if isinstance(state, Tensor) else state  # one tensor once processes are gathered
 
     def _value(self) -> float:
-        confidence, wrong = (torch.cat(self._parts(state)).cpu().numpy() for state in (self.confidence, self.wrong))
-        return binary_aurc(confidence, wrong > 0)
+        assert self.metric is not None
+        confidence, correct = (torch.cat(self._parts(state)).cpu() for state in (self.confidence, self.correct))
+        return self.metric.source.of_outcomes(confidence, correct > 0, **self.options)

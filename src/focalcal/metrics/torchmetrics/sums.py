@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.scores import as_tensor
+from focalcal.metrics.metric import Metric as FocalcalMetric
 
 try:
     from torchmetrics import Metric
@@ -19,13 +22,41 @@ except ImportError as missing:
     ) from missing
 
 
+def adapter_class(
+    base: type[SumsMetric], name: str, metric: FocalcalMetric, limited: Any, docstring: str, **attributes: Any
+) -> type[SumsMetric]:
+    """A subclass for one metric; `limited` has the limits of its values."""
+    lower, upper = limited.limits
+    call = inspect.signature(base)
+    *common, rest = call.parameters.values()
+    shown = {n: v for n, v in _options(metric).items() if n not in call.parameters}
+    own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in shown.items()]
+    attributes |= {
+        "__signature__": call.replace(parameters=[*common, *own, rest]),
+        "__doc__": docstring,
+        "__module__": "focalcal.metrics.torchmetrics",
+        "metric": metric,
+        "higher_is_better": None if metric.better is None else metric.better == "higher",
+        "plot_lower_bound": lower,
+        "plot_upper_bound": upper if math.isfinite(upper) else None,
+    }
+    return type(name, (base,), attributes)
+
+
+def _options(metric: FocalcalMetric) -> dict[str, Any]:
+    """Those options of the metric that are open where its sums are all there is."""
+    source = metric.source
+    open_to_sums = {"n_bins", *source.sketch_options} if source.holds else {*source.options}
+    return {name: default for name, default in source.options.items() if name in open_to_sums}
+
+
 class SumsMetric(Metric):
     """What all have in common: stated input, float64 states that only change device."""
 
     is_differentiable = False
-    higher_is_better: bool | None = False
+    higher_is_better: bool | None = None
     full_state_update = False
-    plot_lower_bound = 0.0
+    metric: ClassVar[FocalcalMetric | None] = None  # None where there are several
 
     def __init__(self, width: int, what: str, scores: str, ignore_index: int | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -36,6 +67,11 @@ class SumsMetric(Metric):
         # A collection lets metrics of equal states share one update, so whatever directs the update is in the state.
         rules = [scores == "logits", ignore_index is not None, ignore_index or 0]
         self.add_state("rules", torch.tensor(rules, dtype=torch.int64), dist_reduce_fx="max")
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Those keywords that are options of the metric."""
+        known = {} if self.metric is None else _options(self.metric)
+        return {name: kwargs.pop(name) for name in known if name in kwargs}
 
     def _add_sums(self, name: str, *shape: int) -> None:
         self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")

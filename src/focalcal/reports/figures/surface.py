@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.analysis.contenders import MARGIN, all_constant_guesses, within_margin
-from focalcal.analysis.metric_names import PERCENT
+from focalcal.analysis.metric_names import PERCENT, title
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain
 from focalcal.reports.tables import Table
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float]  # gamma, lam
 
-_NAMES = {
-    "ece": "ECE",
-    "adaptive_ece": "AdaECE",
-    "classwise_ece": "classwise ECE",
-    "smooth_ece": "smooth ECE",
-    "nll": "NLL",
-    "brier": "Brier score",
-    "error": "error",
-}
 _MOST_PRINTED = 14  # columns whose numbers can be read at the width of a page
 
 
@@ -79,7 +70,7 @@ class Surface:
             axes.set_facecolor("#f2f2f2")
             image = axes.imshow(np.ma.masked_invalid(self.values), cmap="viridis", aspect="auto", origin="lower")
             bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=25)
-            bar.set_label(plain(f"{_NAMES.get(self.metric, self.metric)}{self.unit and f' ({self.unit})'}"))
+            bar.set_label(plain(f"{title(self.metric)}{self.unit and f' ({self.unit})'}"))
             self._cells(axes, image)
             handles = self._marks(axes)
             axes.set_xticks(range(columns), [f"{lam:g}" for lam in self.lams])
@@ -176,7 +167,7 @@ def surface(
         lowest = gammas[row], lams[column]
     place = None if operating_point is None else (float(operating_point[0]), float(operating_point[1]))
     return Surface(
-        title=f"{_NAMES.get(metric, metric)} of {objective} on {setting} over {GAMMA} and {LAM}, test set",
+        title=f"{title(metric)} of {objective} on {setting} over {GAMMA} and {LAM}, test set",
         note=_note(values, among, seeds, sorted({run.seed for run in usual}), len(others), place, gammas, lams),
         metric=metric,
         unit="%" if metric in PERCENT else "",

@@ -1,0 +1,127 @@
+"""Calibration errors over bins of confidence, as functions of what was summed over the bins or of the rows.
+
+Bins are (lo, hi] with edges k / n_bins in float64, the first closed at 0, so that every confidence has a bin: 0 is in
+the first, 1 in the last, k / n_bins in the bin it closes. Functions of sums reduce the last dimension, that of the
+bins, and keep the others (classes, resamples).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import erf
+from torch import Tensor
+
+from focalcal._native import scores as native
+from focalcal.core.binning import Array, BinSums, bin_sums, equal_mass_edges
+from focalcal.core.checks import one_of
+from focalcal.metrics.scan import check_bins
+
+
+def ece_of(bins: BinSums) -> Array:
+    """Expected calibration error, sum_b n_b / N |accuracy_b - confidence_b|; an empty bin counts nothing.
+
+    Naeini et al. (2015), "Obtaining well calibrated probabilities using Bayesian binning"; Guo et al. (2017).
+    """
+    count, confidence, correct = bins.arrays
+    error: Array = np.abs(confidence - correct).sum(-1) / count.sum(-1)
+    return error
+
+
+def gap_of(bins: BinSums) -> Array:
+    """Mean confidence minus accuracy in each bin, 0 in an empty one."""
+    count, confidence, correct = bins.arrays
+    gap: Array = (confidence - correct) / np.maximum(count, 1)
+    return gap
+
+
+def mce_of(bins: BinSums) -> Array:
+    """Maximum calibration error, max_b |accuracy_b - confidence_b|, however few rows a bin has."""
+    largest: Array = np.abs(gap_of(bins)).max(-1)
+    return largest
+
+
+def rms_ce_of(bins: BinSums) -> Array:
+    """Root-mean-square calibration error, sqrt(sum_b n_b / N (accuracy_b - confidence_b)^2)."""
+    root: Array = np.sqrt((_weight(bins) * gap_of(bins) ** 2).sum(-1))
+    return root
+
+
+def confidence_gap_of(bins: BinSums) -> Array:
+    """Mean confidence minus accuracy: positive is overconfident, negative underconfident. No bins take part."""
+    count, confidence, correct = bins.arrays
+    gap: Array = (confidence - correct).sum(-1) / count.sum(-1)
+    return gap
+
+
+def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
+    """The calibration error less most of what chance adds to it, not below 0. A plain ECE is never 0 on finite data.
+
+    "l1": 2 ECE - sum_b n_b / N E|g_b|, where g_b is normal with the observed gap as mean and variance
+    acc_b (1 - acc_b) / n_b; the expectation is in closed form (the limit of the resampling in Kumar et al. 2019).
+    A bin that is all right or all wrong, as one of a single row is, shows no variance and is not corrected.
+    "l2": sqrt(sum_b n_b / N (gap_b^2 - acc_b (1 - acc_b) / (n_b - 1))), bins of one row left out of the correction:
+    the debiased estimator of Kumar, Liang & Ma (2019), "Verified uncertainty calibration".
+    """
+    one_of("norm", norm, ("l1", "l2"))
+    count, _, correct = bins.arrays
+    accuracy = correct / np.maximum(count, 1)
+    variance = accuracy * (1 - accuracy)
+    if norm == "l2":
+        chance = np.where(count > 1, variance / np.maximum(count - 1, 1), 0.0)
+        square = (_weight(bins) * (gap_of(bins) ** 2 - chance)).sum(-1)
+        root: Array = np.sqrt(np.maximum(square, 0))
+        return root
+    expected = folded_normal_mean(gap_of(bins), np.sqrt(variance / np.maximum(count, 1)))
+    error: Array = np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
+    return error
+
+
+def _weight(bins: BinSums) -> Array:
+    """The share of the rows in each bin."""
+    count = bins.arrays[0]
+    weight: Array = count / count.sum(-1, keepdims=True)
+    return weight
+
+
+def folded_normal_mean(mean: Array, deviation: Array) -> Array:
+    """E|X| for X normal: s sqrt(2 / pi) exp(-m^2 / 2 s^2) + m erf(m / (s sqrt 2)), |m| where s = 0."""
+    safe = np.where(deviation > 0, deviation, 1.0)
+    ratio = mean / safe
+    value = safe * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / math.sqrt(2))
+    return np.where(deviation > 0, value, np.abs(mean))
+
+
+def classwise_ece_of(residual: Array, rows: Array) -> Array:
+    """The mean over all K classes of the ECE of p_k against 1[label = k] over all rows.
+
+    K is the number of columns, so that a class without a label counts. Kull et al. (2019); Nixon et al. (2019).
+    """
+    error: Array = np.abs(residual).sum((-2, -1)) / (rows * residual.shape[-2])
+    return error
+
+
+def binary_adaptive_ece(confidence: Tensor, correct: Tensor, *, n_bins: int = 15, convention: str = "closed") -> float:
+    """ECE over bins of equal mass: edges at the sorted confidences, interpolated at ranks 0, N/n_bins, ..., N.
+
+    Equal confidences always share a bin, so with many ties bins differ in mass. "closed" puts the smallest
+    confidence into the first bin; "fc" leaves it out of every bin, as the code of Mukhoti et al. (2020) does.
+    """
+    check_bins(n_bins)
+    one_of("convention", convention, ("closed", "fc"))
+    edges = equal_mass_edges(confidence, n_bins)
+    if convention == "closed":
+        return float(ece_of(sums_between(confidence, correct, edges)))
+    above, total = confidence > edges[0], len(confidence)
+    confidence, correct = confidence[above], correct[above]
+    if len(confidence) == 0:
+        return 0.0
+    return float(ece_of(sums_between(confidence, correct, edges))) * len(confidence) / total
+
+
+def sums_between(confidence: Tensor, correct: Tensor, edges: Tensor) -> BinSums:
+    """Sums over bins with any edges."""
+    if native.usable(confidence):
+        return BinSums(*native.bin_moments(confidence, correct, edges, even=False)[:3])
+    return bin_sums(confidence, correct, edges)

@@ -1,0 +1,88 @@
+"""What is known of a metric: its formula, name, unit and limits, which way is better, what chance alone gives."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from focalcal.metrics.sources import Source
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Metric:
+    """One number of probabilities (N, K) or (N, K, d1, ...) and labels (N, d1, ...): `metric(probs, labels)`.
+
+    The predicted class is the first of equally probable ones. Rows whose label is `ignore_index` are left out.
+    """
+
+    name: str
+    title: str  # as papers write it
+    source: Source
+    description: str = ""  # of the formula itself unless said here
+    unit: Literal["share", "nats", "score"] = "share"  # a share is shown in percent
+    limits: tuple[float, float] = (0.0, 1.0)
+    better: Literal["lower", "higher"] | None = "lower"
+    by_chance: bool = False  # a calibration error: labels drawn from the probabilities show what chance alone gives
+    proportion: bool = False  # each row counts 0 or 1, so that the interval is Wilson's
+    in_summary: bool = False
+    adapter: str = ""  # the name of its torchmetrics class
+
+    def __post_init__(self) -> None:
+        """Let it pass for a function."""
+        as_function(self, self.name, self.description or inspect.getdoc(self.source.of) or "", self.source.options)
+
+    def __call__(
+        self,
+        probs: Any = None,
+        labels: Any = None,
+        *,
+        logits: Any = None,
+        ignore_index: int | None = None,
+        **options: Any,
+    ) -> float:
+        """The metric of probabilities, or of `logits`, and labels."""
+        if options:
+            self.check_options(options)
+        if logits is None:
+            return self.source.measure("probs", probs, labels, ignore_index, options)
+        if probs is not None:
+            raise ValueError("probs and logits were both given; pass one of them")
+        return self.source.measure("logits", logits, labels, ignore_index, options)
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Refuse an option that the metric does not have."""
+        for name in options:
+            if name not in self.source.options:
+                known = ", ".join(["logits", "ignore_index", *self.source.options])
+                raise TypeError(f"{self.name} has no option {name!r}; it has {known}")
+
+    def bins_option(self, n_bins: int) -> dict[str, Any]:
+        """The option `n_bins`, if it has one."""
+        return {"n_bins": n_bins} if "n_bins" in self.source.options else {}
+
+    def __reduce__(self) -> str:
+        """By name, as functions are pickled."""
+        return self.name
+
+    def __repr__(self) -> str:
+        """Its name and what to expect of it."""
+        better = "" if self.better is None else f", {self.better} is better"
+        return f"<metric {self.name}: {self.title}, {self.unit} from {self.limits[0]:g} to {self.limits[1]:g}{better}>"
+
+
+def as_function(entry: Any, name: str, description: str, options: dict[str, Any]) -> None:
+    """Make an entry of the table a function of the package to whoever documents, names, inspects or pickles it."""
+    call = inspect.signature(type(entry).__call__)
+    common = list(call.parameters.values())[1:-1]
+    own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in options.items()]
+    about = {
+        "__name__": name,
+        "__qualname__": name,
+        "__module__": "focalcal.metrics",
+        "__doc__": description,
+        "__signature__": call.replace(parameters=[*common, *own]),
+    }
+    for attribute, value in about.items():
+        object.__setattr__(entry, attribute, value)

@@ -1,0 +1,122 @@
+"""A metric for sigmoid outputs: every label a question of its own, p = P(label = 1) against 0 or 1.
+
+What is binned is p itself, not the confidence max(p, 1 - p), in the bins of the single-label metrics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.core.checks import in_unit_interval, one_of
+from focalcal.core.scores import as_tensor
+from focalcal.metrics.metric import Metric, as_function
+
+if TYPE_CHECKING:
+    from focalcal.metrics.sources import Statistic
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultilabelMetric:
+    """A metric of probabilities (N, L) and labels (N, L) of 0 and 1, label by label.
+
+    `average="mean"` gives the mean over the labels, `average=None` an array of L values. Elements whose label is
+    `ignore_index` (unknown, say -1) are left out.
+    """
+
+    metric: Metric
+    description: str = ""  # that of p against the label unless said here
+    own_limits: tuple[float, float] | None = None
+    decision: bool = False  # of the decision p > 1/2 and its confidence max(p, 1 - p), in the place of p
+    both_outcomes: bool = False  # whether every label must occur both as 0 and as 1
+
+    def __post_init__(self) -> None:
+        """Let it pass for a function."""
+        description = self.description or f"`{self.metric.name}` of p against the label."
+        as_function(self, f"multilabel_{self.metric.name}", description, self.metric.source.options)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Those of the metric, or its own."""
+        return self.own_limits or self.metric.limits
+
+    def __call__(
+        self, probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None, **options: Any
+    ) -> Any:
+        """The mean over the labels, or an array of one value per label."""
+        self.metric.check_options(options)
+        one_of("average", average, ("mean", None))
+        columns = multilabel_columns(probs, labels, ignore_index)
+        for at, (_, y) in enumerate(columns):
+            if self.both_outcomes and bool((y == y[0]).all()):
+                raise ValueError(
+                    f"labels must hold both outcomes in every column, got only {int(y[0])} in column {at}; "
+                    f"{self.metric.title} compares the two, so leave the column out"
+                )
+        values = np.array([self.of_column(*column, **options) for column in columns])
+        return float(values.mean()) if average == "mean" else values
+
+    def of_column(self, p: Tensor, y: Tensor, **options: Any) -> float:
+        """Of one label: its probabilities (n,) and outcomes (n,) bool."""
+        return self.metric.source.of_outcomes(*self._outcomes(p, y), **options)
+
+    def resample_column(self, p: Tensor, y: Tensor, **options: Any) -> Statistic:
+        """Of one label in many resamples at once."""
+        statistic = self.metric.source.resample_outcomes(*self._outcomes(p, y), **options)
+        assert statistic is not None
+        return statistic
+
+    def _outcomes(self, p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return (torch.maximum(p.double(), 1 - p.double()), (p > 0.5) == y) if self.decision else (p, y)
+
+    def __reduce__(self) -> str:
+        """By name, as functions are pickled."""
+        return f"multilabel_{self.metric.name}"
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return f"<metric multilabel_{self.metric.name}>"
+
+
+def multilabel_elements(probs: Any, labels: Any, ignore_index: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Checked probabilities, outcomes (bool) and which of them count (bool), each (N, L) on the CPU."""
+    scores, target = as_tensor("probs", probs), as_tensor("labels", labels)
+    if not scores.is_floating_point():
+        raise TypeError(f"probs must be floating point, got {scores.dtype}; convert them, e.g. probs.astype('float32')")
+    if scores.dim() != 2 or target.shape != scores.shape:
+        raise ValueError(
+            f"probs and labels must both be (N, L), got {tuple(scores.shape)} and {tuple(target.shape)}; "
+            "for one label add a dimension, probs[:, None]"
+        )
+    if scores.numel() == 0:
+        raise ValueError(f"probs must hold at least one row and one label, got shape {tuple(scores.shape)}")
+    keep = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
+    _refuse("labels", target, keep & (target != 0) & (target != 1), "0 or 1", "or name another value as ignore_index")
+    wrong = keep & ~in_unit_interval(scores)
+    _refuse("probs", scores, wrong, "probabilities from 0 to 1", "pass sigmoid(logits)")
+    if scores.dtype not in (torch.float32, torch.float64):
+        scores = scores.float()
+    return scores.cpu(), target.cpu() == 1, keep.cpu()
+
+
+def multilabel_columns(probs: Any, labels: Any, ignore_index: int | None = None) -> list[tuple[Tensor, Tensor]]:
+    """The checked probabilities (n,) and outcomes (n,) bool of each label."""
+    scores, target, keep = multilabel_elements(probs, labels, ignore_index)
+    if ignore_index is None:
+        return [(scores[:, at].contiguous(), target[:, at].contiguous()) for at in range(scores.shape[1])]
+    empty = (~keep.any(0)).nonzero()
+    if len(empty):
+        raise ValueError(f"labels must leave a row for every label, got only ignore_index in column {int(empty[0])}")
+    return [(scores[keep[:, at], at], target[keep[:, at], at]) for at in range(scores.shape[1])]
+
+
+def _refuse(name: str, values: Tensor, wrong: Tensor, rule: str, remedy: str) -> None:
+    if bool(wrong.any()):
+        row, column = (int(i) for i in wrong.nonzero()[0])
+        raise ValueError(
+            f"{name} must be {rule}, got {values[row, column].item():g} in row {row}, column {column}; {remedy}"
+        )

@@ -1,0 +1,67 @@
+"""The Murphy decomposition: what of a Brier score recalibration could remove, and what it could not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from focalcal.core.binning import BinSums
+from focalcal.core.checks import one_of
+from focalcal.metrics.binned_errors import gap_of
+from focalcal.metrics.scan import scan
+
+
+@dataclass(frozen=True)
+class Murphy:
+    """brier = calibration + refinement + within_bins, and refinement = uncertainty - resolution.
+
+    calibration is what a map of the score alone could gain; refinement is what it could not. within_bins is what
+    binning hides: the spread of the scores inside a bin, less twice its covariance with the outcomes. It vanishes
+    when all scores in a bin are equal.
+    """
+
+    brier: float
+    calibration: float
+    refinement: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+
+
+def murphy(
+    probs: Any, labels: Any, *, n_bins: int = 15, of: str = "confidence", ignore_index: int | None = None
+) -> Murphy:
+    """The Murphy decomposition of the Brier score over bins.
+
+    of = "confidence": the score is the confidence and the outcome whether the prediction is right, the score whose
+    calibration the paper bounds. of = "classes": every class's probability against whether it is the label, summed
+    over the classes, so that `brier` is the multiclass Brier score.
+
+    Murphy (1973); the within-bin terms from Stephenson, Coelho & Jolliffe (2008).
+    """
+    one_of("of", of, ("confidence", "classes"))
+    classwise = of == "classes"
+    sums = scan(
+        probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=classwise, classes=classwise, rows=not classwise
+    )
+    if classwise:
+        assert sums.brier_sum is not None
+        assert sums.classes is not None
+        return murphy_of(sums.classes, sums.brier_sum / sums.rows)
+    confidence, correct = sums.outcomes
+    return murphy_of(sums.bins, float((confidence.double() - correct.double()).square().mean()))
+
+
+def murphy_of(bins: BinSums, brier: float) -> Murphy:
+    """From the sums over (..., bins), added up over the leading dimensions, and the score itself."""
+    count, _, correct = bins.arrays
+    weight = count / count.sum(-1, keepdims=True)
+    accuracy = correct / np.maximum(count, 1)
+    base = correct.sum(-1, keepdims=True) / count.sum(-1, keepdims=True)
+    calibration = float((weight * gap_of(bins) ** 2).sum())
+    resolution = float((weight * (accuracy - base) ** 2).sum())
+    uncertainty = float((base * (1 - base)).sum())
+    refinement = float((weight * accuracy * (1 - accuracy)).sum())
+    return Murphy(brier, calibration, refinement, resolution, uncertainty, brier - calibration - refinement)

@@ -1,0 +1,254 @@
+"""What a metric is computed from: sums over bins, sums over classes, a sum over rows, or every row.
+
+A source has the formula `of` and knows where its ingredients are: in a pass over an array, in a sketch, in resamples. A
+formula's options are its parameters with defaults, which it checks itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from focalcal.core.binning import BinSums, even_bin_index, sums_at
+from focalcal.core.checks import simplex_miss, warn_of_rounding
+from focalcal.core.numerics import at_least_float32
+from focalcal.core.scores import scores_and_labels
+from focalcal.metrics.bootstrap_statistics import Array, Binned, Cells, Classwise, Draw, Mean
+from focalcal.metrics.cells import spread
+from focalcal.metrics.scan import check_bins, finite_rows, no_rows, scan
+from focalcal.metrics.torch_pass import Scan, flat_pieces
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from focalcal.metrics.sketch import CalibrationSketch
+
+    Statistic = Callable[[Draw], Array]
+    Rows = Callable[[], tuple[Tensor, Tensor]]  # probabilities (rows, K) and labels (rows,), without the ignored ones
+
+N_BINS = 15
+
+
+class Source:
+    """Methods take those options that are not left at their defaults."""
+
+    asks: Mapping[str, bool] = MappingProxyType({})  # what a pass over an array is asked for besides the bins
+    binned = False  # whether the number of the pass's bins matters
+    holds = ""  # the part of a sketch that it needs: bins, classes or moments; "" if a sketch is not enough
+
+    def __init__(self, of: Callable[..., Any]) -> None:
+        self.of = of
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """Name -> default."""
+        return {**({"n_bins": N_BINS} if self.binned else {}), **defaults(self.of)}
+
+    @cached_property
+    def sketch_options(self) -> dict[str, Any]:
+        """Those that are still open when all there is is a sketch."""
+        return defaults(self.of)
+
+    def measure(self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]) -> float:
+        """The metric of scores, "probs" or "logits", and labels."""
+        probs, logits = (scores, None) if kind == "probs" else (None, scores)
+        n_bins = options.get("n_bins", N_BINS) if self.binned else 1
+        sums = scan(probs, labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index, **self.asks)
+        return self.of_scan(sums, **options)
+
+    def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
+        """The metric of the rows of a pass with as many bins as the options say."""
+        raise NotImplementedError(f"{type(self).__name__} needs more than a pass keeps")
+
+    def of_sketch(self, sketch: CalibrationSketch, **options: Any) -> float:
+        """The metric of the rows of a sketch."""
+        return self.of_scan(sketch, **options)
+
+    def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic | None:
+        """The metric of many resamples at once; None if these options allow no such way."""
+        return self.resample_outcomes(*sums.outcomes, **options)
+
+    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+        """The metric of confidences (n,) and outcomes (n,) bool: those of one sigmoid output, for instance."""
+        raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
+
+    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic | None:
+        """The same of many resamples at once."""
+        raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
+
+
+class FromBins(Source):
+    """`of(bins, **options)` of sums over bins of confidence, (..., bins); `binned` if it matters how many there are."""
+
+    holds = "bins"
+
+    def __init__(self, of: Callable[..., Array], *, binned: bool = True) -> None:
+        super().__init__(of)
+        self.binned = binned
+
+    def of_scan(self, sums: Scan | CalibrationSketch, *, n_bins: int = N_BINS, **options: Any) -> float:
+        """From the sums over bins."""
+        return float(self.of(sums.bins, **options))
+
+    def of_outcomes(self, confidence: Tensor, correct: Tensor, *, n_bins: int = N_BINS, **options: Any) -> float:
+        """From sums over bins."""
+        return float(self.of(sums_of(confidence, correct, n_bins if self.binned else 1), **options))
+
+    def resample_outcomes(
+        self, confidence: Tensor, correct: Tensor, *, n_bins: int = N_BINS, **options: Any
+    ) -> Statistic:
+        """From sums over bins."""
+        pair = confidence.double().numpy(), correct.double().numpy()
+        return Binned(*pair, n_bins if self.binned else 1, partial(self.of, **options))
+
+
+class FromClasses(Source):
+    """`of(residual, rows)` of the sums of p_k - 1[label = k] over each class and bin of p_k, (..., K, bins)."""
+
+    asks = MappingProxyType({"classes": True})
+    binned = True
+    holds = "classes"
+
+    def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
+        """From the sums over classes and bins."""
+        assert sums.classes is not None
+        _, confidence, correct = sums.classes.arrays
+        return float(self.of(confidence - correct, sums.rows))
+
+    def resample(self, sums: Scan, rows: Rows, *, n_bins: int = N_BINS, **options: Any) -> Statistic:
+        """From sums over classes and bins."""
+        return Classwise(*rows(), n_bins, self.of)
+
+
+class FromTotal(Source):
+    """The mean over rows of what a pass adds up, its field `total`; `of(p, y)` has the values of a sigmoid output."""
+
+    holds = "bins"  # whatever a sketch holds, it has the totals; so adapters share one state with those from bins
+
+    def __init__(self, total: Literal["wrong", "brier_sum", "nll_sum"], of: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__(of)
+        self.total = total
+        self.asks = {} if total == "wrong" else {total.removesuffix("_sum"): True}
+
+    def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
+        """The total by the number of rows."""
+        return float(getattr(sums, self.total)) / sums.rows
+
+    def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
+        """Means of the rows' values."""
+        own = {"wrong": sums.correct, "brier_sum": sums.row_brier, "nll_sum": sums.row_nll}[self.total]
+        assert own is not None
+        return Mean((~own if self.total == "wrong" else own).double().numpy())
+
+    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+        """The mean of the values."""
+        return float(self.of(confidence, correct).mean())
+
+    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic:
+        """Means of the values."""
+        return Mean(self.of(confidence, correct).numpy())
+
+
+class FromOutcomes(Source):
+    """`of(confidence, correct, **options)` of every row's confidence (n,) and whether it is right (n,) bool.
+
+    And the same for many sets of rows at once: `cells(moments, **options)`, of moments over cells of confidence, which
+    will do for a sketch, or `statistic(confidence, correct)`, a function of resamples.
+    """
+
+    asks = MappingProxyType({"rows": True})
+
+    def __init__(
+        self,
+        of: Callable[..., float],
+        *,
+        cells: Callable[..., Array] | None = None,
+        statistic: Callable[[Array, Array], Statistic] | None = None,
+    ) -> None:
+        super().__init__(of)
+        self.cells, self.statistic = cells, statistic
+        self.holds = "" if cells is None else "moments"
+
+    @cached_property
+    def sketch_options(self) -> dict[str, Any]:
+        """Those of the function of cells."""
+        return {} if self.cells is None else defaults(self.cells)
+
+    def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
+        """From the rows."""
+        assert isinstance(sums, Scan)
+        return self.of_outcomes(*sums.outcomes, **options)
+
+    def of_sketch(self, sketch: CalibrationSketch, **options: Any) -> float:
+        """From the cells."""
+        assert self.cells is not None
+        moments = sketch.moments[None].numpy()
+        return float(self.cells(lambda cells: spread(moments, cells), **options)[0])
+
+    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+        """From the rows."""
+        return float(self.of(confidence, correct, **options))
+
+    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic | None:
+        """From cells or ranks."""
+        pair = confidence.double().numpy(), correct.double().numpy()
+        if self.statistic is not None and not options:
+            return self.statistic(*pair)
+        if self.cells is not None and options.keys() <= self.sketch_options.keys():
+            return Cells(*pair, partial(self.cells, **options))
+        return None
+
+
+class FromProbabilities(Source):
+    """The mean over rows of `of(probs, labels, **options)`, (n,), a value that needs the probabilities of all classes.
+
+    `order_only`: it depends on their order alone, so that logits will do as they are.
+    """
+
+    def __init__(self, of: Callable[..., Tensor], *, order_only: bool = False) -> None:
+        super().__init__(of)
+        self.order_only = order_only
+
+    def measure(self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]) -> float:
+        """The mean over the rows."""
+        total, rows = self.total(kind, scores, labels, ignore_index, options)
+        if rows == 0:
+            raise no_rows(ignore_index)
+        return total / rows
+
+    def total(
+        self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]
+    ) -> tuple[float, int]:
+        """The sum over the rows, piece by piece, and how many there are."""
+        scores, labels = scores_and_labels(kind, scores, labels, ignore_index=ignore_index)
+        total, rows, miss = 0.0, 0, 0.0
+        for piece, own, row_of in flat_pieces(scores, labels, ignore_index):
+            if kind == "probs":
+                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, piece.dtype))
+                probs = piece
+            else:
+                finite_rows("logits", piece, row_of)
+                probs = piece if self.order_only else piece.double().softmax(1)
+            total += float(self.of(probs, own, **options).double().sum())
+            rows += len(own)
+        warn_of_rounding("probs", miss)
+        return total, rows
+
+    def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
+        """Means of the rows' values."""
+        return Mean(self.of(*rows(), **options).double().numpy())
+
+
+def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a formula: its parameters that have a default."""
+    parameters = inspect.signature(formula).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not each.empty}
+
+
+def sums_of(confidence: Tensor, correct: Tensor, n_bins: int) -> BinSums:
+    """Sums over even bins of confidences (n,) and outcomes (n,) bool."""
+    check_bins(n_bins)
+    return sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)
