@@ -175,7 +175,7 @@ def test_a_truncated_file_is_refused_by_name(name, folder_of):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"'digits', 'cifar10', .*got 'cifar11'"):
+    with pytest.raises(ValueError, match=r"'cifar11' is not a data set; did you mean 'cifar10'.*Known: digits, "):
         load_data("cifar11")
 
 

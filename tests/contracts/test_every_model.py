@@ -148,7 +148,7 @@ def test_the_example_of_the_docstring():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"name must be one of 'resnet8', .*'swin_tiny', got 'resnet21'"):
+    with pytest.raises(ValueError, match=r"'resnet21' is not a model; did you mean .*Known: resnet8, .*, swin_tiny"):
         build_model("resnet21", classes=10)
 
 
