@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.gap_text import gap_sentences, note_text
 from focalcal.results import Store
 from focalcal.results.merge import Failure
 
@@ -119,7 +119,8 @@ def test_several_labels_have_no_temperature_and_say_so(tmp_path):
     (run,) = gather(store.runs(), title="").runs
     assert run.scaled is None
     assert run.reliability is None
-    assert "yes-or-no" in run.notes[0]
+    assert [note.kind for note in run.notes] == ["several labels"]
+    assert "yes-or-no" in note_text(run.notes[0])
 
 
 def test_no_runs_are_no_evidence_but_no_error():

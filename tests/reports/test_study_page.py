@@ -165,10 +165,10 @@ def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatc
 
 def test_origins_say_once_what_runs_share(evidence):
     found = origins(evidence.runs)
-    assert found.shared["spec.training.optimizer.lr"] == "0.1"
+    assert found.shared["spec.training.optimizer.lr"] == 0.1
     assert "spec.seed" not in found.shared
     for run in evidence.runs:
-        assert found.own[run.key]["spec.seed"] == str(run.seed)
+        assert found.own[run.key]["spec.seed"] == run.seed
         assert not found.own[run.key].keys() & found.shared.keys()
     alone = origins(evidence.runs[:1])
     assert alone.shared == {}

@@ -2,6 +2,7 @@ import doctest
 import html
 import json
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import quickjs
 from support.external_tools import needs
 
 import focalcal.reports.theory_page
-from focalcal.reports.theory_page import SCRIPTS, references, template, theory_page
+from focalcal.analysis.reference_solutions import reference_solutions
+from focalcal.reports.theory_page import SCRIPTS, template, theory_page
 from focalcal.theory.bias import first_order_bias, pre_asymptotic_bias
 from focalcal.theory.bounds import (
     entropy_bound,
@@ -119,7 +121,7 @@ def test_the_page_needs_no_network(page):
 
 def test_the_page_embeds_reference_solutions(page):
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
-    assert data["references"] == references()
+    assert data["references"] == [asdict(each) for each in reference_solutions()]
     assert len(data["references"]) >= 12
     assert {len(one["eta"]) for one in data["references"]} == {3, 10, 100}
     for one in data["references"]:

@@ -5,18 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from focalcal.analysis.gaps import EvidenceGap, cells_not_run, metrics_not_finite, seeds_short
 from focalcal.analysis.labels import objective_labels
-from focalcal.analysis.temperature_effect import FittedOn, Scaled, scaled
+from focalcal.analysis.temperature_effect import FittedOn, NoteKind, Scaled, scaled
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.predictions import Predictions
 from focalcal.results import Run, Spec
 
-__all__ = ["Evidence", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
+__all__ = ["Evidence", "EvidenceNote", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
 
 _USUAL = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+
+
+@dataclass(frozen=True)
+class EvidenceNote:
+    """What a run lacks or warns of; `reports.gap_text` has the sentences.
+
+    not read        only its stored metrics were asked for
+    no predictions  of the test split, so that it has neither bins nor a temperature
+    unreadable      a file of it, which an `EvidenceGap` tells of too; `detail` says which and why
+    the others      what `ScalingNote` says of its temperature
+    """
+
+    kind: Literal["not read", "no predictions", "unreadable"] | NoteKind
+    detail: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +56,7 @@ class RunEvidence:
     epochs: list[dict[str, Any]]
     reliability: Reliability | None
     scaled: Scaled | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[EvidenceNote, ...] = ()
     constant_error: float | None = None
 
     @property
@@ -169,7 +183,7 @@ def _read(
     """The evidence, and what of the run could not be read; `constants` are errors of constant guesses by test set."""
     spec = dict(run.settings)
     faults: list[str] = []
-    notes: list[str] = []
+    notes: list[EvidenceNote] = []
     epochs: list[dict[str, Any]] = []
     try:
         epochs = run.epochs() if whole else []
@@ -178,12 +192,13 @@ def _read(
     test = _predictions(run, "test", faults) if whole else None
     diagram, scaling = None, None
     if not whole:
-        notes.append("its predictions were not read")
+        notes.append(EvidenceNote("not read"))
     elif test is None:
-        notes.append("no reliability bins and no temperature: there are no predictions of the test split")
+        notes.append(EvidenceNote("no predictions"))
     else:
         validation = _predictions(run, "val", faults) if temperature == "validation" else None
-        scaling, notes = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
+        scaling, said = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
+        notes += [EvidenceNote(note.kind, note.detail) for note in said]
         if not test.multilabel:
             diagram = reliability(test.probs, test.labels)
     found = RunEvidence(
@@ -198,7 +213,7 @@ def _read(
         epochs=epochs,
         reliability=diagram,
         scaled=scaling,
-        notes=(*notes, *faults),
+        notes=(*notes, *(EvidenceNote("unreadable", fault) for fault in faults)),
         constant_error=_constant_error(run, test, constants),
     )
     return found, faults

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal import __version__
-from focalcal.analysis.contenders import MARGIN, RULE, is_constant_guess
+from focalcal.analysis.contenders import is_constant_guess
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.leaders import HEADLINE
 from focalcal.analysis.metric_names import SINGLE_LABEL, shown, title, titled
 from focalcal.analysis.numbers import Rounded
 from focalcal.analysis.origins import origins
+from focalcal.analysis.surface import Point, Surface, surface
 from focalcal.core.extras import required
-from focalcal.reports.figures.surface import Point, Surface, surface
+from focalcal.reports.figures.surface import surface_note, surface_title
+from focalcal.reports.gap_text import note_text
 from focalcal.reports.study_page_data import LEGEND_AT_MOST, inert_json, number_or_name, page_data
 from focalcal.reports.study_summary import summary
+from focalcal.reports.study_tables.flags import MARGIN, RULE
 from focalcal.reports.study_tables.leaders import leaders_table
 from focalcal.reports.tables import Table
 from focalcal.reports.theory_page import template
@@ -55,7 +58,12 @@ def study_page(
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, loader=jinja.FunctionLoader(template)
     )
-    environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
+    environment.filters |= {
+        "typeset": typeset,
+        "note_text": note_text,
+        "fact": fact_text,
+        "exact": lambda *cell: markup(_exact(*cell)),
+    }
     found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
     leading, surfaces = leaders_table(found.leaders), _surfaces(evidence, operating_points or {})
     numbers = page_data(evidence)
@@ -129,6 +137,19 @@ def typeset(text: Any) -> str:
     return re.sub("[<>]=", lambda found: signs[found[0]], shown)
 
 
+def fact_text(value: Any) -> str:
+    """A fact of a spec or provenance as it is shown."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(fact_text, value)) or "none"
+    return str(value)
+
+
 def _sections(*, surfaces: bool) -> dict[str, str]:
     named = {"summary": "Summary", "tables": "Tables", "reliability": "Reliability", "surfaces": "Surfaces"}
     named |= {"curves": "Training", "runs": "Runs"}
@@ -154,9 +175,10 @@ def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[dict[str,
 
 
 def _plain_surface(one: Surface) -> dict[str, Any]:
-    names = ("title", "note", "unit", "gammas", "lams", "minimum", "operating_point")
+    names = ("unit", "gammas", "lams", "minimum", "operating_point")
     return {name: getattr(one, name) for name in names} | {
-        "note": one.note.replace("Hatched:", "Grey:"),  # what the page draws instead
+        "title": surface_title(one),
+        "note": surface_note(one, missing="Grey"),
         "values": one.values.tolist(),
         "seeds": one.seeds.tolist(),
     }

@@ -21,7 +21,7 @@ from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
 
 if TYPE_CHECKING:
-    from focalcal.reports.figures.surface import Point
+    from focalcal.analysis.surface import Point
     from focalcal.reports.study_tables import CaptionedTable
     from focalcal.results import Run, Spec, Store
 

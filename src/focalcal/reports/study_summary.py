@@ -10,7 +10,7 @@ from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import Findings, PairVerdicts, RunNote, Significance, study_findings
 from focalcal.analysis.leaders import Leader
 from focalcal.analysis.metric_names import PERCENT, title
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.gap_text import gap_sentences, note_text
 from focalcal.reports.study_tables.leaders import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names
@@ -161,7 +161,7 @@ def _unknown(findings: Findings) -> list[str]:
 
 def _note(note: RunNote, of: int) -> str:
     who = note.runs[0] if len(note.runs) == 1 else f"{len(note.runs)} of {of} runs"
-    return f"{who}: {note.note}"
+    return f"{who}: {note_text(note.note)}"
 
 
 def _many(count: int, what: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from focalcal.analysis.reference_solutions import example_posteriors, reference_solutions
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
@@ -22,8 +24,6 @@ from focalcal.reports.theory_tables import (
     paper_table,
     slopes_table,
 )
-from focalcal.theory.minimiser import minimise
-from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from focalcal.theory.study import Study
 
 SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
-_REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
 _SIGNS = {
     r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)|(?<= )-(?= )": "\N{MINUS SIGN}",
     r"(?<=\d) x (?=\d)": " \N{MULTIPLICATION SIGN} ",
@@ -40,7 +39,6 @@ _SIGNS = {
     r"Cal2\^2": "Cal\N{SUBSCRIPT TWO}\N{SUPERSCRIPT TWO}",
     r"\|_inf": "|\N{INFINITY}",
 }
-_EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
 def theory_page(study: Study, figure: Figure | None = None) -> str:
@@ -49,11 +47,11 @@ def theory_page(study: Study, figure: Figure | None = None) -> str:
     markup = required("markupsafe", purpose="The theory page").Markup
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
     environment.filters["typeset"] = _typeset
-    presets = _presets()
+    presets = [{"name": name, "eta": eta} for name, eta in example_posteriors().items()]
     page: str = environment.from_string(template("theory.html.j2")).render(
         style=markup(template("theory.css")),
         scripts=[markup(template(name)) for name in SCRIPTS],
-        data=markup(_inert_json({"presets": presets, "references": references()})),
+        data=markup(_inert_json({"presets": presets, "references": [asdict(each) for each in reference_solutions()]})),
         presets=presets,
         findings=findings(study),
         figure=base64.b64encode(rendered(figure or theory_figure(study), "svg")).decode(),
@@ -72,25 +70,6 @@ def theory_page(study: Study, figure: Figure | None = None) -> str:
 def template(name: str) -> str:
     """The text of a file of the page."""
     return files("focalcal.reports").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def references() -> list[dict[str, Any]]:
-    """Solutions by the Python solver, against which the page checks its own when it is opened."""
-    return [
-        {
-            "eta": preset["eta"],
-            "gamma": gamma,
-            "lam": lam,
-            "q": minimise(preset["eta"], gamma=gamma, lam=lam).q.tolist(),
-        }
-        for preset in _presets()
-        for gamma, lam in _REFERENCE_PARAMETERS
-    ]
-
-
-def _presets() -> list[dict[str, Any]]:
-    own = {name: eta.tolist() for name, eta in posteriors().items()}
-    return [{"name": name, "eta": eta} for name, eta in (_EXAMPLE | own).items()]
 
 
 def _typeset(text: str) -> str:
