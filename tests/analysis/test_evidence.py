@@ -137,3 +137,16 @@ def test_labels_tell_points_of_a_sweep_apart_but_not_points_of_different_setting
     synthetic.add(store, synthetic.spec("fcl", 0, model="mlp", gamma=2.0, lam=1.0))
     evidence = gather(reading_order(store.runs()), title="")
     assert evidence.objectives == ("fcl", "fcl lam=0.25", "fcl lam=2", "fcl lam=10")
+
+
+def test_details_say_how_well_a_run_is_known(tmp_path):
+    store = synthetic.study_store(tmp_path, objectives=("ce",), seeds=(0,))
+    assert gather(store.runs(), title="").runs[0].details is None
+    (run,) = gather(store.runs(), title="", details=True).runs
+    for name in ("error", "ece", "nll", "brier"):
+        interval = run.details.intervals[name]
+        assert interval.estimate == pytest.approx(run.metrics["test"][name])
+        assert interval.low <= interval.estimate <= interval.high
+    assert 0 < run.details.intervals["ece"].chance < run.metrics["test"]["ece"]  # it is overconfident
+    assert [int(each.count.sum()) for each in run.details.classes] == [400] * 4
+    assert run.details.posterior is None

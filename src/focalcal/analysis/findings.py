@@ -92,14 +92,14 @@ def study_findings(evidence: Evidence) -> Findings:
         seeds=tuple(sorted({run.seed for run in evidence.runs})),
         constant_guesses=tuple(constant_guesses(evidence)),
         leaders=tuple(leaders(evidence)),
-        significance=significance(_families(evidence)),
+        significance=significance(study_families(evidence)),
         gaps=evidence.missing,
         notes=tuple(_notes(evidence)),
         fitted_on=evidence.fitted_on if any(run.scaled is not None for run in evidence.runs) else None,
     )
 
 
-def _families(evidence: Evidence) -> list[Family]:
+def study_families(evidence: Evidence) -> list[Family]:
     """FCL against every other objective; without it, or with several of it, the first objective; none of a grid."""
     candidate = usual_candidate(evidence)
     if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
