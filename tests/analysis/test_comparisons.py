@@ -3,8 +3,9 @@ import math
 import pytest
 from support import synthetic_study as synthetic
 
-from focalcal.analysis.comparisons import cannot_show, comparisons, counts, seeds_needed, usual_candidate
+from focalcal.analysis.comparisons import FamilyNote, comparisons, counts, out_of_reach, seeds_needed, usual_candidate
 from focalcal.analysis.evidence import measured, reading_order
+from focalcal.reports.comparison_text import limits_of_comparisons, note_sentences
 from focalcal.results import Store
 
 
@@ -43,8 +44,12 @@ def test_pairs_with_odd_numbers_are_left_out_and_named(tmp_path):
     found = {one.metric: one for one in family.comparisons}
     assert found["nll"].seeds == (0, 1, 3, 4, 6, 7)
     assert "ece" not in found  # one pair is left
-    assert "nll of seed 2, 5 is not finite; the pair is left out" in family.notes
-    assert any(note.startswith("ece has too few common seeds for a test, seed 0 alone") for note in family.notes)
+    assert family.notes == (
+        FamilyNote("not finite", "ece", seeds=(1, 2, 3, 4, 5, 6, 7)),
+        FamilyNote("too few", "ece", seeds=(0,), seeds_needed=8, alpha=0.05),
+        FamilyNote("not finite", "nll", seeds=(2, 5)),
+    )
+    assert "nll of seed 2, 5 is not finite; the pair is left out" in note_sentences(family.notes)
 
 
 @pytest.mark.parametrize(("alpha", "tests"), [(0.05, 4), (0.05, 1), (0.01, 4), (0.2, 7)])
@@ -56,7 +61,9 @@ def test_seeds_needed_is_the_least_number_that_can_be_significant(alpha, tests):
 def test_what_three_seeds_cannot_show_is_counted(tmp_path):
     families = comparisons(evidence_of(synthetic.study_store(tmp_path)))
     assert not any(family.reachable for family in families)
-    (sentence,) = cannot_show(families)
+    (limit,) = out_of_reach(families)
+    assert (limit.n, limit.floor, limit.floor_adjusted, limit.count, limit.comparisons) == (3, 0.25, 1.0, 8, 8)
+    (sentence,) = limits_of_comparisons(families)
     assert sentence.startswith("n = 3: p >= 0.25, 1 after Holm's correction")
     assert "8 of 8 comparisons" in sentence
 

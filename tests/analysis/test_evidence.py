@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.gap_text import gap_sentences, note_text
 from focalcal.results import Store
 from focalcal.results.diagnostics import RunFailure
 
@@ -119,7 +119,8 @@ def test_several_labels_have_no_temperature_and_say_so(tmp_path):
     (run,) = gather(store.runs(), title="").runs
     assert run.scaled is None
     assert run.reliability is None
-    assert "yes-or-no" in run.notes[0]
+    assert [note.kind for note in run.notes] == ["several labels"]
+    assert "yes-or-no" in note_text(run.notes[0])
 
 
 def test_no_runs_are_no_evidence_but_no_error():
@@ -136,3 +137,16 @@ def test_labels_tell_points_of_a_sweep_apart_but_not_points_of_different_setting
     synthetic.add(store, synthetic.spec("fcl", 0, model="mlp", gamma=2.0, lam=1.0))
     evidence = gather(reading_order(store.runs()), title="")
     assert evidence.objectives == ("fcl", "fcl lam=0.25", "fcl lam=2", "fcl lam=10")
+
+
+def test_details_say_how_well_a_run_is_known(tmp_path):
+    store = synthetic.study_store(tmp_path, objectives=("ce",), seeds=(0,))
+    assert gather(store.runs(), title="").runs[0].details is None
+    (run,) = gather(store.runs(), title="", details=True).runs
+    for name in ("error", "ece", "nll", "brier"):
+        interval = run.details.intervals[name]
+        assert interval.estimate == pytest.approx(run.metrics["test"][name])
+        assert interval.low <= interval.estimate <= interval.high
+    assert 0 < run.details.intervals["ece"].chance < run.metrics["test"]["ece"]  # it is overconfident
+    assert [int(each.count.sum()) for each in run.details.classes] == [400] * 4
+    assert run.details.posterior is None

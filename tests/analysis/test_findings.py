@@ -47,4 +47,4 @@ def test_what_a_gap_says_is_not_noted_again(tmp_path):
     findings = findings_of(store)
     (gap,) = (gap for gap in findings.gaps if gap.kind == "unreadable")
     assert findings.notes
-    assert gap.detail not in {note.note for note in findings.notes}
+    assert gap.detail not in {note.note.detail for note in findings.notes}

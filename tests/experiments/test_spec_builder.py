@@ -75,7 +75,7 @@ def test_a_loss_has_the_given_hyper_parameters():
     [
         ("focl", {}, "'focl' is not an objective; did you mean 'focal'.*adafocal"),
         ("fcl", {"lamda": 1}, "'lamda' is not an option of fcl; did you mean 'lam'.*gamma, lam"),
-        ("ce", {"gamma": 1}, "'gamma' is not an option of ce. Known: none"),
+        ("ce", {"gamma": 1}, "'gamma' is not an option of ce. Known: label_smoothing"),
         ("fcl", {"reduction": "sum"}, "'reduction' is not an option of fcl"),
         ("fcl", {"gamma": -1}, "gamma must be .*-1"),
         ("multilabel_bce", {}, "objective must suit small_cnn on digits, where an example has one label"),

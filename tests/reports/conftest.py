@@ -1,5 +1,5 @@
 import pytest
-from support.headless_chromium import chromium
+from support.browser import Tab, chromium
 
 from focalcal.theory.study import TheoryStudy, run_study
 
@@ -11,7 +11,16 @@ def study() -> TheoryStudy:
 
 
 @pytest.fixture(scope="session")
-def tab(tmp_path_factory):
+def chrome():
     """Chromium, started once."""
-    with chromium(tmp_path_factory.mktemp("profile")) as started:
+    with chromium() as started:
         yield started
+
+
+@pytest.fixture
+def tab(chrome):
+    """A fresh page, which must not have complained in the end."""
+    made = Tab(chrome)
+    yield made
+    made.context.close()
+    made.check()

@@ -2,11 +2,14 @@
 
 import csv
 import io
-import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from support.browser import Tab
 from support.external_tools import needs
 from support.synthetic_study import add, spec, study_store
 
@@ -18,12 +21,7 @@ from focalcal.results import Store
 
 pytestmark = needs("chromium")
 EVIL = "<script>alert(1)</script>"
-DRAWN = "document.querySelectorAll('.chart .main-svg').length > 0"
-
-
-@pytest.fixture
-def browser(tab):
-    return tab
+SETTING = "digits/small_cnn"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def evidence(tmp_path_factory):
     store = study_store(tmp_path_factory.mktemp("store"))
     for seed in (0, 1):
         add(store, spec("ce", seed, data_set="letters"))
-    return gather(reading_order(store.runs()), title="A study")
+    return gather(reading_order(store.runs()), title="A study", details=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,115 +47,185 @@ def path(evidence, tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, path):
-    browser.prefers("light")
-    browser.open(path)
-    browser.until(DRAWN)
-    yield browser
-    assert browser.complaints == []
-    assert browser.dialogs == []
-    assert {one.partition(":")[0] for one in browser.asked} <= {"file", "blob", "data"}
+def page(tab, path):
+    return opened(tab, path)
 
 
-def column(page, place):
-    return page.texts(f"#table-small tbody td:nth-child({place})")
+def opened(tab, path, fragment=""):
+    made = tab.open(path, fragment)
+    made.wait_for_selector("#chart-dots .lane")
+    return made
 
 
-def traces(page, chart):
-    return page.evaluate(f"document.getElementById('{chart}-chart').data.length")
+def names(page, chart):
+    """The lanes or panels of a chart, in order."""
+    return page.locator(f"#chart-{chart} [data-name]").evaluate_all("all => all.map((e) => e.dataset.name)")
 
 
-def test_the_charts_are_drawn(page):
-    assert page.evaluate("document.querySelectorAll('.chart').length") == 2  # no grid, so no surface
-    assert page.evaluate("[...document.querySelectorAll('.chart')].every((c) => c.querySelector('svg.main-svg'))")
-    assert traces(page, "reliability") == 1 + 3  # the diagonal; line, marks and counts of one run
-    assert traces(page, "curves") == 9  # three objectives, three seeds, one setting
-    assert page.evaluate("document.querySelectorAll('#curves-chart .scatterlayer .trace').length") == 9
+def seen(page, chart):
+    """Scroll to a chart and give the numbers that it shows."""
+    page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
+    page.wait_for_function(f"Charts.made('{chart}')")
+    return page.evaluate(f"Charts.made('{chart}')")
+
+
+def means(evidence, metric):
+    return {name: np.mean(list(values.values())) for name, values in evidence.values(SETTING, metric).items()}
+
+
+def test_the_first_screen_shows_every_objective_by_value(page, evidence):
+    ece = means(evidence, "ece")
+    assert names(page, "dots") == sorted(ece, key=ece.get)
+    assert page.locator("#chart-dots .seed").count() == 9
+    assert page.locator("#chart-dots .chance").count() == 3
+    assert page.locator("#chart-pareto .hollow").count() == 3
+    assert page.locator("#chart-pareto .solid").count() == 3
+    box = page.locator("#chart-pareto svg").bounding_box()
+    assert box["y"] + box["height"] < 900  # in a window of 900 pixels
+    shown = seen(page, "dots")
+    run = evidence.of(SETTING, "fcl")[1]
+    assert ["fcl", 1, run.metrics["test"]["ece"]] in [row[:3] for row in shown["rows"]]
+
+
+def test_switching_the_metric_sorts_and_draws_again(page, evidence):
+    page.locator("#metric label", has_text="NLL").click()
+    nll = means(evidence, "nll")
+    assert names(page, "dots") == sorted(nll, key=nll.get)
+    assert page.evaluate("location.hash") == "#metric=nll"
+    assert "log-likelihood" in page.inner_text("#metric-meaning")
+    assert seen(page, "forest")["title"] == f"FCL minus each baseline, NLL on {SETTING}"
+    page.locator("#metric label", has_text="smECE").click()
+    assert "smECE was not tested; this is ECE." in page.inner_text("#chart-forest .said")
+
+
+def test_a_chosen_objective_stands_out_everywhere(page):
+    page.locator("#chart-dots [data-name=focal]").click()
+    assert page.evaluate("location.hash") == "#objective=focal"
+    assert page.input_value("#objective") == "focal"
+    for chart in ("dots", "pareto", "reliability", "slopes", "training"):
+        seen(page, chart)
+        dimmed = page.locator(f"#chart-{chart} .dim[data-name]").evaluate_all("all => all.map((e) => e.dataset.name)")
+        assert sorted(set(dimmed)) == ["ce", "fcl"], chart
+    seen(page, "dots")
+    page.locator("#chart-dots [data-name=focal]").press("Enter")  # once more
+    page.wait_for_function("!document.querySelector('#chart-dots .dim')")
+    assert page.evaluate("location.hash") == ""
+
+
+def test_a_view_can_be_sent(tab, path, evidence):
+    page = opened(tab, path, "metric=brier&objective=fcl&other=ce&scaling=after&at=reliability")
+    assert page.locator("#metric input:checked").input_value() == "brier"
+    assert page.evaluate("scrollY") > 500
+    large = page.evaluate("Charts.made('large')")
+    assert large["title"] == "Reliability of FCL and Cross-entropy"
+    run = [one.scaled.reliability_after.count for one in evidence.of(SETTING, "fcl")]
+    assert sum(row[1] for row in large["rows"] if row[0] == "fcl") == np.sum(run)
+    page = opened(tab, path, "metric=nonsense&objective=nobody&setting=letters/small_cnn")
+    assert page.locator("#metric input:checked").input_value() == "ece"
+    assert names(page, "dots") == ["ce"]
+
+
+def test_links_keep_what_is_chosen(page):
+    page.locator("#metric label", has_text="NLL").click()
+    page.locator("nav a", has_text="Training").click()
+    assert page.evaluate("location.hash") == "#at=training&metric=nll"
+    page.wait_for_function("Math.abs(document.getElementById('training').getBoundingClientRect().top) < 120")
+
+
+def test_the_forest_shows_the_differences(page, evidence):
+    shown = seen(page, "forest")
+    assert [row[0] for row in shown["rows"]] == names(page, "forest")
+    values = evidence.values(SETTING, "ece")
+    row = next(row for row in shown["rows"] if row[0] == "ce")
+    assert row[-3:] == [values["fcl"][seed] - values["ce"][seed] for seed in (0, 1, 2)]
+    assert "too few seeds to tell: 2" in page.inner_text("#chart-forest .said")
+    assert page.locator("#chart-forest .seed").count() == 6
+    labels = page.locator("#chart-forest text").all_text_contents()
+    assert any("better" in text for text in labels)
+    assert any("worse" in text for text in labels)
+
+
+def test_reliability_follows_temperature_and_class(page, evidence):
+    shown = seen(page, "reliability")
+    assert sum(row[3] for row in shown["rows"] if row[0] == "ce") == 1200
+    page.locator("#scaling label", has_text="after").click()
+    assert sum(row[3] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 600
+    page.locator("#scaling label", has_text="as trained").click()
+    page.select_option("#class", "2")
+    shares = [run.details.classes[2] for run in evidence.of(SETTING, "ce")]
+    right = sum(float(np.nansum(each.count * each.accuracy)) for each in shares)
+    rows = [row for row in seen(page, "reliability")["rows"] if row[0] == "ce"]
+    assert sum(row[3] * row[5] for row in rows) == pytest.approx(right)
+    assert not page.locator("#epoch-control").is_visible()  # no run has stored them
+
+
+def test_the_slider_goes_through_the_epochs(tab, evidence, tmp_path):
+    def with_bins(run):
+        counts = [[0] * 14 + [400], [200, *[0] * 13, 200]]
+        bins = [
+            {"count": one, "confidence": [0.9 * n for n in one], "correct": [n // 2 for n in one]} for one in counts
+        ]
+        return replace(run, epochs=[{"epoch": at + 1, "bins": one} for at, one in enumerate(bins)])
+
+    (tmp_path / "epochs.html").write_text(
+        study_page(replace(evidence, runs=tuple(map(with_bins, evidence.runs)))), encoding="utf-8"
+    )
+    page = opened(tab, tmp_path / "epochs.html", "at=reliability")
+    assert page.inner_text("#epoch-shown") == "2 of 2"
+    page.locator("#epoch").press("ArrowLeft")
+    assert page.evaluate("location.hash") == "#at=reliability&epoch=1"
+    rows = [row for row in seen(page, "reliability")["rows"] if row[0] == "ce"]
+    assert [row[3:6] for row in rows] == [[1200, 0.9, 0.5]]
+
+
+def test_training_shows_means_and_a_lines_seeds(page):
+    page.select_option("#series", "train loss")
+    shown = seen(page, "training")
+    assert [row[3] for row in shown["rows"][:2]] == [1, 0.5]
+    assert page.locator("#chart-training .seedline").count() == 0
+    page.locator("#chart-training .cover").hover()
+    assert page.locator("#chart-training .seedline").count() == 3
+    assert "seed 2" in page.inner_text(".tip")
 
 
 def test_headings_sort_by_mouse_and_by_keyboard(page):
-    heading = "#table-small th:nth-child(2)"
-    sorting = f"document.querySelector('{heading}').getAttribute('aria-sort')"
-    assert column(page, 1) == ["b", "a", "c", "d"]
-    page.click(f"{heading} button")
-    assert column(page, 1) == ["d", "b", "a", "c"]  # -1.5, 9.04, 10.01, then what is missing
-    assert page.evaluate(sorting) == "ascending"
-    page.press("Enter")  # the button has the focus
-    assert column(page, 1) == ["a", "b", "d", "c"]
-    assert page.evaluate(sorting) == "descending"
-    page.press(" ")
-    assert column(page, 1) == ["b", "a", "c", "d"]
-    assert page.evaluate(sorting) == "none"
-    page.click("#table-small th:nth-child(3) button")
-    assert column(page, 3) == ["1 of 3", "2 of 3", "10 of 3", "-"]
-    page.click("#table-small th:nth-child(4) button")
-    assert column(page, 1) == ["b", "c", "a", "d"]  # 9, 10, infinity, then NaN
-    assert page.evaluate(sorting) == "none"
+    def column(place):
+        return page.locator(f"#table-small tbody td:nth-child({place})").all_inner_texts()
+
+    heading = page.locator("#table-small th:nth-child(2)")
+    assert column(1) == ["b", "a", "c", "d"]
+    heading.locator("button").click()
+    assert column(1) == ["d", "b", "a", "c"]  # -1.5, 9.04, 10.01, then what is missing
+    assert heading.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Enter")  # the button has the focus
+    assert column(1) == ["a", "b", "d", "c"]
+    page.keyboard.press("Space")
+    assert column(1) == ["b", "a", "c", "d"]
+    assert heading.get_attribute("aria-sort") == "none"
+    page.locator("#table-small th:nth-child(3) button").click()
+    assert column(3) == ["1 of 3", "2 of 3", "10 of 3", "-"]
+    page.locator("#table-small th:nth-child(4) button").click()
+    assert column(1) == ["b", "c", "a", "d"]  # 9, 10, infinity, then NaN
 
 
-def test_choosing_shows_another_diagram(page, evidence):
-    said = page.text("#reliability-said")
-    assert said.startswith("digits/small_cnn, seed 0, not scaled")
-    page.choose("#reliability-objective", str(evidence.objectives.index("fcl")))
-    page.choose("#reliability-seed", "2")
-    page.click("input[name=reliability-state][value=after]")
-    run = evidence.of("digits/small_cnn", "fcl")[2]
-    said = page.text("#reliability-said")
-    assert f"ECE {100 * run.scaled.after['ece']:.3g} %" in said
-    assert f"T = {run.scaled.temperature:.3g}" in said
-    counts = page.evaluate("document.getElementById('reliability-chart').data[3].y")
-    assert counts == [one for one in run.scaled.reliability_after.count.tolist() if one]
-    page.choose("#reliability-other", str(evidence.objectives.index("ce")))
-    assert traces(page, "reliability") == 1 + 2 * 3
-    page.choose("#reliability-setting", "1")
-    assert page.texts("#reliability-objective option") == ["ce"]
-    assert page.texts("#reliability-seed option") == ["0", "1"]
-
-
-def test_every_chart_has_a_table_and_says_what_it_shows(page):
-    page.click("#reliability .alternative summary")
-    assert len(page.texts("#reliability-table tbody tr")) > 3
-    assert page.evaluate("document.getElementById('reliability-chart').getAttribute('aria-label')") == page.text(
-        "#reliability-said"
-    )
-    page.click("#curves .alternative summary")
-    assert len(page.texts("#curves-table tbody tr")) == 9
-
-
-def test_training_curves_follow_the_choice(page):
-    page.choose("#curves-series", "train loss")
-    page.choose("#curves-seed", "1")
-    assert traces(page, "curves") == 3
-    assert page.evaluate("document.getElementById('curves-chart').data[0].y") == [1, 0.5]
-    assert page.evaluate("document.getElementById('curves-chart').layout.yaxis.type") == "log"
-    page.click("#curves-log")
-    assert page.evaluate("document.getElementById('curves-chart').layout.yaxis.type") != "log"
-
-
-def test_colours_follow_the_system_until_chosen_and_are_remembered(page, path):
-    ground = "getComputedStyle(document.body).backgroundColor"
-    paper = "document.getElementById('curves-chart').layout.paper_bgcolor"
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
-    page.prefers("dark")
-    page.until(f"{ground} === 'rgb(20, 23, 27)' && {paper} === '#14171b'")
-    page.click("#theme")
-    assert page.text("#theme") == "Colours: light"
-    assert page.evaluate(ground) == "rgb(255, 255, 255)"
-    page.open(path)
-    page.until(DRAWN)
-    assert page.text("#theme") == "Colours: light"
-    page.click("#theme")
-    assert page.evaluate(ground) == "rgb(20, 23, 27)"
-    page.click("#theme")
-    assert page.text("#theme") == "Colours: as the system"
+def test_definitions_appear_on_hover_and_focus(page):
+    page.locator("#metric label", has_text="Brier").hover()
+    assert page.inner_text(".tip").startswith("Brier score: the mean squared distance")
+    page.locator(".term", has_text="what chance gives").focus()
+    assert "perfectly calibrated" in page.inner_text(".tip")
+    page.keyboard.press("Escape")
+    assert not page.locator(".tip").is_visible()
 
 
 def test_what_is_downloaded_is_what_was_measured(page, evidence):
-    made = page.evaluate(
-        "Downloads.content(JSON.parse(document.getElementById('data').textContent), { csv: 'metrics' })"
-    )
-    assert made[1:] == ["metrics.csv", "text/csv"]
-    rows = list(csv.DictReader(io.StringIO(made[0])))
+    def saved(selector):
+        with page.expect_download() as download:
+            page.locator(selector).click()
+        return download.value.suggested_filename, Path(download.value.path()).read_bytes()
+
+    name, content = saved("button[data-csv=metrics]")
+    assert name == "metrics.csv"
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
     run = evidence.runs[0]
     (ece,) = (
         float(row["value"])
@@ -165,74 +233,90 @@ def test_what_is_downloaded_is_what_was_measured(page, evidence):
         if (row["key"], row["split"], row["scaling"], row["metric"]) == (run.key, "test", "none", "ece")
     )
     assert ece == run.metrics["test"]["ece"]
-    table = page.evaluate(
-        "Downloads.content(JSON.parse(document.getElementById('data').textContent), { table: 'small' })"
-    )
-    assert table[0].splitlines()[:2] == ["name,value,text,endless", "b,9.04,2 of 3,9.0"]
-    page.evaluate(
-        "(() => { window.saved = []; HTMLAnchorElement.prototype.click = function () {"
-        "saved.push([this.download, this.href.slice(0, 5)]); }; })()"
-    )
-    page.click("#table-small button.download")
-    assert page.evaluate("saved") == [["small.csv", "blob:"]]
+    name, content = saved("#table-small button[data-table]")
+    assert (name, content.decode().splitlines()[:2]) == ("small.csv", ["name,value,text,endless", "b,9.04,2 of 3,9.0"])
+    name, content = saved("#chart-dots .tools button:nth-child(1)")
+    assert name == "dots.csv"
+    assert len(content.decode().splitlines()) == 10
+    name, content = saved("#chart-dots .tools button:nth-child(2)")
+    assert name == "dots.svg"
+    assert b"var(--" not in content.split(b"style=")[0]
+    assert content.startswith(b"<svg")
+    name, content = saved("#chart-dots .tools button:nth-child(3)")
+    assert (name, content[:4]) == ("dots.png", b"\x89PNG")
 
 
 def test_what_is_downloaded_has_no_formulas_and_keeps_negative_numbers(page):
-    made = page.evaluate(
-        "(() => { const data = JSON.parse(document.getElementById('data').textContent);"
-        "data.settings[0] = '=1+1'; data.runs[0].metrics = { test: { '@a': -0.5, '-b': '-Infinity' } };"
-        "return Downloads.content({ ...data, runs: data.runs.slice(0, 1) }, { csv: 'metrics' }); })()"
-    )
-    first, second, *_ = csv.DictReader(io.StringIO(made[0]))
-    assert (first["setting"], first["metric"], first["value"]) == ("'=1+1", "'@a", "-0.5")
-    assert (second["metric"], second["value"]) == ("'-b", "-Infinity")
+    made = page.evaluate("Downloads.csv([['=1+1', '@a', -0.5], ['-b', '-Infinity', 'a,\"b\"'], [null, NaN, 2]])")
+    assert list(csv.reader(io.StringIO(made))) == [
+        ["'=1+1", "'@a", "-0.5"],
+        ["'-b", "-Infinity", 'a,"b"'],
+        ["", "", "2"],
+    ]
+
+
+def test_colours_follow_the_system_until_chosen_and_are_remembered(tab, path):
+    page = opened(tab, path)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{ground} === 'rgb(20, 23, 27)'")
+    page.locator("#theme").click()
+    assert page.inner_text("#theme") == "Colours: light"
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page = opened(tab, path)
+    assert page.inner_text("#theme") == "Colours: light"
+    page.locator("#theme").click()
+    assert page.evaluate(ground) == "rgb(20, 23, 27)"
 
 
 def test_the_keyboard_reaches_everything_in_order(page):
-    page.press("Tab")
+    page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
-    page.press("Tab")
+    page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "theme"
-    page.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#summary"
-    unreachable = (
-        "[...document.querySelectorAll('button, select, input, summary, a')].filter((e) => e.tabIndex < 0).length"
-    )
-    assert page.evaluate(unreachable) == 0
-    unnamed = (
-        "[...document.querySelectorAll('button')]"
-        ".filter((e) => !e.textContent.trim() && !e.ariaLabel && !e.title).length"
-    )
-    assert page.evaluate(unnamed) == 0
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#result"
+    unreachable = "all => all.filter((e) => e.tabIndex < 0).length"
+    assert page.locator("button, select, input, summary, a, [role=button]").evaluate_all(unreachable) == 0
+    unnamed = "all => all.filter((e) => !e.textContent.trim() && !e.ariaLabel).length"
+    assert page.locator("button, [role=button]").evaluate_all(unnamed) == 0
+    said = page.locator("#chart-dots .lane").first.get_attribute("aria-label")
+    assert "mean" in said
+    assert "over 3 seeds" in said
 
 
 def test_a_link_to_a_run_opens_it(page, evidence):
     key = evidence.runs[0].key
-    page.click(f"#table-runs a[href='#run-{key}']")
-    page.until(f"document.getElementById('run-{key}').open")
-    assert "spec.seed" in page.text(f"#run-{key}")
+    page.locator(f"#table-runs a[href='#run-{key}']").click()
+    assert page.locator(f"#run-{key}").get_attribute("open") is not None
+    assert "spec.seed" in page.inner_text(f"#run-{key}")
 
 
 @pytest.mark.parametrize("width", [320, 390, 1200])
-def test_nothing_is_wider_than_the_window(page, path, width):
-    page.open(path, width=width)
-    page.until(DRAWN)
+def test_nothing_is_wider_than_the_window(chrome, path, width):
+    tab = Tab(chrome, width=width)
+    page = opened(tab, path)
+    for chart in ("dots", "pareto", "forest", "reliability", "slopes", "training"):
+        seen(page, chart)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    tab.context.close()
+    tab.check()
 
 
-def test_it_prints_in_light_colours_and_comes_back(page):
-    page.prefers("dark")
+def test_it_prints_in_light_colours_with_all_charts_and_comes_back(page):
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.colours === 'dark'")
     page.evaluate(
-        "window.addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.colours; })"
+        "window.addEventListener('beforeprint', () => { window.printed = [document.documentElement.dataset.colours,"
+        "[...document.querySelectorAll('.chart:not([hidden]) svg')].every((e) => e.childElementCount)]; })"
     )
-    page.until("document.documentElement.dataset.colours === 'dark'")
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert page.pdf().startswith(b"%PDF")
-    assert page.evaluate("printed") == "light"
-    page.until("document.documentElement.dataset.colours === 'dark'")
+    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+    assert page.evaluate("printed") == ["light", True]
+    page.wait_for_function("document.documentElement.dataset.colours === 'dark'")
 
 
-def test_a_grid_has_a_surface(browser, tmp_path):
+def test_a_grid_has_a_surface(tab, tmp_path):
     store = Store(tmp_path / "store")
     for gamma in (1.0, 3.0):
         for lam in (0.0, 0.5, 1.0):
@@ -240,48 +324,43 @@ def test_a_grid_has_a_surface(browser, tmp_path):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
     grid = gather(reading_order(store.runs()), title="A grid")
-    path.write_text(study_page(grid, operating_points={"digits/small_cnn": (3.0, 1.0)}), encoding="utf-8")
-    browser.open(path)
-    browser.until("document.querySelector('#surfaces-chart .heatmaplayer image, #surfaces-chart .heatmaplayer path')")
-    lower, upper = browser.evaluate("document.getElementById('surfaces-chart').data[0].z")
-    assert lower == pytest.approx([1.0, 1.05, 1.1])
-    assert (upper[0], upper[1], upper[2]) == (pytest.approx(3.0), None, pytest.approx(3.1))
-    said = browser.text("#surfaces-said")
+    path.write_text(study_page(grid, operating_points={SETTING: (3.0, 1.0)}), encoding="utf-8")
+    page = opened(tab, path)
+    shown = seen(page, "surface")
+    values = [row[2] for row in shown["rows"]]
+    assert values[:3] == pytest.approx([1.0, 1.05, 1.1])
+    assert values[3] == pytest.approx(3.0)
+    assert page.locator("#chart-surface .heat.missing").count() == 1
+    said = page.inner_text("#chart-surface .said")
     assert "Lowest (star) at gamma 1, lam 0." in said
-    assert "Operating point (red frame) at gamma 3, lam 1." in said
-    texts = browser.evaluate("document.getElementById('surfaces-chart').data[0].text")
-    assert [cell.startswith("\N{BLACK STAR}") for row in texts for cell in row] == [True] + [False] * 5
-    (frame,) = browser.evaluate("document.getElementById('surfaces-chart').layout.shapes")
-    assert (round(frame["x0"]), round(frame["x1"]), round(frame["y0"]), round(frame["y1"])) == (2, 2, 1, 1)
-    browser.choose("#surfaces-metric", "2")
-    assert browser.text("#surfaces-said").startswith("NLL of fcl")
-    assert browser.complaints == []
+    assert "Operating point (frame) at gamma 3, lam 1." in said
+    cells = page.locator("#chart-surface .heat").nth(5).bounding_box()  # gamma 3, lam 1
+    frame = page.locator("#chart-surface .operating").bounding_box()
+    assert abs(frame["x"] + frame["width"] / 2 - cells["x"] - cells["width"] / 2) < 2
+    assert abs(frame["y"] + frame["height"] / 2 - cells["y"] - cells["height"] / 2) < 2
+    page.select_option("#surface", "nll")
+    assert page.inner_text("#chart-surface .said").startswith("NLL of fcl")
 
 
-def test_a_name_that_is_a_script_does_nothing(browser, tmp_path):
+def test_a_name_that_is_a_script_does_nothing(tab, tmp_path):
     store = Store(tmp_path / "store")
     for objective in (EVIL, "<img src=x onerror=alert(2)>", "fcl"):
         for seed in (0, 1):
             add(store, spec(objective, seed, data_set=EVIL, model="</script><b>x</b>"))
     path = tmp_path / "evil.html"
-    path.write_text(study_page(gather(reading_order(store.runs()), title=EVIL)), encoding="utf-8")
-    browser.open(path)
-    browser.until(DRAWN)
-    for place in range(3):
-        browser.choose("#reliability-objective", str(place))
-        assert f"{EVIL}/</script><b>x</b>, seed 0" in browser.text("#reliability-said")
-    legend = json.dumps(
-        browser.evaluate("[...document.querySelectorAll('#curves-chart .legendtext')].map((e) => e.textContent)")
-    )
-    assert EVIL in legend
-    assert browser.text("h1") == EVIL
-    assert browser.evaluate("document.querySelectorAll('main b, main img, main script').length") == 0
-    assert (browser.dialogs, browser.complaints) == ([], [])
+    made = study_page(gather(reading_order(store.runs()), title=EVIL, details=True))
+    path.write_text(made, encoding="utf-8")
+    page = opened(tab, path)
+    page.locator("#chart-dots .lane").first.click()
+    for chart in ("forest", "reliability", "slopes", "training"):
+        seen(page, chart)
+    assert EVIL in names(page, "dots")
+    assert page.inner_text("h1") == EVIL
+    assert page.locator("main b, main img, main script").count() == 0
 
 
-def test_a_page_without_runs_works(browser, tmp_path):
+def test_a_page_without_runs_works(tab, tmp_path):
     path = tmp_path / "empty.html"
     path.write_text(study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")])), encoding="utf-8")
-    browser.open(path)
-    assert "The store holds no whole run." in browser.text("#summary")
-    assert browser.complaints == []
+    page = tab.open(path)
+    assert "The store holds no whole run." in page.inner_text("#limits")

@@ -6,6 +6,7 @@ from support.synthetic_study import add, spec, study_store
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.analysis.leaders import leaders
+from focalcal.reports.gap_text import note_text
 from focalcal.reports.study_summary import summary
 from focalcal.reports.study_tables.leaders import leaders_table
 from focalcal.results import Store
@@ -96,6 +97,6 @@ def test_what_runs_note_is_said_once_with_how_many(tmp_path):
     for seed in (0, 1):
         add(store, spec("ce", seed), rows=12, sharpness=30.0)  # so few and so sure that no temperature is best
     evidence = evidence_of(store)
-    notes = {note for run in evidence.runs for note in run.notes}
+    notes = {note_text(note) for run in evidence.runs for note in run.notes}
     said = summary(evidence).unknown
     assert all(sum(note in line for line in said) == 1 for note in notes)

@@ -102,6 +102,16 @@ def test_the_last_record_is_of_the_predictions(data):
         assert logged["loss"] == pytest.approx(expected["nll"], rel=1e-5)  # cross-entropy is the NLL
 
 
+def test_the_bins_of_an_epoch_are_those_of_its_ece(data, tmp_path):
+    fitted = fit(small_recipe(), data, CrossEntropyLoss(), seed=0, evaluate_every=2, tensorboard=tmp_path)
+    assert ["bins" in record for record in fitted.epochs] == ["test" in record for record in fitted.epochs]
+    record = fitted.epochs[-1]
+    count, confidence, correct = (np.array(record["bins"][name]) for name in ("count", "confidence", "correct"))
+    assert count.sum() == len(data.splits["test"].labels)
+    assert np.abs(confidence - correct).sum() / count.sum() == pytest.approx(record["test"]["ece"], abs=1e-5)
+    assert 1 - correct.sum() / count.sum() == pytest.approx(record["test"]["error"])
+
+
 def test_a_step_is_the_gradient_step_that_torch_takes_by_hand(data):
     """One epoch of one batch, with clipping: the loop does what its parts say, in that order."""
     one = small_recipe(epochs=1, batch_size=230, gradient_clip=0.1)

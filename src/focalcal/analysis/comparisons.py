@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED
 from focalcal.stats import PRIMARY, Comparison, compare, verdict_counts
 
 CANDIDATES = ("fcl", "multilabel_fcl")
+
+
+@dataclass(frozen=True)
+class FamilyNote:
+    """Why a family has no test of a metric, or one of fewer pairs; `reports.comparison_text` has the sentences.
+
+    not measured  `objectives` have no such metric
+    not finite    the pairs of `seeds` were left out
+    too few       only `seeds` are common, and a test needs two; significance at `alpha` would need `seeds_needed`
+    """
+
+    kind: Literal["not measured", "not finite", "too few"]
+    metric: str
+    objectives: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    seeds_needed: int = 0
+    alpha: float = 0.0
+
+
+@dataclass(frozen=True)
+class OutOfReach:
+    """How many of all comparisons cannot be significant, whatever the effect: with n pairs p is at least `floor`."""
+
+    n: int
+    floor: float
+    floor_adjusted: float
+    count: int
+    comparisons: int
 
 
 @dataclass(frozen=True)
@@ -24,7 +54,7 @@ class Family:
     candidate: str
     baseline: str
     comparisons: tuple[Comparison, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[FamilyNote, ...] = ()
 
     @property
     def n(self) -> int:
@@ -72,24 +102,15 @@ def counts(families: Iterable[Family]) -> dict[str, int]:
     return {str(verdict): count for verdict, count in verdict_counts(_all(families)).items()}
 
 
-def cannot_show(families: Sequence[Family], alpha: float = 0.05) -> list[str]:
-    """Sentences: how far the numbers of seeds reach, and which tests were not made."""
-    floors: dict[tuple[int, float, float], int] = {}
+def out_of_reach(families: Iterable[Family]) -> list[OutOfReach]:
+    """By number of pairs and floor; empty if every comparison could have been significant."""
     made = list(_all(families))
-    for one in made:
-        if not one.reachable:
-            key = (one.test.n, one.test.floor, one.floor_adjusted)
-            floors[key] = floors.get(key, 0) + 1
-    told = [
-        f"n = {n}: p >= {floor:.3g}, {adjusted:.3g} after Holm's correction, whatever the effect: "
-        f"{count} of {len(made)} comparisons cannot be significant at {alpha:g}"
-        for (n, floor, adjusted), count in sorted(floors.items())
-    ]
-    return told + [
-        f"{family.setting}, {family.candidate} against {family.baseline}: {note}"
-        for family in families
-        for note in family.notes
-    ]
+    counted = Counter(
+        (comparison.test.n, comparison.test.floor, comparison.floor_adjusted)
+        for comparison in made
+        if not comparison.reachable
+    )
+    return [OutOfReach(*floors, count, len(made)) for floors, count in sorted(counted.items())]
 
 
 def seeds_needed(tests: int, alpha: float = 0.05) -> int:
@@ -119,35 +140,23 @@ def _family(
 ) -> Family:
     ours: dict[str, dict[int, float]] = {}
     theirs: dict[str, dict[int, float]] = {}
-    notes: list[str] = []
+    notes: list[FamilyNote] = []
     for metric in dict.fromkeys(metrics):
         values = evidence.values(setting, metric, split=split)
         if absent := [name for name in (candidate, baseline) if name not in values]:
-            notes.append(f"no {metric} of {' and '.join(absent)}")
+            notes.append(FamilyNote("not measured", metric, objectives=tuple(absent)))
             continue
         common = sorted(values[candidate].keys() & values[baseline].keys())
         odd = [s for s in common if not math.isfinite(values[candidate][s]) or not math.isfinite(values[baseline][s])]
         if odd:
-            notes.append(f"{metric} of seed {', '.join(map(str, odd))} is not finite; the pair is left out")
+            notes.append(FamilyNote("not finite", metric, seeds=tuple(odd)))
         paired = [seed for seed in common if seed not in odd]
         if len(paired) < 2:
-            have = f"seed {paired[0]} alone" if paired else "none"
-            notes.append(f"{metric} has too few common seeds for a test, {have}; {_enough(len(metrics), alpha)}")
+            needed = seeds_needed(len(metrics), alpha)
+            notes.append(FamilyNote("too few", metric, seeds=tuple(paired), seeds_needed=needed, alpha=alpha))
             continue
         ours[metric] = {seed: values[candidate][seed] for seed in paired}
         theirs[metric] = {seed: values[baseline][seed] for seed in paired}
     higher = [metric for metric in ours if metric.partition("/")[0] in HIGHER_IS_BETTER]
     tests = compare(ours, theirs, metrics=list(ours), alpha=alpha, higher_is_better=higher) if ours else []
-    return Family(setting, candidate, baseline, tuple(tests), tuple(_shortened(notes)))
-
-
-def _enough(tests: int, alpha: float) -> str:
-    return f"two are needed, and {seeds_needed(tests, alpha)} for significance at {alpha:g}"
-
-
-def _shortened(notes: list[str]) -> list[str]:
-    """One sentence where every metric says the same of itself."""
-    rests = {note.partition(" ")[2] for note in notes}
-    if len(notes) > 1 and len(rests) == 1 and not notes[0].startswith("no "):
-        return [f"every metric {rests.pop()}"]
-    return notes
+    return Family(setting, candidate, baseline, tuple(tests), tuple(notes))

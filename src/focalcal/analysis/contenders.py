@@ -16,11 +16,6 @@ from focalcal.analysis.evidence import Evidence, RunEvidence
 MARGIN_POINTS = 0.02
 MARGIN_SHARE = 0.25
 SAMPLING_ERRORS = 2.0  # standard errors of a constant guess's error that count as no difference from it
-MARGIN = f"{100 * MARGIN_POINTS:g} points, or {100 * MARGIN_SHARE:g} % of it if that is more"
-RULE = (
-    f"best can only be objectives whose error exceeds the lowest of their setting by at most {MARGIN}, and is not that "
-    "of a constant guess"
-)
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -38,11 +33,6 @@ class ConstantGuess:
     of: int
     error: float
     constant: float
-
-    @property
-    def mark(self) -> str:
-        """What a table says of the cell."""
-        return "constant guess" if len(self.seeds) == self.of else f"constant guess, {len(self.seeds)} of {self.of}"
 
 
 def contenders(evidence: Evidence, setting: str) -> frozenset[str]:

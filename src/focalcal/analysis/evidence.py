@@ -5,18 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from focalcal.analysis.gaps import EvidenceGap, cells_not_run, metrics_not_finite, seeds_short
 from focalcal.analysis.labels import objective_labels
-from focalcal.analysis.temperature_effect import FittedOn, Scaled, scaled
+from focalcal.analysis.run_details import RunDetails, run_details
+from focalcal.analysis.temperature_effect import FittedOn, NoteKind, Scaled, scaled
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.predictions import Predictions
 from focalcal.results import Run, Spec
 
-__all__ = ["Evidence", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
+__all__ = ["Evidence", "EvidenceNote", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
 
 _USUAL = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+
+
+@dataclass(frozen=True)
+class EvidenceNote:
+    """What a run lacks or warns of; `reports.gap_text` has the sentences.
+
+    not read        only its stored metrics were asked for
+    no predictions  of the test split, so that it has neither bins nor a temperature
+    unreadable      a file of it, which an `EvidenceGap` tells of too; `detail` says which and why
+    the others      what `ScalingNote` says of its temperature
+    """
+
+    kind: Literal["not read", "no predictions", "unreadable"] | NoteKind
+    detail: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +43,7 @@ class RunEvidence:
     metrics      by split and name, as they were stored
     reliability  of the test split as it is; None where there is none, and `notes` say why
     scaled       None for several labels, or probabilities without logits, and `notes` say why
+    details      what only pages show; None unless it was asked for
     constant_error  what predicting the commonest test label for every row would err; None if that is not known
     """
 
@@ -42,8 +58,9 @@ class RunEvidence:
     epochs: list[dict[str, Any]]
     reliability: Reliability | None
     scaled: Scaled | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[EvidenceNote, ...] = ()
     constant_error: float | None = None
+    details: RunDetails | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +122,7 @@ def measured(
 
     Of each test set the labels are read once, from the first run that has them.
     """
-    return _gathered(runs, title, "halves", missing, known, whole=False)
+    return _gathered(runs, title, "halves", missing, known, whole=False, details=False)
 
 
 def gather(
@@ -115,14 +132,17 @@ def gather(
     temperature: FittedOn = "halves",
     missing: Sequence[EvidenceGap] = (),
     known: Sequence[Spec] = (),
+    details: bool = False,
 ) -> Evidence:
     """Read every run, and compute what the reports show: reliability bins and temperature scaling.
+
+    `details` adds what only pages show (`RunDetails`); its bootstrap takes 0.3 s per run of 10,000 rows.
 
     `known` are the cells that ought to be there: they set the order, and those without a run are named in `missing`,
     after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
     others have are kept, and named.
     """
-    return _gathered(runs, title, temperature, missing, known, whole=True)
+    return _gathered(runs, title, temperature, missing, known, whole=True, details=details)
 
 
 def _gathered(
@@ -133,12 +153,13 @@ def _gathered(
     known: Sequence[Spec],
     *,
     whole: bool,
+    details: bool,
 ) -> Evidence:
     order = {spec.key: at for at, spec in enumerate(known)}
     found = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
     labels = objective_labels([*known, *(run.spec for run in found if run.key not in order)])
     constants: dict[str, float | None] = {}
-    read = [_read(run, labels[run.key], temperature, constants, whole=whole) for run in found]
+    read = [_read(run, labels[run.key], temperature, constants, whole=whole, details=details) for run in found]
     damaged = [EvidenceGap("unreadable", run.key, run.name, detail=fault) for run, faults in read for fault in faults]
     evidence = tuple(run for run, _ in read)
     gaps = [*missing, *cells_not_run(known, {run.key for run in found}, missing), *damaged]
@@ -164,12 +185,12 @@ def _sortable(value: Any) -> tuple[float, str]:
 
 
 def _read(
-    run: Run, label: str, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool
+    run: Run, label: str, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool, details: bool
 ) -> tuple[RunEvidence, list[str]]:
     """The evidence, and what of the run could not be read; `constants` are errors of constant guesses by test set."""
     spec = dict(run.settings)
     faults: list[str] = []
-    notes: list[str] = []
+    notes: list[EvidenceNote] = []
     epochs: list[dict[str, Any]] = []
     try:
         epochs = run.epochs() if whole else []
@@ -178,12 +199,13 @@ def _read(
     test = _predictions(run, "test", faults) if whole else None
     diagram, scaling = None, None
     if not whole:
-        notes.append("its predictions were not read")
+        notes.append(EvidenceNote("not read"))
     elif test is None:
-        notes.append("no reliability bins and no temperature: there are no predictions of the test split")
+        notes.append(EvidenceNote("no predictions"))
     else:
         validation = _predictions(run, "val", faults) if temperature == "validation" else None
-        scaling, notes = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
+        scaling, said = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
+        notes += [EvidenceNote(note.kind, note.detail) for note in said]
         if not test.multilabel:
             diagram = reliability(test.probs, test.labels)
     found = RunEvidence(
@@ -198,8 +220,9 @@ def _read(
         epochs=epochs,
         reliability=diagram,
         scaled=scaling,
-        notes=(*notes, *faults),
+        notes=(*notes, *(EvidenceNote("unreadable", fault) for fault in faults)),
         constant_error=_constant_error(run, test, constants),
+        details=run_details(test, spec, label) if details and test is not None else None,
     )
     return found, faults
 

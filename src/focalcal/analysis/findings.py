@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from focalcal.analysis.comparisons import Family, comparisons, seeds_needed, usual_candidate
 from focalcal.analysis.contenders import ConstantGuess, constant_guesses
-from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.evidence import Evidence, EvidenceNote
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.analysis.leaders import Leader, leaders
 from focalcal.analysis.temperature_effect import FittedOn
@@ -59,7 +59,7 @@ class Significance:
 class RunNote:
     """What some runs say of themselves, which no gap says already."""
 
-    note: str
+    note: EvidenceNote
     runs: tuple[str, ...]
 
 
@@ -92,14 +92,14 @@ def study_findings(evidence: Evidence) -> Findings:
         seeds=tuple(sorted({run.seed for run in evidence.runs})),
         constant_guesses=tuple(constant_guesses(evidence)),
         leaders=tuple(leaders(evidence)),
-        significance=significance(_families(evidence)),
+        significance=significance(study_families(evidence)),
         gaps=evidence.missing,
         notes=tuple(_notes(evidence)),
         fitted_on=evidence.fitted_on if any(run.scaled is not None for run in evidence.runs) else None,
     )
 
 
-def _families(evidence: Evidence) -> list[Family]:
+def study_families(evidence: Evidence) -> list[Family]:
     """FCL against every other objective; without it, or with several of it, the first objective; none of a grid."""
     candidate = usual_candidate(evidence)
     if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
@@ -140,10 +140,9 @@ def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) ->
 
 def _notes(evidence: Evidence) -> list[RunNote]:
     """Each note once, with the runs that have it."""
-    told = {gap.detail for gap in evidence.missing if gap.kind == "unreadable"}
-    noted: dict[str, list[str]] = {}
+    noted: dict[EvidenceNote, list[str]] = {}
     for run in evidence.runs:
         for note in run.notes:
-            if note not in told:
+            if note.kind != "unreadable":
                 noted.setdefault(note, []).append(run.name)
     return [RunNote(note, tuple(names)) for note, names in noted.items()]

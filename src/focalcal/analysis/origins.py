@@ -8,7 +8,7 @@ from typing import Any
 
 from focalcal.analysis.evidence import RunEvidence
 
-Facts = dict[str, str]
+Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,33 +25,25 @@ def origins(runs: Iterable[RunEvidence]) -> Origins:
     if len(facts) < 2:
         return Origins({}, facts)
     first = next(iter(facts.values()))
-    shared = {path: text for path, text in first.items() if all(one.get(path) == text for one in facts.values())}
-    own = {key: {path: text for path, text in one.items() if path not in shared} for key, one in facts.items()}
+    shared = {
+        path: value
+        for path, value in first.items()
+        if all(path in others and others[path] == value for others in facts.values())
+    }
+    own = {key: {path: value for path, value in leaves.items() if path not in shared} for key, leaves in facts.items()}
     return Origins(shared, own)
 
 
 def _facts(run: RunEvidence) -> Facts:
     parts = {"spec": run.spec, "provenance": run.record.get("provenance", {})}
-    found = {path: _shown(value) for name, part in parts.items() for path, value in _leaves(name, part)}
-    return found | {name: _shown(run.record[name]) for name in ("epochs", "seconds") if name in run.record}
+    found = dict(leaf for name, part in parts.items() for leaf in _leaves(name, part))
+    return found | {name: run.record[name] for name in ("epochs", "seconds") if name in run.record}
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Every value that is not a mapping, with its path; an empty mapping is left out."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _leaves(f"{path}.{name}", one)
+        for name, part in value.items():
+            yield from _leaves(f"{path}.{name}", part)
     else:
         yield path, value
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_shown, value)) or "none"
-    return str(value)

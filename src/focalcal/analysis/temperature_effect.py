@@ -15,6 +15,7 @@ from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.predictions import Predictions
 
 FittedOn = Literal["halves", "validation"]
+NoteKind = Literal["several labels", "no logits", "no validation logits", "not fitted", "warned"]
 NEAR_ONE = (0.9, 1.1)
 
 
@@ -39,20 +40,28 @@ class Scaled:
         return at_bound(self.temperature)
 
 
+@dataclass(frozen=True)
+class ScalingNote:
+    """Why a run has no temperature, or ("warned") what the fit warned of; `detail` are the fit's own words, if any."""
+
+    kind: NoteKind
+    detail: str = ""
+
+
 def scaled(
     test: Predictions, validation: Predictions | None, *, fitted_on: FittedOn, seed: int
-) -> tuple[Scaled | None, list[str]]:
+) -> tuple[Scaled | None, list[ScalingNote]]:
     """The scaling, or None, and notes: why there is none, or what was odd about it.
 
     With "halves" the rows are divided by `seed`, so that runs of one seed are measured on the same rows.
     """
     one_of("temperature", fitted_on, get_args(FittedOn))
     if test.multilabel:
-        return None, ["no temperature: the labels are several yes-or-no questions, not classes"]
+        return None, [ScalingNote("several labels")]
     if test.kind != "logits":
-        return None, ["no temperature: probabilities were stored without their logits"]
+        return None, [ScalingNote("no logits")]
     if fitted_on == "validation" and (validation is None or validation.kind != "logits"):
-        return None, ["no temperature: there are no logits of a validation split to fit it on"]
+        return None, [ScalingNote("no validation logits")]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         try:
@@ -60,8 +69,9 @@ def scaled(
                 _halves(test, seed) if validation is None or fitted_on == "halves" else _validation(test, validation)
             )
         except ValueError as error:
-            return None, [f"no temperature: {error}"]
-    return found, [str(one.message) for one in caught if issubclass(one.category, CalibrationWarning)]
+            return None, [ScalingNote("not fitted", str(error))]
+    told = [str(warning.message) for warning in caught if issubclass(warning.category, CalibrationWarning)]
+    return found, [ScalingNote("warned", message) for message in told]
 
 
 def _halves(test: Predictions, seed: int) -> Scaled:

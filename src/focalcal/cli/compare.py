@@ -115,12 +115,15 @@ def _check_measured(evidence: Evidence, metrics: list[str], split: str) -> None:
 
 
 def _print(families: list[Family], alpha: float) -> None:
-    from focalcal.analysis.comparisons import cannot_show, seeds_needed
+    from focalcal.analysis.comparisons import seeds_needed
+    from focalcal.reports.comparison_text import limits_of_comparisons
     from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 
     table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)
     if table is None or verdicts is None:
-        for sentence in cannot_show(families, alpha) or ["no setting has the candidate and another objective"]:
+        for sentence in limits_of_comparisons(families, alpha) or [
+            "no setting has the candidate and another objective"
+        ]:
             typer.echo(sentence)
         typer.echo("no test could be made")
         return

@@ -1,11 +1,20 @@
-"""What a study lacks, in sentences for people."""
+"""What a study and its runs lack, in sentences for people."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
+from focalcal.analysis.evidence import EvidenceNote
 from focalcal.analysis.gaps import EvidenceGap, whole_metrics
+
+_NOTES = {
+    "not read": "its predictions were not read",
+    "no predictions": "no reliability bins and no temperature: there are no predictions of the test split",
+    "several labels": "no temperature: the labels are several yes-or-no questions, not classes",
+    "no logits": "no temperature: probabilities were stored without their logits",
+    "no validation logits": "no temperature: there are no logits of a validation split to fit it on",
+}
 
 
 def gap_sentences(gaps: Iterable[EvidenceGap]) -> list[str]:
@@ -34,6 +43,11 @@ def gap_sentence(gap: EvidenceGap) -> str:
         case "one seed":
             who = "every objective has" if gap.all_of_setting else f"{', '.join(gap.objectives)}: there is"
             return f"{gap.name}, {who} one seed only: no spread, and no test"
+
+
+def note_text(note: EvidenceNote) -> str:
+    """What a run says of itself."""
+    return f"no temperature: {note.detail}" if note.kind == "not fitted" else _NOTES.get(note.kind, note.detail)
 
 
 def _consequence(gap: EvidenceGap) -> str:

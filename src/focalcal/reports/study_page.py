@@ -1,39 +1,36 @@
-"""The page of a study: one HTML file that needs no network, with tables to sort and charts to choose from."""
+"""The page of a study: the result in a sentence and two charts, then what it rests on; one HTML file, no network."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal import __version__
-from focalcal.analysis.contenders import MARGIN, RULE, is_constant_guess
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.leaders import HEADLINE
-from focalcal.analysis.metric_names import SINGLE_LABEL, shown, title, titled
-from focalcal.analysis.numbers import Rounded
-from focalcal.analysis.origins import origins
-from focalcal.core.extras import required
-from focalcal.reports.figures.surface import Point, Surface, surface
-from focalcal.reports.study_page_data import LEGEND_AT_MOST, inert_json, number_or_name, page_data
+from focalcal.analysis.findings import study_families
+from focalcal.analysis.surface import Point, Surface, surface
+from focalcal.reports.objectives import DARK, LIGHT, short_name
+from focalcal.reports.page import Page, render
+from focalcal.reports.study_page_data import page_data
+from focalcal.reports.study_sections import StudyContent, sections
 from focalcal.reports.study_summary import summary
 from focalcal.reports.study_tables.leaders import leaders_table
-from focalcal.reports.tables import Table
-from focalcal.reports.theory_page import template
+from focalcal.reports.study_tables.runs import runs_table
 
 if TYPE_CHECKING:
+    from focalcal.analysis.paper_claims import JudgedClaim
     from focalcal.reports.study_tables import CaptionedTable
 
 SCRIPTS = tuple(
-    f"study.{name}.js" for name in ("sorting", "downloads", "charts", "reliability", "surfaces", "curves", "page")
+    f"study/{name}.js"
+    for name in (
+        *("model", "lanes", "result", "forest", "panels", "reliability", "temperature", "training", "surfaces"),
+        *("posterior", "runs", "page"),
+    )
 )
-STYLES = ("study.css", "study.print.css")
 _WITH_SURFACES = ("fcl", "multilabel_fcl")
 _SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
-_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)")
 
 
 def study_page(
@@ -41,135 +38,58 @@ def study_page(
     *,
     tables: Mapping[str, CaptionedTable] | None = None,
     operating_points: Mapping[str, Point] | None = None,
+    claims: Sequence[JudgedClaim] = (),
     files: Sequence[str] = (),
 ) -> str:
     """The page as HTML; equal arguments give the same text.
 
+    evidence          with `details`, or there are no intervals over rows, single classes and known posteriors
     tables            by a name that can be a file's, each with `title`, `table` and `note`; all in them is escaped
     operating_points  (gamma, lam) by setting, to mark on its surfaces
+    claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
     """
-    jinja = required("jinja2", purpose="The study's page")
-    markup = required("markupsafe", purpose="The study's page").Markup
-    plotly = required("plotly.offline", purpose="The study's page")
-    environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, loader=jinja.FunctionLoader(template)
-    )
-    environment.filters |= {"typeset": typeset, "exact": lambda *cell: markup(_exact(*cell))}
-    found, given, every = summary(evidence), dict(tables or {}), runs_table(evidence)
-    leading, surfaces = leaders_table(found.leaders), _surfaces(evidence, operating_points or {})
-    numbers = page_data(evidence)
-    csv = {name: one.table.csv() for name, one in given.items()}
-    csv |= {name: table.csv() for name, table in (("leaders", leading), ("runs", every)) if table is not None}
-    page: str = environment.get_template("study.html.j2").render(
-        title=evidence.title,
-        version=__version__,
-        files=files,
-        sections=_sections(surfaces=bool(surfaces)),
-        styles=[markup(template(name)) for name in STYLES],
-        theme=markup(template("study.theme.js")),
-        scripts=[markup(template(name)) for name in SCRIPTS],
-        plotly=markup(_in_a_script(plotly.get_plotlyjs())),
-        data=markup(inert_json({**numbers, "surfaces": surfaces, "tables": csv})),
-        summary=found,
-        rule=RULE,
-        margin=MARGIN,
-        leaders=leading,
+    given, said = dict(tables or {}), summary(evidence, name=short_name)
+    surfaces = _surfaces(evidence, operating_points or {})
+    numbers = page_data(evidence, study_families(evidence), surfaces)
+    own = {"leaders": leaders_table(said.leaders, short_name), "runs": runs_table(evidence)}
+    content = StudyContent(
+        evidence=evidence,
+        summary=said,
         tables=given,
-        folded=_folded(evidence, given),
-        has={
-            "reliability": any(run.reliability is not None for run in evidence.runs),
-            "epochs": any(run.epochs for run in evidence.runs),
-        },
+        leaders=own["leaders"],
+        runs=own["runs"],
         surfaces=surfaces,
-        many_objectives=len(evidence.objectives) > LEGEND_AT_MOST,
+        claims=claims,
         every_epochs=numbers["every_epochs"],
-        runs=evidence.runs,
-        links=[f"run-{run.key}" for run in evidence.runs],
-        runs_table=every,
-        origins=origins(evidence.runs),
     )
-    return page.strip() + "\n"
+    return Page(
+        title=evidence.title,
+        lead=render("study/lead.html.j2", ran=said.ran),
+        sections=sections(content),
+        data=numbers,
+        tables={name: one.table for name, one in given.items()}
+        | {name: table for name, table in own.items() if table is not None},
+        scripts=SCRIPTS,
+        styles=(palette_css(), "study/study.css"),
+        meta={"focalcal-files": " ".join(files)},
+    ).html()
 
 
-def runs_table(evidence: Evidence) -> Table | None:
-    """One row per run; None without runs."""
-    if not evidence.runs:
-        return None
-    tests = [run.metrics.get("test", {}) for run in evidence.runs]
-    columns: dict[str, list[Any]] = {
-        "run": [run.key[:12] for run in evidence.runs],
-        "setting": [run.setting for run in evidence.runs],
-        "objective": [run.objective for run in evidence.runs],
-        "seed": [run.seed for run in evidence.runs],
-    }
-    for metric in (*HEADLINE, "confidence_gap"):
-        if any(metric in test for test in tests):
-            columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
-    if any(run.scaled is not None and run.scaled.at_bound for run in evidence.runs):
-        columns["no finite T"] = [None if run.scaled is None else run.scaled.at_bound for run in evidence.runs]
-    if any(run.scaled is not None for run in evidence.runs):
-        columns["T"] = [None if run.scaled is None else Rounded(run.scaled.temperature, ".3f") for run in evidence.runs]
-    useless = {run.key for run in evidence.runs if is_constant_guess(run)}
-    if useless:
-        columns["flag"] = ["constant guess" if run.key in useless else None for run in evidence.runs]
-    columns["epochs"] = [run.record.get("epochs") for run in evidence.runs]
-    columns["seconds"] = [float(run.record.get("seconds", math.nan)) for run in evidence.runs]
-    return Table(columns)
+def palette_css() -> str:
+    """The objectives' colours as custom properties, --o0 and so on, on light and on dark ground."""
+    rules = {":root": LIGHT, ':root[data-colours="dark"]': DARK}
+    return "".join(
+        f"{selector} {{ {' '.join(f'--o{place}: {colour};' for place, colour in enumerate(colours))} }}\n"
+        for selector, colours in rules.items()
+    )
 
 
-def typeset(text: Any) -> str:
-    """The minus sign, at which no line breaks, and the signs that plain text does without.
-
-    >>> typeset("-0.5, 1e-3 and 2026-11-16: p >= 0.25")
-    '−0.5, 1e−3 and 2026-11-16: p ≥ 0.25'
-    """
-    signs = {">=": "\N{GREATER-THAN OR EQUAL TO}", "<=": "\N{LESS-THAN OR EQUAL TO}"}
-    shown = _MINUS.sub("\N{MINUS SIGN}", str(text))
-    return re.sub("[<>]=", lambda found: signs[found[0]], shown)
-
-
-def _sections(*, surfaces: bool) -> dict[str, str]:
-    named = {"summary": "Summary", "tables": "Tables", "reliability": "Reliability", "surfaces": "Surfaces"}
-    named |= {"curves": "Training", "runs": "Runs"}
-    return {name: text for name, text in named.items() if surfaces or name != "surfaces"}
-
-
-def _folded(evidence: Evidence, tables: Mapping[str, CaptionedTable]) -> list[str]:
-    """The tables of one metric each, if the overview has all their numbers: in one setting they are one row long."""
-    one_setting = len(evidence.settings) == 1 and "overview" in tables
-    return [name for name in tables if name in (*SINGLE_LABEL, "confidence_gap")] if one_setting else []
-
-
-def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[dict[str, Any]]:
-    found = []
-    for setting in evidence.settings:
-        for objective in _WITH_SURFACES:
-            for metric in _SURFACES:
-                point = points.get(setting)
-                one = surface(evidence, setting, metric, objective=objective, operating_point=point)
-                if one is not None and np.isfinite(one.values).any():
-                    found.append({"setting": setting, "label": title(metric), **_plain_surface(one)})
-    return found
-
-
-def _plain_surface(one: Surface) -> dict[str, Any]:
-    names = ("title", "note", "unit", "gammas", "lams", "minimum", "operating_point")
-    return {name: getattr(one, name) for name in names} | {
-        "note": one.note.replace("Hatched:", "Grey:"),  # what the page draws instead
-        "values": one.values.tolist(),
-        "seeds": one.seeds.tolist(),
-    }
-
-
-def _exact(table: Table, row: int, column: int) -> str:
-    """An attribute with the number itself, which the shown digits are too few to sort by."""
-    value = list(table.columns.values())[column][row]
-    if not table.numeric[column] or value is None or math.isnan(value):
-        return ""
-    return f' data-value="{number_or_name(float(value))}"'
-
-
-def _in_a_script(text: str) -> str:
-    """JavaScript that cannot end the script element it stands in: `<\\/script` means the same inside its strings."""
-    return re.sub(r"<(?=/script)", r"<\\", text, flags=re.IGNORECASE)
+def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[Surface]:
+    made = [
+        surface(evidence, setting, metric, objective=objective, operating_point=points.get(setting))
+        for setting in evidence.settings
+        for objective in _WITH_SURFACES
+        for metric in _SURFACES
+    ]
+    return [found for found in made if found is not None and np.isfinite(found.values).any()]

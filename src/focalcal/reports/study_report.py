@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from focalcal.analysis.collected import collected
 from focalcal.analysis.evidence import Evidence, FittedOn, gather
+from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
+from focalcal.analysis.paper_runs import PaperRuns
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
 from focalcal.reports.against_paper import against_paper as beside_the_paper
@@ -21,7 +23,7 @@ from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
 
 if TYPE_CHECKING:
-    from focalcal.reports.figures.surface import Point
+    from focalcal.analysis.surface import Point
     from focalcal.reports.study_tables import CaptionedTable
     from focalcal.results import Run, Spec, Store
 
@@ -71,7 +73,12 @@ def write_report(
     check_packages(with_figures=with_figures)
     runs, missing = collected(given, specs)
     evidence = gather(
-        runs, title=title or f"Runs in {given[0].path.name}", temperature=temperature, missing=missing, known=specs
+        runs,
+        title=title or f"Runs in {given[0].path.name}",
+        temperature=temperature,
+        missing=missing,
+        known=specs,
+        details=True,
     )
     contents = rendered_report(
         evidence, runs, against_paper=against_paper, with_figures=with_figures, operating_points=operating_points
@@ -96,8 +103,10 @@ def rendered_report(
 ) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
     found = all_tables(evidence)
-    if against_paper:
+    claims: list[JudgedClaim] = []
+    if against_paper and evidence.runs:
         found |= beside_the_paper(evidence, operating_points)
+        claims = judged_claims(PaperRuns(evidence, operating_points))
     tables: dict[str, CaptionedTable] = {}
     files: dict[str, bytes] = {}
     for given, one in found.items():
@@ -110,7 +119,7 @@ def rendered_report(
         figure = display.plot()
         for form in ("pdf", "png"):
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    page = study_page(evidence, tables=tables, operating_points=operating_points, files=tuple(files))
+    page = study_page(evidence, tables=tables, operating_points=operating_points, claims=claims, files=tuple(files))
     return files | {PAGE: page.encode()}
 
 
@@ -125,7 +134,7 @@ def check_target(folder: Path) -> None:
 
 def check_packages(*, with_figures: bool = True) -> None:
     """Fail now if a package that the report needs is missing, and not after the evidence was gathered."""
-    for module in ("jinja2", "plotly", *(["matplotlib"] if with_figures else [])):
+    for module in ("jinja2", *(["matplotlib"] if with_figures else [])):
         required(module, purpose="Writing the report")
 
 

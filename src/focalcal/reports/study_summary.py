@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from focalcal.analysis.contenders import ConstantGuess
@@ -10,7 +10,7 @@ from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import Findings, PairVerdicts, RunNote, Significance, study_findings
 from focalcal.analysis.leaders import Leader
 from focalcal.analysis.metric_names import PERCENT, title
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.reports.gap_text import gap_sentences, note_text
 from focalcal.reports.study_tables.leaders import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names
@@ -35,20 +35,20 @@ class Summary:
     leaders: tuple[Leader, ...]
 
 
-def summary(evidence: Evidence) -> Summary:
-    """The sentences of `study_findings`."""
+def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> Summary:
+    """The sentences of `study_findings`; `name` says what an objective is called."""
     findings = study_findings(evidence)
     return Summary(
         ran=_ran(findings),
-        flags=tuple(flag_sentences(findings.constant_guesses)),
-        best=tuple(_best(findings)),
-        significant=tuple(_significance(findings.significance)) if findings.runs else (),
+        flags=tuple(flag_sentences(findings.constant_guesses, name=name)),
+        best=tuple(_best(findings, name)),
+        significant=tuple(_significance(findings.significance, name)) if findings.runs else (),
         unknown=tuple(_unknown(findings)),
         leaders=findings.leaders,
     )
 
 
-def _significance(tested: Significance | None) -> list[str]:
+def _significance(tested: Significance | None, name: Callable[[str], str]) -> list[str]:
     if tested is None:
         return [
             "Nothing was tested: a test needs one objective to compare others with, and two seeds at least that both "
@@ -61,8 +61,10 @@ def _significance(tested: Significance | None) -> list[str]:
             f"metrics it takes {tested.seeds_needed} seeds to reach {tested.alpha:g}. Differences of the means may be "
             "chance."
         ]
-    lines = [_verdicts(pair) for pair in tested.pairs]
-    lines.append(f"Only comparisons with {_joined(tested.candidates)} were made; focalcal compare makes others.")
+    lines = [_verdicts(pair, name) for pair in tested.pairs]
+    lines.append(
+        f"Only comparisons with {_joined(map(name, tested.candidates))} were made; focalcal compare makes others."
+    )
     if tested.hopeless:
         lines.append(
             f"{tested.hopeless} of {tested.comparisons} comparisons could not have been significant with the seeds "
@@ -71,14 +73,15 @@ def _significance(tested: Significance | None) -> list[str]:
     return lines
 
 
-def _verdicts(pair: PairVerdicts) -> str:
+def _verdicts(pair: PairVerdicts, name: Callable[[str], str]) -> str:
     shown = ", ".join(f"{count} {verdict}" for verdict, count in pair.counts.items())
     named = [
         f"{title(metric)} {verdict}" + (f" on {setting}" if len(pair.settings) > 1 else "")
         for setting, metric, verdict in pair.clear
     ]
     detail = f" ({'; '.join(named)})" if named and len(named) <= _MOST_VERDICTS else ""
-    return f"{pair.candidate} against {pair.baseline}: {shown} of {sum(pair.counts.values())} comparisons{detail}."
+    who = f"{name(pair.candidate)} against {name(pair.baseline)}"
+    return f"{who}: {shown} of {sum(pair.counts.values())} comparisons{detail}."
 
 
 def _ran(findings: Findings) -> str:
@@ -92,7 +95,7 @@ def _ran(findings: Findings) -> str:
     return f"{_many(findings.runs, 'run')}: {_many(len(findings.objectives), 'objective')} on {where}, {named}."
 
 
-def flag_sentences(guesses: Sequence[ConstantGuess]) -> list[str]:
+def flag_sentences(guesses: Sequence[ConstantGuess], *, name: Callable[[str], str] = str) -> list[str]:
     """One per setting that has a cell whose error is that of a constant guess."""
     settings: dict[str, list[ConstantGuess]] = {}
     for guess in guesses:
@@ -100,7 +103,8 @@ def flag_sentences(guesses: Sequence[ConstantGuess]) -> list[str]:
     lines = []
     for setting, flagged in settings.items():
         named = [
-            f"{guess.objective} ({'' if len(guess.seeds) == guess.of else f'{len(guess.seeds)} of {guess.of} seeds, '}"
+            f"{name(guess.objective)} ("
+            f"{'' if len(guess.seeds) == guess.of else f'{len(guess.seeds)} of {guess.of} seeds, '}"
             f"{100 * guess.error:.1f} %)"
             for guess in flagged
         ]
@@ -113,7 +117,7 @@ def flag_sentences(guesses: Sequence[ConstantGuess]) -> list[str]:
     return lines
 
 
-def _best(findings: Findings) -> list[str]:
+def _best(findings: Findings, name: Callable[[str], str]) -> list[str]:
     """An objective a sentence in one setting; counts where there are several."""
     if not findings.leaders:
         return ["With fewer than two objectives measured there is no best one."] if findings.runs else []
@@ -121,15 +125,15 @@ def _best(findings: Findings) -> list[str]:
     for leader in findings.leaders:
         if len(leader.objectives) == 1:
             alone.setdefault(leader.objectives[0], []).append(leader)
-    ordered = sorted(alone, key=lambda name: -len(alone[name]))
+    ordered = sorted(alone, key=lambda objective: -len(alone[objective]))
     tied = [leader for leader in findings.leaders if len(leader.objectives) > 1]
     if len(findings.settings) > 1:
-        counted = [f"{name} in {len(alone[name])}" for name in ordered]
+        counted = [f"{name(objective)} in {len(alone[objective])}" for objective in ordered]
         counted += [f"several that tie in {len(tied)}"] if tied else []
         pairs = len(findings.leaders)
         return [f"Of {pairs} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
-    return [f"{name} has the lowest {_joined(map(_lowest, alone[name]))}." for name in ordered] + [
-        f"{leading_objectives(leader)} share the lowest {_lowest(leader)}." for leader in tied
+    return [f"{name(objective)} has the lowest {_joined(map(_lowest, alone[objective]))}." for objective in ordered] + [
+        f"{leading_objectives(leader, name)} share the lowest {_lowest(leader)}." for leader in tied
     ]
 
 
@@ -161,7 +165,7 @@ def _unknown(findings: Findings) -> list[str]:
 
 def _note(note: RunNote, of: int) -> str:
     who = note.runs[0] if len(note.runs) == 1 else f"{len(note.runs)} of {of} runs"
-    return f"{who}: {note.note}"
+    return f"{who}: {note_text(note.note)}"
 
 
 def _many(count: int, what: str) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
-import re
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from focalcal.core.extras import required
+from focalcal.analysis.reference_solutions import example_posteriors, reference_solutions
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
+from focalcal.reports.page import Page, Section, html_table, render
 from focalcal.reports.theory_findings import findings
 from focalcal.reports.theory_tables import (
     STANDARD_ERROR,
@@ -22,88 +20,56 @@ from focalcal.reports.theory_tables import (
     paper_table,
     slopes_table,
 )
-from focalcal.theory.minimiser import minimise
-from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from focalcal.reports.tables import Table
     from focalcal.theory.study import TheoryStudy
 
-SCRIPTS = ("solver.js", "quantities.js", "drawing.js", "simplex.js", "bars.js", "curve.js", "page.js")
-_REFERENCE_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
-_SIGNS = {
-    r"(?<![\w.])-(?=[\d.])|(?<=\de)-(?=\d)|(?<= )-(?= )": "\N{MINUS SIGN}",
-    r"(?<=\d) x (?=\d)": " \N{MULTIPLICATION SIGN} ",
-    r">=": "\N{GREATER-THAN OR EQUAL TO}",
-    r"<=": "\N{LESS-THAN OR EQUAL TO}",
-    r"Cal2\^2": "Cal\N{SUBSCRIPT TWO}\N{SUPERSCRIPT TWO}",
-    r"\|_inf": "|\N{INFINITY}",
-}
-_EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
+TITLE = "What Focal Calibration Loss does to a posterior"
+SCRIPTS = tuple(f"theory/{name}.js" for name in ("solver", "quantities", "points", "simplex", "bars", "curve", "page"))
+_SLOPES = "Of log Cal2^2 on log lam, over all lam and from the lam that the heading names."
+_INJECTION = (
+    "Exact solutions at K = 100, spoilt at random by the residual of 3e-6 that the paper blames for its shallow slope, "
+    "or by an error in q of that size: the exact slope, and the range of slopes over the draws."
+)
 
 
 def theory_page(study: TheoryStudy, figure: Figure | None = None) -> str:
     """The page as HTML: the explorer, the findings, the figure (drawn if it is not given) and the tables."""
-    jinja = required("jinja2", purpose="The theory page")
-    markup = required("markupsafe", purpose="The theory page").Markup
-    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
-    environment.filters["typeset"] = _typeset
-    presets = _presets()
-    page: str = environment.from_string(template("theory.html.j2")).render(
-        style=markup(template("theory.css")),
-        scripts=[markup(template(name)) for name in SCRIPTS],
-        data=markup(_inert_json({"presets": presets, "references": references()})),
-        presets=presets,
-        findings=findings(study),
-        figure=base64.b64encode(rendered(figure or theory_figure(study), "svg")).decode(),
-        paper=paper_table(study),
-        paper_note=paper_note(study),
-        slopes=slopes_table(study),
-        standard_error=STANDARD_ERROR,
-        cases=cases_table(study),
-        cases_note=cases_note(study),
-        injection=injection_table(study),
-    )
-    return page.strip() + "\n"
-
-
-@cache
-def template(name: str) -> str:
-    """The text of a file of the page."""
-    return files("focalcal.reports").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def references() -> list[dict[str, Any]]:
-    """Solutions by the Python solver, against which the page checks its own when it is opened."""
-    return [
-        {
-            "eta": preset["eta"],
-            "gamma": gamma,
-            "lam": lam,
-            "q": minimise(preset["eta"], gamma=gamma, lam=lam).q.tolist(),
-        }
-        for preset in _presets()
-        for gamma, lam in _REFERENCE_PARAMETERS
+    presets = [{"name": name, "eta": eta} for name, eta in example_posteriors().items()]
+    picture = base64.b64encode(rendered(figure or theory_figure(study), "svg")).decode()
+    parts: dict[str, tuple[str, str, Table, str]] = {
+        "paper": ("Paper", "The paper's figures beside ours", paper_table(study), paper_note(study)),
+        "slopes": (
+            "Slopes",
+            "Slopes of the exact squared calibration error",
+            slopes_table(study),
+            f"{_SLOPES} {STANDARD_ERROR}",
+        ),
+        "cases": ("Cases", f"The {len(study.cases['gamma'])} cases", cases_table(study), cases_note(study)),
+        "injection": (
+            "Solver errors",
+            "What a solver that stops early would do to the slopes",
+            injection_table(study),
+            _INJECTION,
+        ),
+    }
+    sections = [
+        Section("explore", "Explore", render("theory/explore.html.j2", presets=presets), quiet=True),
+        Section("study", "The study", render("theory/study.html.j2", findings=findings(study), figure=picture)),
     ]
-
-
-def _presets() -> list[dict[str, Any]]:
-    own = {name: eta.tolist() for name, eta in posteriors().items()}
-    return [{"name": name, "eta": eta} for name, eta in (_EXAMPLE | own).items()]
-
-
-def _typeset(text: str) -> str:
-    """The signs that plain text does without; at a minus sign before a digit no line breaks.
-
-    >>> _typeset("|q* - eta|_inf over lam >= 16: -0.9, of 36 x 40 with Cal2^2 <= 3e-6")
-    '|q* − eta|∞ over lam ≥ 16: −0.9, of 36 × 40 with Cal₂² ≤ 3e−6'
-    """
-    for plain, sign in _SIGNS.items():
-        text = re.sub(plain, sign, text)
-    return text
-
-
-def _inert_json(data: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+    sections += [
+        Section(name, heading, html_table(name, heading, table, note, quiet=True), link=link)
+        for name, (link, heading, table, note) in parts.items()
+    ]
+    return Page(
+        title=TITLE,
+        sections=sections,
+        data={"presets": presets, "references": [asdict(each) for each in reference_solutions()]},
+        tables={name: table for name, (_, _, table, _) in parts.items()},
+        scripts=SCRIPTS,
+        styles=("theory/theory.css",),
+        lead=render("theory/lead.html.j2"),
+    ).html()

@@ -45,7 +45,7 @@ def _line(record: Mapping[str, Any]) -> str:
 def _scalars(record: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
     for name, value in record.items():
         if isinstance(value, dict):
-            yield from ((f"{name}/{metric}", number) for metric, number in value.items() if number is not None)
+            yield from ((f"{name}/{part}", number) for part, number in value.items() if isinstance(number, int | float))
         elif isinstance(value, list):
             yield from ((f"{name}/{place}", number) for place, number in enumerate(value))
         elif name != "epoch":

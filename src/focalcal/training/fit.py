@@ -75,9 +75,10 @@ def fit(
 
     An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
     the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
-    the last, with one crop of an image where ten are reported, None where a number is not finite; `gammas` and `edges`
-    of a loss that is steered by validation data. A loss with a method `update(probs, labels)`, such as AdaFocal, gets
-    the validation split's after each epoch.
+    the last, with one crop of an image where ten are reported, None where a number is not finite; with `test` also
+    `bins`, the sums of its reliability diagram {count, confidence, correct}; `gammas` and `edges` of a loss that is
+    steered by validation data. A loss with a method `update(probs, labels)`, such as AdaFocal, gets the validation
+    split's after each epoch.
 
     `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
     stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
@@ -185,6 +186,8 @@ class _Run:
                 check_logits(by_split[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
                 if evaluated:
                     record[split] = {"loss": by_split[split].loss(self.loss, self.device), **by_split[split].metrics()}
+                if evaluated and split == "test" and (bins := by_split[split].bins()) is not None:
+                    record["bins"] = bins
         # After both losses, which are to be those of the objective that the epoch was trained with.
         if patience is not None:
             self.plateau.see(by_split["val"].loss(self.loss, self.device), patience)

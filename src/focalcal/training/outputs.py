@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.metrics import multilabel_summary, summary
+from focalcal.metrics import multilabel_summary, reliability, summary
 from focalcal.training.distributed import Processes
 from focalcal.training.inputs import Inputs
 
@@ -49,6 +50,18 @@ class Outputs:
         single = self.logits.shape[1] == 1
         measured = summary(logits=self.logits[:, 0], labels=self.labels) if single else summary(self.probs, self.labels)
         return {name: value for name, value in measured.as_dict().items() if name not in ("rows", "n_classes")}
+
+    def bins(self) -> dict[str, list[float]] | None:
+        """Sums over the 15 bins of the reliability diagram, which add up over seeds; None for several labels."""
+        if self.multilabel:
+            return None
+        found = reliability(self.probs, self.labels)
+        held = found.count > 0
+        sums = {"confidence": found.confidence, "correct": found.accuracy}
+        return {"count": found.count.astype(int).tolist()} | {
+            name: [float(f"{value:.6g}") for value in (found.count * np.where(held, means, 0.0)).tolist()]
+            for name, means in sums.items()
+        }
 
 
 @torch.no_grad()

@@ -39,8 +39,8 @@ def test_every_figure_that_applies_and_no_other(evidence, nine, trained, study):
 def test_surfaces_get_the_operating_point_of_their_setting(store):
     runs = [stored(store, options={"gamma": g, "lam": lam}) for g in (1.0, 2.0) for lam in (0.5, 1.0)]
     found = figures(evidence_of(runs), operating_points={"digits/small_cnn": (2, 0.5), "other/net": (1, 1)})
-    assert found["surface-ece-digits-small_cnn"].operating_point == (2.0, 0.5)
-    assert found["surface-nll-digits-small_cnn"].metric == "nll"
+    assert found["surface-ece-digits-small_cnn"].surface.operating_point == (2.0, 0.5)
+    assert found["surface-nll-digits-small_cnn"].surface.metric == "nll"
 
 
 def test_no_runs_no_figures():
@@ -101,7 +101,7 @@ def test_a_grid_does_not_crowd_out_the_other_objectives(store):
     assert readable(evidence, "digits/small_cnn") == ["ce", "brier"]
     found = figures(evidence)
     assert [panel.objective for panel in found["reliability-digits-small_cnn"].panels] == ["ce", "brier"]
-    assert found["surface-ece-digits-small_cnn"].values.shape == (4, 5)
+    assert found["surface-ece-digits-small_cnn"].surface.values.shape == (4, 5)
 
 
 def test_damaged_files_are_told_and_the_rest_is_drawn(store, trained):

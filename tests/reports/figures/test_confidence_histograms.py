@@ -4,6 +4,7 @@ from support.figure_runs import NINE, evidence_of, faults, font_sizes, predicted
 
 from focalcal.predictions import Predictions
 from focalcal.reports.figures.confidence import confidence_histograms
+from focalcal.reports.objectives import short_name
 
 SETTING = "digits/small_cnn"
 
@@ -32,7 +33,7 @@ def test_bars_are_the_roots_of_the_counts_right_up_and_wrong_down(histograms):
         up, down = ([bar.get_height() for bar in container] for container in axes.containers)
         np.testing.assert_allclose(up, np.sqrt(panel.right))
         np.testing.assert_allclose(down, -np.sqrt(panel.wrong))
-        assert axes.get_title() == f"{panel.objective}\n{panel.wrong.sum()} of 400 wrong"
+        assert axes.get_title() == f"{short_name(panel.objective)}\n{panel.wrong.sum()} of 400 wrong"
     labels = {
         float(place): text.get_text() for place, text in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
     }

@@ -3,6 +3,7 @@ import pytest
 from support.figure_runs import NINE, epochs_with, evidence_of, faults, font_sizes, stored
 
 from focalcal.reports.figures.epochs import epoch_curves
+from focalcal.reports.objectives import short_name
 
 SETTING = "digits/small_cnn"
 
@@ -32,7 +33,7 @@ def test_lines_and_bands_are_those_of_the_frame(curves):
         assert heights.min() == min(frame["low"][3 * number : 3 * number + 3])
         assert heights.max() == max(frame["high"][3 * number : 3 * number + 3])
     assert axes.get_yscale() == "log"
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(NINE)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(map(short_name, NINE))
     assert len({line.get_marker() for line in axes.lines}) == len({line.get_color() for line in axes.lines}) == 9
     assert faults(figure) == []
     assert min(font_sizes(figure)) >= 7

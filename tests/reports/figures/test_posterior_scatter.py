@@ -4,6 +4,7 @@ from support.figure_runs import faults, font_sizes
 
 from focalcal.analysis.posterior_panel import best_probabilities
 from focalcal.reports.figures.posterior import posterior_scatter
+from focalcal.reports.objectives import short_name
 from focalcal.theory import minimise
 
 LABELS = ("ce", "mmce", "fcl")
@@ -47,7 +48,7 @@ def test_the_frame_summarises_every_row_and_class(scatter, trained):
 
 def test_the_picture_shows_points_and_means(scatter):
     figure = scatter.plot()
-    assert [axes.get_title() for axes in figure.axes] == list(LABELS)
+    assert [axes.get_title() for axes in figure.axes] == list(map(short_name, LABELS))
     for axes, panel in zip(figure.axes, scatter.panels, strict=True):
         lines = {line.get_label(): line for line in axes.lines}
         np.testing.assert_array_equal(lines["p of the network"].get_xydata(), panel.points[:, :2])

@@ -10,6 +10,7 @@ from focalcal.predictions import Predictions
 from focalcal.reports.figures import confidence as confidence_module
 from focalcal.reports.figures import reliability as reliability_module
 from focalcal.reports.figures.reliability import reliability_diagrams, sparse_limit
+from focalcal.reports.objectives import short_name
 
 SETTING = "digits/small_cnn"
 
@@ -60,7 +61,7 @@ def test_every_bin_that_is_not_sparse_is_drawn_where_the_frame_says(diagrams, fi
         ((x, y, low, high),) = points(axes)
         for drawn, name in ((x, "confidence"), (y, "accuracy"), (low, "low"), (high, "high")):
             np.testing.assert_allclose(drawn, own[name][kept], atol=1e-12)
-        assert axes.get_title().splitlines()[0] == objective
+        assert axes.get_title().splitlines()[0] == short_name(objective)
 
 
 def test_the_counts_stand_below_and_sparse_ones_are_hatched_and_counted(diagrams, figure):
@@ -79,7 +80,7 @@ def test_the_counts_stand_below_and_sparse_ones_are_hatched_and_counted(diagrams
 
 def test_the_ece_above_a_panel_is_that_of_its_rows(figure, nine):
     test = nine[0].predictions("test")
-    assert figure.axes[0].get_title() == f"ce\nECE {100 * ece(test.probs, test.labels):.2f} %"
+    assert figure.axes[0].get_title() == f"Cross-entropy\nECE {100 * ece(test.probs, test.labels):.2f} %"
 
 
 @pytest.mark.parametrize("module", [reliability_module, confidence_module])

@@ -5,10 +5,15 @@ import pytest
 from matplotlib.patches import Rectangle
 from support.figure_runs import evidence_of, faults, font_sizes, stored
 
-from focalcal.reports.figures.surface import surface
+from focalcal.analysis.surface import surface
+from focalcal.reports.figures.surface import SurfaceFigure
 
 SETTING = "digits/small_cnn"
 GAMMAS, LAMS = (0.0, 1.0, 4.0), (0.0, 0.5, 1.5, 8.0)
+
+
+def figure_of(evidence, **options):
+    return SurfaceFigure(surface(evidence, SETTING, **options))
 
 
 def cell(gamma, lam):
@@ -34,7 +39,7 @@ def runs_of(store, *, left_out=(), broken=(), seeds=(0,), **options):
 
 @pytest.fixture
 def whole(store):
-    return surface(evidence_of(runs_of(store)), SETTING, operating_point=(4, 1.5))
+    return figure_of(evidence_of(runs_of(store)), operating_point=(4, 1.5))
 
 
 def test_the_frame_has_every_cell(whole):
@@ -50,8 +55,8 @@ def test_the_picture_shows_the_frame(whole):
     figure = whole.plot()
     axes = figure.axes[0]
     (image,) = axes.images
-    np.testing.assert_array_equal(image.get_array(), whole.values)
-    assert [text.get_text() for text in axes.texts] == [f"{value:.2f}" for value in whole.values.ravel()]
+    np.testing.assert_array_equal(image.get_array(), whole.surface.values)
+    assert [text.get_text() for text in axes.texts] == [f"{value:.2f}" for value in whole.surface.values.ravel()]
     (star,) = axes.lines
     assert star.get_marker() == "*"
     assert (round(star.get_xdata()[0]), round(star.get_ydata()[0])) == (LAMS.index(0.5), GAMMAS.index(1.0))
@@ -67,11 +72,9 @@ def test_the_picture_shows_the_frame(whole):
 
 
 def test_missing_and_broken_cells_are_hatched_and_never_the_minimum(store):
-    found = surface(
-        evidence_of(runs_of(store, left_out=[(4.0, 8.0)], broken=[(1.0, 0.5)])), SETTING, operating_point=(2, 2)
-    )
-    assert np.isnan(found.values).sum() == 2
-    assert found.minimum == (1.0, 0.0)  # the next best
+    found = figure_of(evidence_of(runs_of(store, left_out=[(4.0, 8.0)], broken=[(1.0, 0.5)])), operating_point=(2, 2))
+    assert np.isnan(found.surface.values).sum() == 2
+    assert found.surface.minimum == (1.0, 0.0)  # the next best
     axes = found.plot().axes[0]
     hatched = {(round(p.get_x() + 0.5), round(p.get_y() + 0.5)) for p in axes.patches if p.get_hatch()}
     assert hatched == {(3, 2), (1, 1)}
@@ -82,8 +85,8 @@ def test_missing_and_broken_cells_are_hatched_and_never_the_minimum(store):
 
 
 def test_a_cell_is_the_mean_over_its_seeds(store):
-    found = surface(evidence_of(runs_of(store, seeds=(0, 2))), SETTING)
-    np.testing.assert_allclose(found.values[0, 0], 100 * (cell(0, 0) + 0.001), rtol=1e-12)
+    found = figure_of(evidence_of(runs_of(store, seeds=(0, 2))))
+    np.testing.assert_allclose(found.surface.values[0, 0], 100 * (cell(0, 0) + 0.001), rtol=1e-12)
     assert set(found.frame().columns["seeds"]) == {2}
     assert "Mean over seeds 0, 2." in found.note
 
@@ -91,22 +94,22 @@ def test_a_cell_is_the_mean_over_its_seeds(store):
 def test_runs_of_another_protocol_are_left_out(store):
     runs = runs_of(store)
     runs.append(stored(store, options={"gamma": 0.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
-    found = surface(evidence_of(runs), SETTING)
-    np.testing.assert_allclose(found.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
+    found = figure_of(evidence_of(runs))
+    np.testing.assert_allclose(found.surface.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
     assert "1 runs with another training or protocol are left out." in found.note
 
 
 def test_a_shared_minimum_is_told(store):
     runs = [stored(store, options={"gamma": g, "lam": lam}, metrics={"ece": 0.1}) for g in (0, 1) for lam in (0, 1)]
-    found = surface(evidence_of(runs), SETTING)
-    assert found.minimum == (0.0, 0.0)
+    found = figure_of(evidence_of(runs))
+    assert found.surface.minimum == (0.0, 0.0)
     assert "4 cells share the minimum" in found.note
 
 
 def test_nothing_measured_has_no_minimum(store):
     everywhere = [(gamma, lam) for gamma in GAMMAS for lam in LAMS]
-    found = surface(evidence_of(runs_of(store, broken=everywhere)), SETTING)
-    assert found.minimum is None
+    found = figure_of(evidence_of(runs_of(store, broken=everywhere)))
+    assert found.surface.minimum is None
     assert not found.plot().axes[0].lines
 
 

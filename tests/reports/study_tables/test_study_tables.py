@@ -138,7 +138,7 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     evidence = evidence_of(store)
     (usual,) = (run for run in evidence.runs if not run.scaled.at_bound)
     assert (usual.objective, usual.seed, len(evidence.runs)) == ("ce", 0, 3)
-    assert any("temperature set to 0.001: no finite optimum" in note for note in evidence.runs[1].notes)
+    assert any("temperature set to 0.001: no finite optimum" in note.detail for note in evidence.runs[1].notes)
     tables = all_tables(evidence)
     assert "In 2 of 3 runs no T is best" in tables["temperature"].note
     assert "In 2 of 3 runs no T is best" in tables["temperature_distance"].note
@@ -156,7 +156,9 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     assert distance["focal"]["runs_near"] == "0 of 0"
     runs = runs_table(evidence)
     assert runs.columns["no finite T"] == [run.scaled.at_bound for run in evidence.runs]
-    assert [one["at_bound"] for one in page_data(evidence)["runs"]] == [run.scaled.at_bound for run in evidence.runs]
+    assert [bounded for cell in page_data(evidence)["cells"] for bounded in cell["scaled"]["bounded"]] == [
+        run.scaled.at_bound for run in evidence.runs
+    ]
 
 
 def test_three_seeds_cannot_show_anything_and_the_tables_say_so(tables):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from focalcal.analysis.surface import Point, surface
 from focalcal.reports.figures.confidence import confidence_histograms
 from focalcal.reports.figures.display import Display
 from focalcal.reports.figures.distortion import Distortion
@@ -15,7 +16,7 @@ from focalcal.reports.figures.gammas import gamma_history
 from focalcal.reports.figures.posterior import posterior_scatter
 from focalcal.reports.figures.reliability import reliability_diagrams
 from focalcal.reports.figures.saliency import saliency_maps
-from focalcal.reports.figures.surface import Point, surface
+from focalcal.reports.figures.surface import SurfaceFigure
 from focalcal.reports.file_names import as_file_name, unused
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def figures(
         for objective in ("fcl", "multilabel_fcl"):
             for metric in SURFACES:
                 found = surface(evidence, setting, metric, objective=objective, operating_point=point)
-                keep(found, "surface", metric, setting)
+                keep(None if found is None else SurfaceFigure(found), "surface", metric, setting)
         keep(gamma_history(evidence, setting), "gammas", setting)
         own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}
         told = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)

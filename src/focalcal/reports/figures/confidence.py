@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.reports.figures.style import COLOURS, Page, drawing, headed, panels, plain
+from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], letter
     axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
     axes.set(xlim=(0, 1), ylim=(-low, high))
     told = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
-    axes.set_title(f"{plain(panel.objective, longest=letters)}\n{told}")
+    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{told}")
 
 
 def _round_numbers(most: int) -> list[int]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import drawing, headed, look, plain, whole_numbers
+from focalcal.reports.figures.style import drawing, headed, line_style, plain, whole_numbers
+from focalcal.reports.objectives import Look, looks, short_name
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class EpochLine:
     """Mean, lowest and highest over the seeds at each epoch, (epochs,); NaN where a seed's number is not finite."""
 
     objective: str
-    style: int
+    look: Look
     seeds: tuple[int, ...]
     epochs: np.ndarray
     mean: np.ndarray
@@ -59,14 +60,14 @@ class EpochCurves:
         with drawing(3.6) as figure:
             axes = figure.subplots()
             for line in self.lines:
-                style = look(line.style)
+                style = line_style(line.look)
                 every = max(1, math.ceil(len(line.epochs) / _MARKED))
-                label = plain(line.objective, longest=30)
+                label = plain(short_name(line.objective), longest=30)
                 axes.plot(
                     line.epochs,
                     line.mean,
                     markersize=3.2,
-                    markevery=(line.style % every, every),
+                    markevery=(line.look.place % every, every),
                     label=label,
                     **style,
                 )
@@ -91,9 +92,8 @@ def epoch_curves(
 ) -> EpochCurves | None:
     """Of the epochs at which every seed of an objective was tested; None if no run of the setting has any."""
     wanted = evidence.objectives if objectives is None else objectives
-    lines = [
-        _line(objective, number, evidence.of(setting, objective), metric) for number, objective in enumerate(wanted)
-    ]
+    drawn = looks(evidence.objectives)
+    lines = [_line(objective, drawn[objective], evidence.of(setting, objective), metric) for objective in wanted]
     found = tuple(line for line in lines if line is not None)
     if not found:
         return None
@@ -107,7 +107,7 @@ def epoch_curves(
     return EpochCurves(f"Test {name} after each epoch on {setting}, {over}", " ".join(notes), metric, found)
 
 
-def _line(objective: str, style: int, runs: list[RunEvidence], metric: str) -> EpochLine | None:
+def _line(objective: str, look: Look, runs: list[RunEvidence], metric: str) -> EpochLine | None:
     measured = {
         run.seed: {
             int(epoch["epoch"]): _finite(epoch["test"][metric])
@@ -124,7 +124,7 @@ def _line(objective: str, style: int, runs: list[RunEvidence], metric: str) -> E
     if not np.isfinite(table.mean(0)).any():
         return None
     return EpochLine(
-        objective, style, tuple(measured), np.array(common), table.mean(0), table.min(0), table.max(0)
+        objective, look, tuple(measured), np.array(common), table.mean(0), table.min(0), table.max(0)
     )  # NaN if one is
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, GUIDE, PANEL, drawing, headed, panels, plain, whole_numbers
+from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class GammaHistory:
                     axes.plot(panel.epochs, history, color=colour, marker=".", markersize=2.5, linewidth=0.9)
                 whole_numbers(axes)
                 axes.set_xlabel("epoch")
-                axes.set_title(f"{plain(panel.objective, longest=PANEL - 8)}, seed {panel.seed}")
+                axes.set_title(f"{plain(short_name(panel.objective), longest=PANEL - 8)}, seed {panel.seed}")
             shown[0].set_ylabel(f"{GAMMA} of the bin")
             figure.colorbar(colours, ax=shown, label="bin, by confidence", ticks=[1, (1 + bins) // 2, bins], aspect=30)
             headed(figure, self.title, self.note)

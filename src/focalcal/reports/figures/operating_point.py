@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.reports.figures.style import GAMMA, GUIDE, LAM, drawing, headed, look
+from focalcal.reports.figures.style import COLOURS, GAMMA, GUIDE, LAM, drawing, headed
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -46,7 +46,14 @@ class OperatingPointFigure:
             axes = figure.subplots()
             places = _places(self.curves.lams)
             for number, (gamma, heights) in enumerate(zip(self.curves.gammas, self.curves.temperatures, strict=True)):
-                axes.plot(places, heights, label=f"{GAMMA} = {gamma:g}", markersize=2.5, **look(number))
+                axes.plot(
+                    places,
+                    heights,
+                    label=f"{GAMMA} = {gamma:g}",
+                    markersize=2.5,
+                    color=COLOURS[number % len(COLOURS)],
+                    marker="os^Dv"[number % 5],
+                )
             self._line(axes)
             axes.set_xscale("log", base=2)
             ticks = places[::3]

@@ -12,6 +12,7 @@ import numpy as np
 from focalcal.analysis.posterior_panel import POINTS, PosteriorPanel, posterior_panel
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, panels, plain
+from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _scatter(axes: Axes, panel: PosteriorPanel, letters: int) -> None:
         zorder=4,
     )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.set_title(plain(panel.objective, longest=letters))
+    axes.set_title(plain(short_name(panel.objective), longest=letters))
     told = f"TV to {ETA} {panel.to_truth:.3f}"
     told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
     axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)

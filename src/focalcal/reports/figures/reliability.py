@@ -11,7 +11,8 @@ import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.figures.style import COLOURS, GUIDE, SMALLEST, Page, drawing, headed, plain
+from focalcal.reports.figures.style import GUIDE, SMALLEST, Page, drawing, headed, line_style, plain
+from focalcal.reports.objectives import Look, looks, short_name
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
     from focalcal.analysis.evidence import Evidence, RunEvidence
 
-_LOOKS: tuple[dict[str, Any], ...] = (
-    {"color": COLOURS[0], "marker": "o", "linestyle": "-"},
-    {"color": COLOURS[4], "marker": "s", "linestyle": (0, (4, 1.2))},
-)
+_HOLLOW: dict[str, Any] = {"linestyle": (0, (4, 1.2)), "markerfacecolor": "white"}  # before scaling, as on the page
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +55,14 @@ class ReliabilityPanel:
     """An objective and its curves: one, or before and after temperature scaling; `summary` is shown above them."""
 
     objective: str
+    look: Look
     summary: str
     curves: tuple[Curve, ...]
+
+    def styles(self) -> list[dict[str, Any]]:
+        """Of the curves: the objective's own, hollow and dashed before scaling."""
+        own = line_style(self.look) | {"linestyle": "-"}
+        return [own | _HOLLOW, own] if len(self.curves) > 1 else [own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,12 @@ def reliability_diagrams(
     if not usable:
         return None
     chosen = min(run.seed for run in usable) if seed is None else seed
-    found = {run.objective: _panel(run, temperature, least) for run in reversed(usable) if run.seed == chosen}
+    drawn = looks(evidence.objectives)
+    found = {
+        run.objective: _panel(run, drawn[run.objective], temperature, least)
+        for run in reversed(usable)
+        if run.seed == chosen
+    }
     panels = tuple(found[objective] for objective in wanted if objective in found)
     if not panels:
         return None
@@ -157,7 +166,7 @@ def sparse_limit(rows: int) -> int:
     return min(100, max(5, math.ceil(rows / 100)))
 
 
-def _panel(run: RunEvidence, temperature: bool, least: int | None) -> ReliabilityPanel:
+def _panel(run: RunEvidence, look: Look, temperature: bool, least: int | None) -> ReliabilityPanel:
     if temperature:
         assert run.scaled is not None
         made = [
@@ -180,7 +189,7 @@ def _panel(run: RunEvidence, temperature: bool, least: int | None) -> Reliabilit
     )
     if temperature and run.scaled is not None:
         summary += f"\nT = {run.scaled.temperature:.3g}{' (a bound)' * run.scaled.at_bound}"
-    return ReliabilityPanel(run.objective, summary, curves)
+    return ReliabilityPanel(run.objective, look, summary, curves)
 
 
 def _handles(panels: Sequence[ReliabilityPanel]) -> list[Any]:
@@ -189,15 +198,16 @@ def _handles(panels: Sequence[ReliabilityPanel]) -> list[Any]:
     labels = [curve.label for curve in panels[0].curves]
     if len(labels) < 2:
         return []
+    neutral: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": "-"}
     return [
-        line([], [], markersize=4, label=f"{label} scaling", **look)
-        for label, look in zip(labels, _LOOKS, strict=False)
+        line([], [], markersize=4, label=f"{label} scaling", **style)
+        for label, style in zip(labels, (neutral | _HOLLOW, neutral), strict=True)
     ]
 
 
 def _diagram(axes: Axes, panel: ReliabilityPanel, letters: int) -> None:
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", zorder=0, label="_diagonal")
-    for curve, look in zip(panel.curves, _LOOKS, strict=False):
+    for curve, style in zip(panel.curves, panel.styles(), strict=True):
         at, bins = curve.shown, curve.bins
         reach = np.abs(np.stack([bins.low[at], bins.high[at]]) - bins.accuracy[at])
         axes.errorbar(
@@ -209,27 +219,30 @@ def _diagram(axes: Axes, panel: ReliabilityPanel, letters: int) -> None:
             elinewidth=0.9,
             capsize=1.5,
             label=curve.label,
-            **look,
+            **style,
         )
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.set_title(f"{plain(panel.objective, longest=letters)}\n{panel.summary}")
+    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{panel.summary}")
     axes.tick_params(labelbottom=False)
 
 
 def _counts(axes: Axes, panel: ReliabilityPanel, most: float) -> None:
     number = len(panel.curves)
-    for place, (curve, look) in enumerate(zip(panel.curves, _LOOKS, strict=False)):
+    for place, (curve, drawn) in enumerate(zip(panel.curves, panel.styles(), strict=True)):
+        faint = 0.45 if place + 1 < number else 1.0
         bins = curve.bins
         width = (bins.upper - bins.lower) / number
         for shown in (True, False):
             at = (curve.shown == shown) & (bins.count > 0)
-            style: dict[str, Any] = {"facecolor": look["color"]} if shown else {"facecolor": "white", "hatch": "/" * 6}
+            style: dict[str, Any] = (
+                {"facecolor": drawn["color"], "alpha": faint} if shown else {"facecolor": "white", "hatch": "/" * 6}
+            )
             axes.bar(
                 (bins.lower + place * width)[at],
                 bins.count[at],
                 width[at],
                 align="edge",
-                edgecolor=look["color"],
+                edgecolor=drawn["color"],
                 linewidth=0.5,
                 **style,
             )

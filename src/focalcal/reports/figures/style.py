@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
+from focalcal.reports import objectives
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -18,11 +19,9 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 7.2  # inches: two columns of a journal
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#000000")  # Okabe and Ito, without yellow
-LINES = (*COLOURS, "#5D3A9B", "#7A3B00")
 GUIDE = "#777777"
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
-DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+MARKERS = dict(zip(objectives.MARKERS, ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*"), strict=True))
 PANEL = 26  # letters of a title above one of three panels abreast
 SMALLEST = 7  # points, at the printed size
 
@@ -72,13 +71,10 @@ def whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(locator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
-def look(number: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the nth line: 180 differ, the first 9 in colour, the first 10 in their markers."""
-    return {
-        "color": LINES[number % len(LINES)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "marker": MARKERS[number % len(MARKERS)],
-    }
+def line_style(look: objectives.Look) -> dict[str, Any]:
+    """An objective's colour, dashes and marker in matplotlib's words; dashes are in points of a line 1.1 wide."""
+    dash = tuple(length * 0.7 for length in look.dash)
+    return {"color": look.light, "linestyle": (0, dash) if dash else "-", "marker": MARKERS[look.marker]}
 
 
 def plain(text: str, *, longest: int | None = None) -> str:

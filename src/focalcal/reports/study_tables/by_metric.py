@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from focalcal.analysis.cell_means import metric_cells
-from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.contenders import may_be_best
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, MEANINGS, SINGLE_LABEL, UNDIRECTED, title, titled
 from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.study_tables.flags import flag_note
+from focalcal.reports.study_tables.flags import RULE, flag_note
 from focalcal.reports.tables import Table
 
 WIDEST = 12  # objectives; more of them are rows

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from focalcal.analysis.cell_means import label_means
-from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.contenders import may_be_best
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, TITLES
 from focalcal.analysis.numbers import Mean, best
 from focalcal.analysis.paper_numbers import LITERATURE, literature_auroc
 from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.flags import RULE
 from focalcal.reports.tables import Table
 
 METRICS = ("auroc", "ece", "mce")

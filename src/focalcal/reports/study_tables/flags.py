@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from focalcal.analysis.contenders import constant_guesses
+from focalcal.analysis.contenders import MARGIN_POINTS, MARGIN_SHARE, ConstantGuess, constant_guesses
 from focalcal.analysis.evidence import Evidence
 
+MARGIN = f"{100 * MARGIN_POINTS:g} points, or {100 * MARGIN_SHARE:g} % of it if that is more"
+RULE = (
+    f"best can only be objectives whose error exceeds the lowest of their setting by at most {MARGIN}, and is not that "
+    "of a constant guess"
+)
 _MOST_NAMED = 6
 
 
@@ -23,9 +28,15 @@ def flag_note(evidence: Evidence, settings: Collection[str] | None = None) -> st
 
 def flag_column(evidence: Evidence, cells: Collection[tuple[str, str]]) -> dict[str, list[str | None]]:
     """A column `flag` beside these cells of setting and objective; no column if none is flagged."""
-    marks = {(one.setting, one.objective): one.mark for one in constant_guesses(evidence)}
+    marks = {(guess.setting, guess.objective): mark(guess) for guess in constant_guesses(evidence)}
     column = [marks.get(cell) for cell in cells]
     return {"flag": column} if any(column) else {}
+
+
+def mark(guess: ConstantGuess) -> str:
+    """What a table says of the cell."""
+    some = "" if len(guess.seeds) == guess.of else f", {len(guess.seeds)} of {guess.of}"
+    return f"constant guess{some}"
 
 
 def _some(seeds: tuple[int, ...], of: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from focalcal.analysis.leaders import Leader
@@ -12,15 +12,15 @@ from focalcal.reports.tables import Table
 _MOST_NAMED = 4  # that tie
 
 
-def leading_objectives(leader: Leader) -> str:
+def leading_objectives(leader: Leader, name: Callable[[str], str] = str) -> str:
     """Their names, or how many they are where a list would be too long to read."""
-    *others, last = leader.objectives
+    *others, last = map(name, leader.objectives)
     if len(others) >= _MOST_NAMED:
         return f"{len(leader.objectives)} objectives"
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def leaders_table(found: Sequence[Leader]) -> Table | None:
+def leaders_table(found: Sequence[Leader], name: Callable[[str], str] = str) -> Table | None:
     """One row per setting and metric; None without leaders."""
     if not found:
         return None
@@ -28,7 +28,7 @@ def leaders_table(found: Sequence[Leader]) -> Table | None:
     columns: dict[str, list[Any]] = {"setting": [one.setting for one in found]} if many else {}
     columns |= {
         "metric": [titled(one.metric) for one in found],
-        "lowest": [leading_objectives(one) for one in found],
+        "lowest": [leading_objectives(leader, name) for leader in found],
         "mean": [one.mean for one in found],
         "next": [one.runner_up for one in found],
         "next_mean": [one.runner_up_mean for one in found],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from focalcal.analysis.comparisons import Family, cannot_show, counts
+from focalcal.analysis.comparisons import Family, counts
 from focalcal.analysis.metric_names import PERCENT, shown, title, titled
 from focalcal.analysis.numbers import Rounded
+from focalcal.reports.comparison_text import limits_of_comparisons
 from focalcal.reports.study_tables.captioned import CaptionedTable
 from focalcal.reports.tables import Table
 from focalcal.stats import VERDICTS
@@ -37,7 +38,7 @@ def comparison_table(families: Sequence[Family], *, alpha: float = 0.05) -> Capt
     level = f"{rows[0][1].interval.level:.0%}"
     headings = {"low": f"{level} from", "high": "to", "p_holm": "p (Holm)"}
     bold = {"verdict": [one.verdict != "indistinguishable" for _, one in rows]}
-    told = cannot_show(families, alpha)
+    told = limits_of_comparisons(families, alpha)
     small = any(one.test.n < 10 for _, one in rows)
     exact = "exact " * all(one.test.method == "enumerated" for _, one in rows)
     note = (

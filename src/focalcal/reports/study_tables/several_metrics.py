@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.contenders import may_be_best
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED, mean, titled
 from focalcal.analysis.numbers import Mean, Rounded, best
 from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.study_tables.flags import flag_column, flag_note
+from focalcal.reports.study_tables.flags import RULE, flag_column, flag_note
 from focalcal.reports.study_tables.temperature import at_bound_note, fitted_mean
 from focalcal.reports.tables import Table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from focalcal.analysis.cell_means import shift_aurocs, shifts_of
-from focalcal.analysis.contenders import RULE, may_be_best
+from focalcal.analysis.contenders import may_be_best
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.study_tables.flags import flag_note
+from focalcal.reports.study_tables.flags import RULE, flag_note
 from focalcal.reports.tables import Table
 
 

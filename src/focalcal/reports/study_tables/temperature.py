@@ -7,12 +7,13 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from focalcal.analysis.contenders import RULE, contenders
+from focalcal.analysis.contenders import contenders
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.metric_names import mean, title
 from focalcal.analysis.numbers import Mean, Rounded, best
 from focalcal.analysis.temperature_effect import NEAR_ONE
 from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.reports.study_tables.flags import RULE
 from focalcal.reports.tables import Table
 
 _SHOWN = ("ece", "adaptive_ece", "nll", "brier")

@@ -1,0 +1,94 @@
+"""What objectives are called and how they look, in figures and on pages alike.
+
+An objective has the same colour, marker and dashes wherever it is drawn. The colours of the first nine differ by more
+than 25 (CIE 1976) from each other for normal, protanope and deuteranope sight, and have a contrast of 3 at least with
+the ground they are drawn on; markers and dashes tell them apart without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+_SAME = {"multilabel_bce": "ce", "multilabel_focal": "focal", "multilabel_fcl": "fcl"}  # their looks
+NAMES = {
+    "ce": ("Cross-entropy", "Cross-entropy, the log loss"),
+    "focal": ("Focal", "Focal loss (Lin et al. 2017)"),
+    "brier": ("Brier", "Brier score, the squared error of the probabilities"),
+    "mmce": ("MMCE", "Cross-entropy with the maximum mean calibration error (Kumar et al. 2018)"),
+    "ls": ("Label smoothing", "Cross-entropy with smoothed labels (Szegedy et al. 2016)"),
+    "flsd53": ("FLSD-53", "Focal loss, gamma 5 where p < 0.2, else 3 (Mukhoti et al. 2020)"),
+    "dual_focal": ("Dual focal", "Dual focal loss (Tao et al. 2023)"),
+    "adafocal": ("AdaFocal", "Focal loss, gamma steered by the validation split (Ghosh et al. 2022)"),
+    "fcl": ("FCL", "Focal Calibration Loss: focal loss plus lam times the Brier score"),
+    "multilabel_bce": ("Binary cross-entropy", "Binary cross-entropy, one per label"),
+    "multilabel_focal": ("Focal", "Binary focal loss, one per label"),
+    "multilabel_fcl": ("FCL", "Focal Calibration Loss, one per label"),
+}
+LIGHT = ("#1b1f24", "#001f94", "#00a490", "#7d69f4", "#a25f42", "#6a97d0", "#412700", "#851a70", "#d24e00")
+DARK = ("#f2f2f2", "#2175fd", "#53eb96", "#9793eb", "#f7f235", "#d1cbff", "#90774d", "#c66b9e", "#ff7a33")
+MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "cross", "left", "right", "star")
+DASHES = ((), (6, 2.5), (6, 2.5, 1.5, 2.5), (1.5, 2))  # of a line, in points or pixels
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an objective is drawn: its place in the palette, its marker and the dashes of its lines."""
+
+    place: int
+    marker: str
+    dash: tuple[float, ...]
+
+    @property
+    def light(self) -> str:
+        """The colour on a light ground, and on paper."""
+        return LIGHT[self.place]
+
+    @property
+    def dark(self) -> str:
+        """The colour on a dark ground."""
+        return DARK[self.place]
+
+
+def base_name(objective: str) -> str:
+    """`fcl` of `fcl lam=0.5 #2`."""
+    return objective.partition(" ")[0]
+
+
+def short_name(objective: str) -> str:
+    """For charts and tables; options stay, and a name that is not known is shown as it is.
+
+    >>> short_name("fcl lam=0.5"), short_name("mine")
+    ('FCL lam=0.5', 'mine')
+    """
+    name, space, options = objective.partition(" ")
+    return NAMES.get(name, (name, name))[0] + space + options
+
+
+def full_name(objective: str) -> str:
+    """What it is, with its options."""
+    name, space, options = objective.partition(" ")
+    return NAMES.get(name, (name, name))[1] + (", " if space else "") + options
+
+
+def looks(objectives: Iterable[str]) -> dict[str, Look]:
+    """By objective. A known one has its own look; variants of it and others take those that are left, then begin again
+    with other markers and dashes: 90 differ."""
+    listed = list(dict.fromkeys(objectives))
+    taken: dict[str, int] = {}
+    for objective in listed:
+        base = _SAME.get(base_name(objective), base_name(objective))
+        if base in ORDER and ORDER.index(base) not in taken.values():
+            taken[objective] = ORDER.index(base)
+    free = (number for number in range(len(listed) + len(ORDER)) if number not in taken.values())
+    for objective in listed:
+        if objective not in taken:
+            taken[objective] = next(free)
+    return {objective: _look(taken[objective]) for objective in listed}
+
+
+def _look(number: int) -> Look:
+    place, turn = number % len(LIGHT), number // len(LIGHT)
+    marker = MARKERS[(place + turn) % len(MARKERS)]
+    return Look(place, marker, DASHES[(place + turn) % len(DASHES)])
