@@ -7,10 +7,11 @@ FCL(3, lam) as the paper writes it. The best learning rate of an objective is th
 of that same objective on held-out rows, refined by a parabola; cross-entropy's over FCL's is the divisor that was
 needed. Against it stand the candidates, ratios of FCL's logit gradient to cross-entropy's:
 
-    uniform   of the true logit, at the uniform prediction where training starts (the scale "matched")
+    start     of the true logit, at the uniform prediction where training starts
+    mean      of the true logit, averaged over p_y from 0 to 1, the other classes sharing the rest
+    matched   the geometric mean of these two: the scale "matched"
     rms       root mean square over the training rows, at the predictions of the best cross-entropy network
     path      the same, over that network's predictions during all of its training
-    mean      of the true logit, averaged over p_y from 0 to 1, the other classes sharing the rest
 
 The excess of a candidate is what the held-out objective has above its best value at the learning rate that the
 candidate implies, in per cent of the distance from the uniform prediction to the best value.
@@ -33,7 +34,7 @@ from torch import Tensor, nn
 from focalcal.data import data_folder
 from focalcal.data.known_posteriors import load_gaussian_mixture
 from focalcal.data.newsgroups import load_newsgroups
-from focalcal.losses import functional
+from focalcal.losses import functional, matched_scale
 
 GAMMA, LAMS = 3.0, (0.0, 4.0, 16.0, 64.0)
 POWERS = range(-11, -1)  # learning rates 2^-11 .. 2^-2 of cross-entropy
@@ -131,9 +132,8 @@ def value_at(values: dict[int, float], power: float) -> float:
     return values[low] if share == 0 else (1 - share) * values[low] + share * values[low + 1]
 
 
-def uniform(gamma: float, lam: float, classes: int) -> float:
-    others = classes - 1
-    return (others / classes) ** gamma * (1 + gamma * math.log(classes) / others) + 2 * lam / classes
+def at_start(gamma: float, lam: float, classes: int) -> float:
+    return _ratio(torch.zeros(1, classes, dtype=torch.float64), gamma, lam, lambda g: g[:, 0].abs().mean())
 
 
 def mean_over_own(gamma: float, lam: float, classes: int) -> float:
@@ -183,10 +183,11 @@ def measure(task: Task, seeds: int) -> list[dict[str, object]]:
         least = min(curve.values())
         start = value(torch.zeros(1, task.classes), torch.zeros(1, dtype=torch.long), (GAMMA, lam)).item()
         candidates = {
-            "uniform": uniform(GAMMA, lam, task.classes),
+            "start": at_start(GAMMA, lam, task.classes),
+            "mean": mean_over_own(GAMMA, lam, task.classes),
+            "matched": matched_scale(GAMMA, lam, task.classes),
             "rms": root_mean_square(path[-1], labels, GAMMA, lam),
             "path": root_mean_square(torch.cat(path), labels.repeat(len(path)), GAMMA, lam),
-            "mean": mean_over_own(GAMMA, lam, task.classes),
             "paper": 1.0,
         }
         excess = {

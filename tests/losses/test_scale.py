@@ -1,8 +1,10 @@
-"""The matched scale: cross-entropy's first step, the minimiser of the paper's scale."""
+"""The matched scale: one number, made of the gradients of cross-entropy and of the loss."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from references.gradients import value_and_gradient
@@ -11,6 +13,7 @@ from support.engines import ENGINES
 from focalcal.losses import (
     LOSSES,
     BrierLoss,
+    CrossEntropyLoss,
     FocalCalibrationLoss,
     FocalLoss,
     MultilabelBrierLoss,
@@ -24,35 +27,41 @@ from focalcal.losses.formula import Terms
 SCALED = [name for name, loss in LOSSES.items() if "scale" in loss._settings]
 
 
-def first_step(loss, target, shape):
-    logits = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
-    return torch.autograd.grad(loss(logits, target), logits)[0]
-
-
 def test_the_focal_family_has_two_scales():
     assert {"fcl", "focal", "brier", "multilabel_fcl", "multilabel_focal", "multilabel_brier"} == set(SCALED)
 
 
-@given(gamma=st.floats(0, 8), lam=st.floats(0, 1000), classes=st.integers(2, 300))
-def test_the_first_step_is_that_of_cross_entropy(gamma, lam, classes):
-    """In every entry, for class indices and for class probabilities."""
-    for target in (torch.tensor([0, classes - 1]), torch.rand(2, classes, dtype=torch.float64).softmax(1)):
-        expected = first_step(F.cross_entropy, target, (2, classes))
-        for loss in (FocalCalibrationLoss(gamma, lam, scale="matched"), FocalLoss(gamma, scale="matched")):
-            torch.testing.assert_close(first_step(loss, target, (2, classes)), expected, rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(first_step(BrierLoss(scale="matched"), target, (2, classes)), expected)
+def own_gradient(loss, own, classes):
+    """Of the true logit, where the other classes share what p_y leaves; (n,) for p_y (n,)."""
+    others = torch.log((1 - own) / (classes - 1)).unsqueeze(1).expand(-1, classes - 1)
+    logits = torch.cat([own.log().unsqueeze(1), others], 1).requires_grad_()
+    return torch.autograd.grad(loss(logits, torch.zeros(len(own), dtype=torch.long)), logits)[0][:, 0]
+
+
+@given(gamma=st.floats(0, 8), lam=st.floats(0, 1000), classes=st.integers(2, 100))
+def test_the_ratio_is_what_autograd_says(gamma, lam, classes):
+    """At p = 1 / K, and of the means over p_y, by Gauss-Legendre quadrature."""
+    nodes, weights = (torch.from_numpy(part) for part in np.polynomial.legendre.leggauss(60))
+    start = torch.tensor([1 / classes], dtype=torch.float64)
+    sums = [
+        (own_gradient(loss, start, classes).item(), own_gradient(loss, (1 + nodes) / 2, classes) @ weights)
+        for loss in (FocalCalibrationLoss(gamma, lam, reduction="sum"), CrossEntropyLoss(reduction="sum"))
+    ]
+    ratio = math.sqrt(sums[0][0] / sums[1][0] * sums[0][1] / sums[1][1])
+    assert matched_scale(gamma, lam, classes) == pytest.approx(ratio, rel=1e-4)
 
 
 @pytest.mark.parametrize("labels", [1, 5])
-def test_and_that_of_binary_cross_entropy_for_any_number_of_labels(labels):
-    target = torch.randint(0, 2, (4, labels)).double()
-    expected = first_step(F.binary_cross_entropy_with_logits, target, (4, labels))
-    for loss in (
-        MultilabelFocalCalibrationLoss(3, 4, scale="matched"),
-        MultilabelFocalLoss(3, scale="matched"),
-        MultilabelBrierLoss(scale="matched"),
+def test_a_label_is_a_problem_of_two_classes_however_many_there_are(labels):
+    logits, target = torch.randn(4, labels), torch.randint(0, 2, (4, labels))
+    for loss, gamma, lam in (
+        (MultilabelFocalCalibrationLoss(3, 4, scale="matched"), 3.0, 4.0),
+        (MultilabelFocalLoss(3, scale="matched"), 3.0, 0.0),
     ):
-        torch.testing.assert_close(first_step(loss, target, (4, labels)), expected)
+        paper = MultilabelFocalCalibrationLoss(gamma, lam)
+        torch.testing.assert_close(loss(logits, target), paper(logits, target) / matched_scale(gamma, lam, 2))
+    brier = MultilabelBrierLoss(scale="matched")
+    torch.testing.assert_close(brier(logits, target), MultilabelBrierLoss()(logits, target) * math.sqrt(1.5))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -77,7 +86,9 @@ def test_of_functions_and_modules_alike():
         functional.focal(logits, labels, gamma=2.0, scale="matched"),
         functional.focal(logits, labels, gamma=2.0) / matched_scale(2.0, 0.0, 4),
     )
-    torch.testing.assert_close(functional.brier(logits, labels, scale="matched"), 2 * functional.brier(logits, labels))
+    torch.testing.assert_close(
+        functional.brier(logits, labels, scale="matched"), 4.5**0.5 * functional.brier(logits, labels)
+    )
 
 
 def test_a_large_lam_is_the_brier_score():
@@ -100,6 +111,8 @@ def test_the_scale_can_change_and_is_checked():
     for name in SCALED:
         with pytest.raises(ValueError, match="scale must be one of 'paper', 'matched', got 'mached'"):
             LOSSES[name](scale="mached")
+    with pytest.raises(ValueError, match=r"gamma = 1e\+06 leaves no gradient at the uniform prediction of 4 classes"):
+        FocalLoss(1e6, scale="matched")(logits, labels)
     with pytest.raises(ValueError, match="classes must be a whole number >= 1, got 0"):
         matched_scale(3, 1, 0)
     for logits in ("logits", torch.tensor(1.0), torch.zeros(3, 0)):

@@ -44,7 +44,12 @@ class PosteriorPanel:
 
 
 def best_probabilities(objective: str, options: dict[str, Any], eta: np.ndarray) -> np.ndarray | None:
-    """q* of each posterior, (N, K), or None for an objective whose minimiser is not known here; NaN where not found."""
+    """q* of each posterior, (N, K), or None for an objective whose minimiser is not known here; NaN where not found.
+
+    Label smoothing is a posterior of its own; the scale of a loss does not matter.
+    """
+    if smoothing := float(options.get("label_smoothing", 0.0)):
+        eta = (1 - smoothing) * eta + smoothing / eta.shape[1]
     if objective in ("ce", "brier"):
         return eta
     if objective not in ("focal", "fcl"):

@@ -14,8 +14,8 @@ from focalcal.losses.settings import Setting, probability
 def brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper", label_smoothing: float = 0.0) -> Tensor:
     """sum_k (p_k - 1[k = y])^2 of each example, summed over the classes. Strictly proper.
 
-    logits (N, K, d1, ...), target indices or probabilities. Brier (1950). scale="matched" multiplies by K / 2;
-    `label_smoothing` as in `focal_calibration`.
+    logits (N, K, d1, ...), target indices or probabilities. Brier (1950). scale="matched" multiplies by
+    sqrt(3 (K - 1) / 2); `label_smoothing` as in `focal_calibration`.
     """
     matched, share = check_scale("scale", scale) == "matched", probability("label_smoothing", label_smoothing)
     terms = Terms(focal=0.0, lam=1.0, matched=matched, label_smoothing=share)
@@ -23,8 +23,8 @@ def brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper", label_smoot
 
 
 class BrierLoss(FocalFamilyLoss):
-    """The Brier score, summed over classes, averaged over examples; times K / 2 with scale="matched", the limit of
-    matched Focal Calibration Loss as lam grows."""
+    """The Brier score, summed over classes, averaged over examples; times sqrt(3 (K - 1) / 2) with scale="matched", the
+    limit of matched Focal Calibration Loss as lam grows."""
 
     scale = Setting[Scale](check_scale, default="paper")
     label_smoothing = Setting[float](probability, default=0.0)

@@ -76,5 +76,6 @@ def test_the_theory_is_given_where_there_is_one():
     np.testing.assert_allclose(focal[0], minimise(eta[0], gamma=2.0, lam=0.0).q)
     np.testing.assert_allclose(focal[0], focal[2], rtol=1e-11)
     np.testing.assert_allclose(best_probabilities("fcl", {"gamma": 2.0, "lam": 1.0}, eta)[0].round(4)[0], 0.5924)
-    assert best_probabilities("brier", {}, eta) is eta
+    assert best_probabilities("brier", {"scale": "matched"}, eta) is eta
+    np.testing.assert_allclose(best_probabilities("ce", {"label_smoothing": 0.3}, eta)[1], [0.8, 0.1, 0.1])
     assert best_probabilities("adafocal", {}, eta) is None
