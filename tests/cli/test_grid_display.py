@@ -52,3 +52,12 @@ def test_a_cell_that_was_there_when_the_display_began_has_a_name(terminal):
         display(events.Examined([spec(0)]))
         display(events.Started(spec(2)))  # removed by another process meanwhile
         assert len(drawn(display)) == 2
+
+
+def test_a_second_round_is_counted_after_the_first(terminal):
+    with grid_display.grid_display(NAMES) as display:
+        display(events.Examined([spec(0)]))
+        display(events.Finished(spec(0), 1.0))
+        display(events.Examined([spec(1), spec(2)]))
+        display(events.Finished(spec(1), 1.0))
+    assert "[2/3]" in terminal.file.getvalue()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import compare, data, evaluate, overhead, report, runs, study, theory, train
+from focalcal.cli import compare, data, evaluate, operating_point_study, overhead, report, runs, study, theory, train
 
 app = typer.Typer(
     name="focalcal",
@@ -22,6 +22,7 @@ app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(overhead.overhead)
+app.command()(operating_point_study.operating_point_study)
 app.add_typer(runs.app, name="runs")
 app.add_typer(data.app, name="data")
 app.add_typer(theory.app, name="theory")

@@ -27,7 +27,7 @@ class GridDisplay:
     def __call__(self, event: Event) -> None:
         """Show it."""
         if isinstance(event, Examined):
-            self._cells = len(event.missing)
+            self._cells = self._ended + len(event.missing)  # a grid may have several rounds
             self._bars.update(self._whole, total=self._cells, visible=True)
         elif isinstance(event, Started):
             self._tasks[event.key] = self._bars.add_task(self._names[event.key], total=1.0, state="loading")

@@ -1,0 +1,121 @@
+"""`focalcal operating-point-study`: predict lam from cross-entropy runs, train FCL there, and see whether it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalcal.cli.execution import DataDir, Device, Store, check_device
+from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, print_json
+
+if TYPE_CHECKING:
+    from focalcal.experiments.operating_point_trial import Trial, Verdict
+    from focalcal.reports.tables import Table
+    from focalcal.results import Spec
+
+
+def operating_point_study(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Shipped studies or .toml files, whose cross-entropy cells the predictions are made from; by default "
+            "operating-point and operating-point-real.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Store = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1)] = 2,
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    out: Annotated[Path | None, typer.Option(help="Write every cell to this .csv file.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Train cross-entropy, FCL at the lam that it predicts, and controls; print what temperature each then needs.
+
+    Cells that are stored are not trained again. Stopped at any moment, the same command goes on where it was.
+
+    Example: focalcal operating-point-study operating-point --jobs 2 --out operating-point.csv
+    """
+    with plain_failures(resumable=True):
+        from focalcal.cli.grid_display import grid_display
+        from focalcal.core.atomic import write_atomically
+        from focalcal.experiments import LocalExecutor, load_study
+        from focalcal.experiments.events import Event, Examined
+        from focalcal.experiments.operating_point_study import run_operating_points
+        from focalcal.experiments.operating_point_trial import verdict
+        from focalcal.results import Store as RunStore
+        from focalcal.results.layout import store_folder
+
+        chosen = names or ["operating-point", "operating-point-real"]
+        baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
+        executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
+        cells: dict[str, str] = {}
+        with grid_display(cells) as display:
+
+            def on_event(event: Event) -> None:
+                if isinstance(event, Examined):
+                    cells.update({spec.key: spec.name for spec in event.missing})
+                display(event)
+
+            trials = run_operating_points(baselines, RunStore(store_folder(store)), executor, on_event=on_event)
+        rows = _rows(trials, baselines)
+        if out is not None:
+            write_atomically(out, rows.csv().encode())
+        counts = verdict(trials)
+        if as_json:
+            print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})
+            return
+        typer.echo(_means(rows).text(), nl=False)
+        typer.echo(f"\n{_verdict_text(counts)}")
+
+
+def _verdict_text(counts: Verdict) -> str:
+    within, kept = f"{counts.within} of {counts.helped}", f"{counts.right} of {counts.kept}"
+    return (
+        f"|log T| <= {counts.tolerance:g} in {within} predicted cells where FCL is said to help\n"
+        f"cross-entropy no farther from T = 1 than FCL(3, 1) in {kept} cells where it is said to be kept"
+    )
+
+
+def _rows(trials: list[Trial], baselines: list[Spec]) -> Table:
+    """One row per cell."""
+    from focalcal.analysis.labels import objective_labels
+    from focalcal.reports.tables import Table
+
+    labels = objective_labels(baselines)
+    settings = {
+        spec.key: f"{spec.data_set}/{spec.model}{labels[spec.key].removeprefix(spec.objective)}" for spec in baselines
+    }
+    records = [{"setting": settings[trial.baseline], **trial.record()} for trial in trials]
+    if not records:
+        raise ValueError("no cell of the studies is stored, so there is nothing to show; see what failed above")
+    return Table({name: [record[name] for record in records] for name in records[0]})
+
+
+def _means(rows: Table) -> Table:
+    """One row per setting, role and gamma: means over the seeds."""
+    from focalcal.analysis.numbers import Mean
+    from focalcal.reports.tables import Table
+
+    columns = {name: list(values) for name, values in rows.columns.items()}
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for at, group in enumerate(zip(columns["setting"], columns["role"], columns["gamma"], strict=True)):
+        groups.setdefault(group, []).append(at)
+    ordered = dict(sorted(groups.items(), key=lambda group: columns["setting"].index(group[0][0])))
+    heads = zip(*ordered, strict=True)
+    shown: dict[str, Any] = dict(zip(("setting", "role", "gamma"), map(list, heads), strict=True))
+    for name, title, factor, decimals in (
+        ("lam", "lam", 1, 2),
+        ("temperature", "T", 1, 3),
+        ("miss", "|log T|", 1, 3),
+        ("ece", "ECE %", 100, 2),
+        ("nll", "NLL", 1, 3),
+        ("scaled_nll", "NLL with T", 1, 3),
+        ("error", "error %", 100, 1),
+    ):
+        values = [factor * value for value in columns[name]]
+        shown[title] = [Mean([values[at] for at in places], decimals=decimals) for places in ordered.values()]
+    return Table(shown)
