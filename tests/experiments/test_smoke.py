@@ -9,7 +9,8 @@ from focalcal.experiments.shipped import shipped_studies
 from focalcal.results import Store
 
 SLOW = pytest.mark.slow
-LARGE = {one for one in shipped_studies() if "lite" not in one} - {"digits", "known-posterior"}  # the paper's networks
+SMALL = {"digits", "known-posterior", "operating-point", "operating-point-real"}
+LARGE = {one for one in shipped_studies() if "lite" not in one} - SMALL  # the paper's networks
 
 
 @pytest.fixture(scope="module")
