@@ -324,7 +324,10 @@ def test_a_grid_has_a_surface(tab, tmp_path):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
     grid = gather(reading_order(store.runs()), title="A grid")
-    path.write_text(study_page(grid, operating_points={SETTING: (3.0, 1.0)}), encoding="utf-8")
+    made = study_page(
+        grid, operating_points={SETTING: (3.0, 1.0)}, operating_curves={SETTING: [(1.0, 0.25), (3.0, 1.0)]}
+    )
+    path.write_text(made, encoding="utf-8")
     page = opened(tab, path)
     shown = seen(page, "surface")
     values = [row[2] for row in shown["rows"]]
@@ -338,8 +341,29 @@ def test_a_grid_has_a_surface(tab, tmp_path):
     frame = page.locator("#chart-surface .operating").bounding_box()
     assert abs(frame["x"] + frame["width"] / 2 - cells["x"] - cells["width"] / 2) < 2
     assert abs(frame["y"] + frame["height"] / 2 - cells["y"] - cells["height"] / 2) < 2
+    line = page.locator("#chart-surface .operating-curve.over").bounding_box()
+    assert abs(line["x"] + line["width"] - frame["x"] - frame["width"] / 2) < 2  # it ends at lam 1
+    assert abs(line["width"] - 1.5 * cells["width"]) < 4  # having begun between 0 and 0.5
     page.select_option("#surface", "nll")
     assert page.inner_text("#chart-surface .said").startswith("NLL of fcl")
+
+
+def test_of_many_objectives_the_best_are_shown_until_all_are_asked_for(tab, tmp_path):
+    store = Store(tmp_path / "store")
+    for number in range(30):
+        add(store, spec("fcl", 0, gamma=1.0, lam=float(number)), rows=40, changed={"ece": 0.3 - number / 200})
+    path = tmp_path / "many.html"
+    path.write_text(study_page(gather(reading_order(store.runs()), title="Many")), encoding="utf-8")
+    page = opened(tab, path)
+    assert page.inner_text(".sentence").startswith("FCL lam=29 has the lowest ECE on digits/small_cnn, 15.50 points")
+    assert names(page, "dots")[:2] == ["fcl lam=29", "fcl lam=28"]
+    assert len(names(page, "dots")) == 24
+    assert "6 more objectives are not shown." in page.inner_text("#chart-dots .said")
+    page.locator("#lanes").click()
+    assert len(names(page, "dots")) == 30
+    page.locator("#lanes").click()
+    page.select_option("#objective", "fcl lam=0")  # the worst
+    assert names(page, "dots")[-1] == "fcl lam=0"
 
 
 def test_a_name_that_is_a_script_does_nothing(tab, tmp_path):

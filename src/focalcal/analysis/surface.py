@@ -29,6 +29,7 @@ class Surface:
                      not that of a constant guess
     minimum          the allowed cell with the lowest value, None if there is none; `ties` cells share it
     operating_point  what was chosen beforehand, which need not be on the grid
+    curve            points at which the theory has FCL cancel cross-entropy's overconfidence (`operating_curve`)
     left_out         runs that were trained or tested in another way than most
     """
 
@@ -45,6 +46,7 @@ class Surface:
     ties: int
     operating_point: Point | None
     left_out: int
+    curve: tuple[Point, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -61,6 +63,17 @@ class Surface:
         """Cells with a value that cannot be the minimum, for their error."""
         return int((np.isfinite(self.values) & ~self.allowed).sum())
 
+    def curve_places(self) -> list[Point]:
+        """The curve in places of the grid, from 0: (place of gamma, place of lam); what lies outside is left out."""
+        inside = [(gamma, lam) for gamma, lam in self.curve if self.lams[0] <= lam <= self.lams[-1]]
+        return [
+            (
+                float(np.interp(gamma, self.gammas, range(len(self.gammas)))),
+                float(np.interp(lam, self.lams, range(len(self.lams)))),
+            )
+            for gamma, lam in inside
+        ]
+
     @property
     def on_grid(self) -> bool:
         """Whether the operating point is a cell."""
@@ -75,6 +88,7 @@ def surface(
     *,
     objective: str = "fcl",
     operating_point: Point | None = None,
+    curve: Sequence[Point] = (),
 ) -> Surface | None:
     """Of the test split; None if the setting has fewer than two gammas and two lams of the objective.
 
@@ -125,6 +139,7 @@ def surface(
         ties=ties,
         operating_point=None if operating_point is None else (float(operating_point[0]), float(operating_point[1])),
         left_out=len(runs) - len(usual),
+        curve=tuple(curve),
     )
 
 

@@ -85,10 +85,11 @@ def looks(objectives: Iterable[str]) -> dict[str, Look]:
     for objective in listed:
         if objective not in taken:
             taken[objective] = next(free)
-    return {objective: _look(taken[objective]) for objective in listed}
+    return {objective: numbered_look(taken[objective]) for objective in listed}
 
 
-def _look(number: int) -> Look:
+def numbered_look(number: int) -> Look:
+    """Of the nth of lines that are no objectives."""
     place, turn = number % len(LIGHT), number // len(LIGHT)
     marker = MARKERS[(place + turn) % len(MARKERS)]
     return Look(place, marker, DASHES[(place + turn) % len(DASHES)])

@@ -38,6 +38,7 @@ def study_page(
     *,
     tables: Mapping[str, CaptionedTable] | None = None,
     operating_points: Mapping[str, Point] | None = None,
+    operating_curves: Mapping[str, Sequence[Point]] | None = None,
     claims: Sequence[JudgedClaim] = (),
     files: Sequence[str] = (),
 ) -> str:
@@ -46,11 +47,12 @@ def study_page(
     evidence          with `details`, or there are no intervals over rows, single classes and known posteriors
     tables            by a name that can be a file's, each with `title`, `table` and `note`; all in them is escaped
     operating_points  (gamma, lam) by setting, to mark on its surfaces
+    operating_curves  by setting, what `analysis.operating_curve` gives, to draw on its surfaces
     claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
     """
     given, said = dict(tables or {}), summary(evidence, name=short_name)
-    surfaces = _surfaces(evidence, operating_points or {})
+    surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
     numbers = page_data(evidence, study_families(evidence), surfaces)
     own = {"leaders": leaders_table(said.leaders, short_name), "runs": runs_table(evidence)}
     content = StudyContent(
@@ -85,9 +87,16 @@ def palette_css() -> str:
     )
 
 
-def _surfaces(evidence: Evidence, points: Mapping[str, Point]) -> list[Surface]:
+def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[str, Sequence[Point]]) -> list[Surface]:
     made = [
-        surface(evidence, setting, metric, objective=objective, operating_point=points.get(setting))
+        surface(
+            evidence,
+            setting,
+            metric,
+            objective=objective,
+            operating_point=points.get(setting),
+            curve=curves.get(setting, ()),
+        )
         for setting in evidence.settings
         for objective in _WITH_SURFACES
         for metric in _SURFACES

@@ -131,6 +131,7 @@ def _surface(found: Surface) -> dict[str, Any]:
         "seeds": found.seeds,
         "minimum": found.minimum,
         "operating_point": found.operating_point,
+        "curve": found.curve_places(),
     }
 
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focalcal.analysis.collected import collected
 from focalcal.analysis.evidence import Evidence, FittedOn, gather
+from focalcal.analysis.operating_curve import operating_curves
 from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
 from focalcal.analysis.paper_runs import PaperRuns
 from focalcal.core.atomic import write_atomically
@@ -114,12 +115,17 @@ def rendered_report(
         tables[name] = one
         forms = {"csv": one.table.csv(), "md": one.markdown(), "tex": one.latex(label=f"tab:{name}")}
         files |= {f"tables/{name}.{form}": text.encode() for form, text in forms.items()}
-    drawn = figures(evidence, runs=runs, operating_points=operating_points) if with_figures else {}
+    stored = list(runs)
+    points: dict[str, Any] = {
+        "operating_points": operating_points,
+        "operating_curves": operating_curves(evidence, stored),
+    }
+    drawn = figures(evidence, runs=stored, **points) if with_figures else {}
     for name, display in drawn.items():
         figure = display.plot()
         for form in ("pdf", "png"):
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    page = study_page(evidence, tables=tables, operating_points=operating_points, claims=claims, files=tuple(files))
+    page = study_page(evidence, tables=tables, claims=claims, files=tuple(files), **points)
     return files | {PAGE: page.encode()}
 
 

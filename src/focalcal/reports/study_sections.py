@@ -18,6 +18,7 @@ from focalcal.reports.objectives import short_name
 from focalcal.reports.page import Section, html_table, render
 from focalcal.reports.study_summary import Summary
 from focalcal.reports.study_tables.flags import MARGIN, RULE
+from focalcal.reports.study_tables.leaders import leading_objectives
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _HEADINGS = {
     "tables": "Tables",
     "runs": "Runs",
 }
+_LEADING = "ece"  # the metric of the first sentence where nothing is compared
 _FOLDED = {  # tables that stand below a chart, by section
     "differences": ("verdicts", "comparisons"),
     "temperature": ("temperature", "temperature_distance"),
@@ -102,6 +104,11 @@ def result_sentence(content: StudyContent) -> str:
     found = headline(content.evidence)
     if found is not None:
         return headline_sentence(found)
+    for leader in content.summary.leaders:
+        if leader.metric == _LEADING:
+            verb = "has" if len(leader.objectives) == 1 else "share"
+            who, size = leading_objectives(leader, short_name), f"{leader.mean.printed} points"
+            return f"{who} {verb} the lowest ECE on {leader.setting}, {size}; no objective was chosen to compare with."
     return content.summary.best[0] if content.summary.best else content.summary.ran
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,18 +33,20 @@ def figures(
     *,
     runs: Iterable[Run] = (),
     operating_points: Mapping[str, Point] | None = None,
+    operating_curves: Mapping[str, Sequence[Point]] | None = None,
     theory: TheoryStudy | None = None,
 ) -> dict[str, Display]:
     """The displays that apply, by a name that can be a file's: "reliability-digits-small_cnn".
 
     runs              the stored runs of the evidence; without them there is no known posterior and no saliency
     operating_points  (gamma, lam) by setting, chosen before the surface was seen
+    operating_curves  by setting, what `analysis.operating_curve` gives, to draw on its surfaces
     theory            a theory study, whose figure is then among them
 
     A stored file that cannot be read is told in a warning, and the figure made of it is left out.
     """
     given = {run.key: run for run in runs}
-    points = operating_points or {}
+    points, curves = operating_points or {}, operating_curves or {}
     made: dict[str, Display] = {}
 
     def keep(display: Display | None, *parts: str) -> None:
@@ -59,7 +61,9 @@ def figures(
         keep(epoch_curves(evidence, setting, objectives=objectives), "epochs", setting)
         for objective in ("fcl", "multilabel_fcl"):
             for metric in SURFACES:
-                found = surface(evidence, setting, metric, objective=objective, operating_point=point)
+                found = surface(
+                    evidence, setting, metric, objective=objective, operating_point=point, curve=curves.get(setting, ())
+                )
                 keep(None if found is None else SurfaceFigure(found), "surface", metric, setting)
         keep(gamma_history(evidence, setting), "gammas", setting)
         own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, GAMMA, GUIDE, LAM, drawing, headed
+from focalcal.reports.figures.style import GAMMA, GUIDE, LAM, drawing, headed, line_style
+from focalcal.reports.objectives import numbered_look
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
@@ -47,12 +48,7 @@ class OperatingPointFigure:
             places = _places(self.curves.lams)
             for number, (gamma, heights) in enumerate(zip(self.curves.gammas, self.curves.temperatures, strict=True)):
                 axes.plot(
-                    places,
-                    heights,
-                    label=f"{GAMMA} = {gamma:g}",
-                    markersize=2.5,
-                    color=COLOURS[number % len(COLOURS)],
-                    marker="os^Dv"[number % 5],
+                    places, heights, label=f"{GAMMA} = {gamma:g}", markersize=2.5, **line_style(numbered_look(number))
                 )
             self._line(axes)
             axes.set_xscale("log", base=2)

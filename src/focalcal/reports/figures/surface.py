@@ -107,6 +107,11 @@ class SurfaceFigure:
                 "linewidth": 0,
             }
             handles += axes.plot(column, row + 0.3, markersize=7, label="minimum", **star)
+        if len(places := found.curve_places()) > 1:
+            rows, columns = zip(*places, strict=True)
+            label = "where theory cancels cross-entropy's overconfidence"
+            handles += axes.plot(columns, rows, color="white", linewidth=1.6, linestyle=(0, (4, 1.5)), label=label)
+            handles[-1].set_path_effects(_outlined())
         place = found.operating_point
         if place is not None and found.on_grid:
             corner = (found.lams.index(place[1]) - 0.46, found.gammas.index(place[0]) - 0.44)
@@ -116,6 +121,12 @@ class SurfaceFigure:
             )
             handles.append(axes.add_patch(square))
         return handles
+
+
+def _outlined() -> list[Any]:
+    """A dark edge, so that a white line is seen on every colour and in the legend."""
+    effects = required("matplotlib.patheffects", purpose="A surface")
+    return [effects.Stroke(linewidth=2.8, foreground="black"), effects.Normal()]
 
 
 def surface_title(found: Surface) -> str:

@@ -55,7 +55,7 @@ const ReliabilityView = (() => {
     list.filter((bin) => bin.rows >= few).forEach((bin) => {
       const [from, to] = [x(bin.at / bin.of) + 0.5, x((bin.at + 1) / bin.of) - 0.5];
       const [top, bottom] = [y(Math.max(bin.sure, bin.right)), y(Math.min(bin.sure, bin.right))];
-      element(group, "rect", { x: from, y: top, width: to - from, height: Math.max(0.5, bottom - top), class: bin.sure > bin.right ? "over" : "under" });
+      element(group, "rect", { x: from, y: top, width: to - from, height: Math.max(0.5, bottom - top), class: bin.sure > bin.right ? "gap-over" : "gap-under" });
     });
     element(group, "path", { d: path([[x(0), y(0)], [x(1), y(1)]]), class: "diagonal" });
     const shown = list.filter((bin) => bin.rows >= few);

@@ -135,8 +135,18 @@ const ResultView = (() => {
     Controls.get("metric-meaning").textContent = `${Study.metric(State.get("metric")).meaning} ${Study.metric(State.get("metric")).higher ? "" : "Less is better."}`;
   }
 
+  /* Of very many objectives the best are shown until all are asked for. */
+  function lanes() {
+    const count = Study.sorted(State.get("metric")).length;
+    const all = State.get("lanes") === "all";
+    Controls.get("lanes").hidden = count <= Lanes.MOST;
+    Controls.get("lanes").textContent = all ? `Show the best ${Lanes.MOST}` : `Show all ${count} objectives`;
+  }
+
   function start() {
     if (!Controls.get("chart-dots")) return;
+    Controls.get("lanes").addEventListener("click", () => State.set({ lanes: State.get("lanes") === "all" ? "few" : "all" }));
+    State.on(lanes);
     ["setting", "objective", "axis"].forEach((name) => Controls.listen(name, name));
     State.on(controls);
     Charts.add("dots", dots);

@@ -44,10 +44,14 @@ const SurfacesView = (() => {
     const corner = (point) => (point && one.gammas.includes(point[0]) && one.lams.includes(point[1]) ? [box.left + one.lams.indexOf(point[1]) * cell.width, box.top + row(point[0]) * cell.height] : null);
     const frame = corner(one.operating_point);
     if (frame) element(svg, "rect", { x: frame[0] + 1.5, y: frame[1] + 1.5, width: cell.width - 3, height: cell.height - 3, class: "operating", "data-tip": "operating point, chosen beforehand" });
+    if (one.curve.length > 1) {
+      const line = Svg.path(one.curve.map(([i, j]) => [box.left + (j + 0.5) * cell.width, box.top + (one.gammas.length - 0.5 - i) * cell.height]));
+      ["under", "over"].forEach((kind) => element(svg, "path", { d: line, class: `operating-curve ${kind}`, "data-tip": "where the theory has FCL cancel the overconfidence of a cross-entropy network of this setting" }));
+    }
     const star = corner(one.minimum);
     if (star) mark(svg, "star", star[0] + cell.width - 10, star[1] + 10, { class: "minimum", "data-tip": "lowest of the grid" });
     const named = (point, what) => (corner(point) ? ` ${what} at gamma ${point[0]}, lam ${point[1]}.` : "");
-    return { height: box.bottom + 42, title: one.title, said: `${one.title}.${named(one.minimum, "Lowest (star)")}${named(one.operating_point, "Operating point (frame)")} ${one.note}`,
+    return { height: box.bottom + 42, title: one.title, said: `${one.title}.${named(one.minimum, "Lowest (star)")}${named(one.operating_point, "Operating point (frame)")}${one.curve.length > 1 ? " Dashed: where the theory has FCL cancel cross-entropy's overconfidence." : ""} ${one.note}`,
       headings: ["gamma", "lam", one.metric, "seeds"], rows: values.flatMap((line, i) => line.map((value, j) => [one.gammas[i], one.lams[j], value, one.seeds[i][j]])) };
   }
 

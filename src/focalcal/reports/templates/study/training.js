@@ -82,11 +82,11 @@ const TrainingView = (() => {
       element(group, "rect", { x: left, y: y - 10, width: 150, height: 20, class: "ground" });
       element(group, "path", { d: `M${left + 4} ${y}h24`, class: "line", "stroke-dasharray": dash.join(" ") || null });
       mark(group, marker, left + 16, y, { class: "solid", scale: 0.75 });
-      element(group, "text", { x: left + 34, y: y + 4, class: "label strong name", "data-tip": full }, Lanes.cut(name, 150));
+      element(group, "text", { x: left + 34, y: y + 4, class: "label strong name", "data-tip": full }, Lanes.cut(name, 138));
       group.addEventListener("click", () => Study.choose(cell.objective));
       group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); Study.choose(cell.objective); } });
     });
-    return beside ? 0 : rows * 22 + 10;
+    return beside ? Math.max(0, 20 * lines.length + 8 + box.top - box.bottom - 30) : rows * 22 + 10;
   }
 
   /* The nearest line's numbers beside the pointer, and its seeds. */
