@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,7 @@ def surface(
     )
 
 
-def _mean_error(runs: list[RunEvidence]) -> float:
+def _mean_error(runs: Sequence[RunEvidence]) -> float:
     return float(np.mean([run.metrics.get("test", {}).get("error", math.nan) for run in runs]))
 
 
