@@ -78,7 +78,7 @@ def test_any_layout_gives_the_formulas_answer(
     weight = torch.rand(classes, generator=generator) + 0.5 if weighted else None
     for level in range(len(_native.instruction_sets())):
         value, grad, bad = fused_loss(
-            logits, labels, weight, **terms._asdict(), ignore_index=ignore, reduction=reduction, gradient=gradient,
+            logits, labels, weight, *terms[:7], ignore_index=ignore, reduction=reduction, gradient=gradient,
             instruction_set=level,
         )  # fmt: skip
         assert bad == -1
