@@ -47,8 +47,19 @@ def options_of(specs, name):
     return {dict(one.objective_options)[name] for one in specs}
 
 
+FIRST_RUNS = {"operating-point": 5, "operating-point-real": 4}  # settings; what follows from them is not in the file
+
+
+@pytest.mark.parametrize("name", FIRST_RUNS)
+def test_an_operating_point_begins_with_cross_entropy(name):
+    specs = load_study(name).specs()
+    assert {spec.objective for spec in specs} == {"ce"}
+    assert len({(spec.data_set, spec.model, repr(spec.training)) for spec in specs}) == FIRST_RUNS[name]
+    assert len(specs) == 3 * FIRST_RUNS[name]
+
+
 def test_the_shipped_studies_are_these_and_the_default_comes_first():
-    assert set(shipped_studies()) == set(CELLS)
+    assert set(shipped_studies()) == {*CELLS, *FIRST_RUNS}
     assert next(iter(shipped_studies())) == "digits"
 
 
