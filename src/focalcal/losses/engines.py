@@ -54,6 +54,9 @@ def focal_family(
             return single.squeeze(0) if reduction == "none" else single
     tracing = traced()
     native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
+    if not native and not tracing:  # the kernel's own call checks the rest
+        dense("logits", logits)
+        dense("target", target)
     if engine == "native" and not native and not tracing:
         raise ValueError(
             "engine='native' needs the compiled kernel and float32, float64 or bfloat16 logits on the CPU, got "
