@@ -132,6 +132,9 @@ def test_any_posterior_has_one(eta, gamma, lam):
     """Absent classes, vertices and ties included; the order and the number of absent classes do not matter."""
     found = effective_temperature(eta, gamma=gamma, lam=lam)
     assert 0 < found < np.inf
+    present = eta[eta > 0]
+    if present.max() - present.min() < 1e-6:  # uniform: every temperature will do, and rounding chooses
+        return
     padded = np.r_[0.0, eta[::-1]]
     assert effective_temperature(padded, gamma=gamma, lam=lam) == pytest.approx(found, rel=1e-6)
 
