@@ -103,14 +103,16 @@ def test_what_cannot_be_mapped_says_so(tmp_path):
 def test_memory_is_that_of_a_batch(tmp_path):
     rows, classes = 100_000, 200  # 80 MB
     zeros = Predictions(logits=np.zeros((rows, classes), np.float32), labels=np.zeros(rows, int), split="test")
-    zeros.save(tmp_path / "a.npz")
-    zeros.save(tmp_path / "a")
+    small = Predictions(logits=np.zeros((8, classes), np.float32), labels=np.zeros(8, int), split="test")
+    for name in ("a.npz", "a"):
+        zeros.save(tmp_path / name)
+        small.save(tmp_path / f"small-{name}")
     code = f"""
 import os, re, threading, time
 from focalcal.predictions import Predictions
 os.chdir({str(tmp_path)!r})
 def private(): return int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1])
-Predictions(logits=[[0.0, 1.0]], labels=[0], split="test")
+for path in ("small-a.npz", "small-a"): list(Predictions.stream(path, rows=4096))  # what the first call imports
 before, peak, done = private(), 0, False
 def watch():
     global peak
@@ -123,7 +125,7 @@ assert counts == [{rows}] * 3
 print(peak - before)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 30_000, f"{done.stdout.strip()} kB of memory for 80 MB of scores"
+    assert int(done.stdout) < 40_000, f"{done.stdout.strip()} kB of memory for 80 MB of scores"
 
 
 def test_numpy_and_pandas_read_our_files(tmp_path):
