@@ -4,7 +4,8 @@
 
 FOLDER holds logits/cifar10_test_logits_akamaster_resnets.npz: CIFAR-10 test logits of four ResNets trained with
 cross-entropy. The split-half protocol, averaged over seeds: every calibrator is fitted on 5,000 rows and measured on
-the other 5,000. ECE has 15 bins (lo, hi]; NLL in nats; Brier is summed over the classes; error in %.
+the other 5,000. ECE has 15 bins (lo, hi]; NLL in nats; Brier is summed over the classes; error in %. Then conformal
+sets: alpha = 0.05, APS and RAPS (penalty 0.01, no penalty for the first rank), of the logits as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.core.binning import bin_sums, equal_width_edges
-from focalcal.posthoc import CALIBRATORS, split_half
+from focalcal.posthoc import CALIBRATORS, ConformalSets, split_half
 
 NETWORKS = ("resnet20", "resnet32", "resnet44", "resnet56")
 
@@ -62,6 +63,22 @@ def main() -> None:
             if name == next(iter(CALIBRATORS)):
                 show(network, "none", [run.before for run in runs])
             show(network, name, [run.after for run in runs])
+    print("\n| network | sets | coverage % | lowest | highest | mean size |\n|---|---|---|---|---|---|")
+    for network in NETWORKS:
+        for name, penalty in (("APS", 0.0), ("RAPS", 0.01)):
+            show_sets(network, name, stored[network].astype(np.float64), labels, penalty, arguments.seeds)
+
+
+def show_sets(network: str, name: str, logits: np.ndarray, labels: np.ndarray, penalty: float, seeds: int) -> None:
+    reports = []
+    for seed in range(seeds):
+        order = np.random.default_rng(seed).permutation(len(labels))
+        fit, held = np.split(order, 2)
+        sets = ConformalSets(0.05, penalty=penalty, seed=seed).fit(logits[fit], labels[fit])
+        reports.append(sets.evaluate(logits[held], labels[held]))
+    coverage = [100 * report.coverage for report in reports]
+    size = np.mean([report.mean_size for report in reports])
+    print(f"| {network} | {name} | {np.mean(coverage):.2f} | {min(coverage):.2f} | {max(coverage):.2f} | {size:.3f} |")
 
 
 def show(network: str, name: str, values: list[dict[str, float]]) -> None:

@@ -4,6 +4,7 @@ from os import PathLike
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
@@ -25,6 +26,7 @@ __all__ = [
     "BetaCalibration",
     "CalibrationWarning",
     "Calibrator",
+    "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
@@ -34,6 +36,7 @@ __all__ = [
     "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
+    "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
     "TemperatureScaling",

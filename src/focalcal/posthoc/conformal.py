@@ -1,0 +1,156 @@
+"""Conformal prediction sets: classes that hold the label with a chosen probability, whatever the network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from scipy.stats import binomtest
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from focalcal.core.checks import between_zero_and_one, whole_number
+from focalcal.core.chunks import row_chunks
+from focalcal.core.scores import scores_and_labels
+from focalcal.posthoc.calibrator_inputs import in_kind_of, logits_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class SetCoverage:
+    """How often the sets of held-out rows hold the label, with Wilson's 95 % interval, and how large they are.
+
+    `by_size` maps the size of a set to (rows, coverage): sets that adapt cover alike at every size.
+    """
+
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+    by_size: dict[int, tuple[int, float]]
+
+
+class ConformalSets(BaseEstimator):  # type: ignore[misc]
+    """Adaptive prediction sets (APS), regularised (RAPS) where `penalty` > 0.
+
+    With the classes of a row sorted by falling probability p_(1) >= p_(2) >= ..., the score of the class of rank r is
+
+        s = p_(1) + ... + p_(r-1) + u p_(r) + penalty * max(0, r - free_ranks),      u uniform in [0, 1),
+
+    and the set holds every class of score at most `threshold_`, the ceil((n + 1)(1 - alpha))-th smallest score of the n
+    fitted labels. If new rows are exchangeable with the fitted ones, the set holds the label with probability at least
+    1 - alpha, and at most 1 - alpha + 1 / (n + 1) while no set had to be filled. Without `randomized` u is 1: the sets
+    do not depend on chance and are larger. An empty set is filled with its first class unless `allow_empty`.
+
+    Fit on rows that neither trained the network nor fitted a calibrator: `probs=calibrator.predict_proba(...)` makes
+    sets of calibrated probabilities.
+
+    References: Romano, Sesia and Candes (2020), "Classification with valid and adaptive coverage"; Angelopoulos, Bates,
+    Malik and Jordan (2021), "Uncertainty sets for image classifiers using conformal prediction".
+
+    >>> import numpy as np
+    >>> logits = np.log([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.4, 0.4, 0.2]])
+    >>> sets = ConformalSets(alpha=0.2, randomized=False).fit(logits, [0, 1, 0, 0])
+    >>> round(sets.threshold_, 6)
+    0.8
+    >>> sets.predict(np.log([[0.75, 0.15, 0.1], [0.5, 0.3, 0.2]]))
+    array([[ True, False, False],
+           [ True,  True, False]])
+    """
+
+    threshold_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        penalty: float = 0.0,
+        free_ranks: int = 1,
+        randomized: bool = True,
+        allow_empty: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.penalty = penalty
+        self.free_ranks = free_ranks
+        self.randomized = randomized
+        self.allow_empty = allow_empty
+        self.seed = seed
+
+    def fit(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> Self:
+        """Find the threshold from held-out logits (or probs) (N, K) and labels (N,)."""
+        self._check_params()
+        scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
+        rank = math.ceil((len(scores) + 1) * (1 - self.alpha) - 1e-9)  # 20 * 0.95 is 19, not 19.000000000000004
+        if rank > len(scores):
+            raise ValueError(
+                f"alpha must be at least 1 / (N + 1) = {1 / (len(scores) + 1):.3g} for {len(scores)} rows, got "
+                f"{self.alpha!r}; fit on at least {math.ceil(1 / self.alpha) - 1} rows, or ask for less coverage"
+            )
+        label_scores = self._conformity(scores, self._uniform(len(scores), stream=0)).gather(1, index[:, None])[:, 0]
+        self.threshold_ = float(label_scores.kthvalue(rank).values)
+        self.n_features_in_ = scores.shape[1]
+        return self
+
+    def predict(self, logits: Any = None, *, probs: Any = None, u: Any = None) -> Any:
+        """The sets, a boolean (N, K); `u` (N,) replaces the uniform numbers that `seed` gives the rows in order."""
+        check_is_fitted(self, "threshold_")
+        scores = logits_of(logits, probs)
+        if scores.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"the scores must have {self.n_features_in_} columns (classes) as at fit, got {scores.shape[1]}; "
+                "fit other sets for this network"
+            )
+        uniform = self._uniform(len(scores), stream=1) if u is None else np.asarray(u, dtype=np.float64)
+        if uniform.shape != (len(scores),) or not ((uniform >= 0) & (uniform <= 1)).all():
+            raise ValueError(f"u must hold one number in [0, 1] per row, {len(scores)} in all, got {u!r}")
+        return in_kind_of(logits if probs is None else probs, self._sets(scores, uniform))
+
+    def evaluate(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> SetCoverage:
+        """Coverage and size of the sets of other held-out rows."""
+        scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
+        sets = torch.as_tensor(self.predict(scores if probs is None else None, probs=probs))
+        hit = sets.gather(1, index.to(sets.device)[:, None])[:, 0].cpu().numpy()
+        size = sets.sum(1).cpu().numpy()
+        interval = binomtest(int(hit.sum()), len(hit)).proportion_ci(method="wilson")
+        by_size = {int(k): (int((size == k).sum()), float(hit[size == k].mean())) for k in np.unique(size)}
+        return SetCoverage(float(hit.mean()), float(interval.low), float(interval.high), float(size.mean()), by_size)
+
+    def _sets(self, logits: Float[Tensor, "n k"], uniform: NDArray[np.float64]) -> Bool[Tensor, "n k"]:
+        sets = self._conformity(logits, uniform) <= self.threshold_
+        if not self.allow_empty:
+            empty = ~sets.any(1)
+            sets[empty, logits[empty].argmax(1)] = True
+        return sets
+
+    def _conformity(self, logits: Float[Tensor, "n k"], uniform: NDArray[np.float64]) -> Float[Tensor, "n k"]:
+        """The score of every class, in float64; of equal probabilities the first class comes first."""
+        scores = torch.empty(logits.shape, dtype=torch.float64, device=logits.device)
+        past = (torch.arange(1, logits.shape[1] + 1, device=logits.device) - self.free_ranks).clamp(min=0).double()
+        for start, rows in row_chunks(logits):
+            u = torch.from_numpy(uniform[start : start + len(rows), None]).to(rows.device)
+            probs, order = rows.double().softmax(1).sort(dim=1, descending=True, stable=True)
+            ranked = probs.cumsum(1) - (1 - u) * probs + self.penalty * past
+            scores[start : start + len(rows)].scatter_(1, order, ranked)
+        return scores
+
+    def _uniform(self, rows: int, *, stream: int) -> NDArray[np.float64]:
+        """One number per row; fitting and predicting draw from streams of their own."""
+        if not self.randomized:
+            return np.ones(rows)
+        return np.random.default_rng([int(self.seed), stream]).random(rows)
+
+    def _check_params(self) -> None:
+        between_zero_and_one("alpha", self.alpha, remedy="0.1 asks for sets that hold the label in 90 % of rows")
+        if not (isinstance(self.penalty, (int, float, np.floating)) and 0 <= self.penalty < math.inf):
+            raise ValueError(f"penalty must be a finite number >= 0, got {self.penalty!r}; 0 is APS, 0.01 to 1 RAPS")
+        whole_number("free_ranks", self.free_ranks, least=0, remedy="it is how many classes go without penalty")
+        whole_number("seed", self.seed, least=0, remedy="the sets have to be repeatable")

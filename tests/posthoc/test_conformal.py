@@ -1,0 +1,124 @@
+"""Conformal sets: the scores' formula, the promise of coverage, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from focalcal.posthoc import ConformalSets, TemperatureScaling
+
+
+def sample(rows, classes=6, *, seed=0, temperature=1.0):
+    """Logits, and labels drawn from softmax(logits / temperature)."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(rows, classes))
+    return logits, np.argmax(logits / temperature + rng.gumbel(size=logits.shape), axis=1)
+
+
+def score_by_hand(row, label, u, *, penalty=0.0, free_ranks=1):
+    probs = np.exp(row) / np.exp(row).sum()
+    order = sorted(range(len(row)), key=lambda k: (-probs[k], k))
+    rank = order.index(label)
+    return sum(probs[k] for k in order[:rank]) + u * probs[label] + penalty * max(0, rank + 1 - free_ranks)
+
+
+@given(st.integers(0, 1000), st.floats(0.05, 0.5), st.sampled_from([0.0, 0.05, 1.0]), st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_sets_are_those_of_the_formula(seed, alpha, penalty, free_ranks):
+    logits, labels = sample(40, seed=seed)
+    arguments = {"penalty": penalty, "free_ranks": free_ranks}
+    sets = ConformalSets(alpha, randomized=False, allow_empty=True, **arguments).fit(logits, labels)
+    scores = sorted(score_by_hand(row, label, 1.0, **arguments) for row, label in zip(logits, labels, strict=True))
+    assert sets.threshold_ == pytest.approx(scores[math.ceil(41 * (1 - alpha) - 1e-9) - 1], abs=1e-12)
+
+    new, _ = sample(20, seed=seed + 1)
+    u = np.random.default_rng(seed).random(20)
+    by_hand = np.array(
+        [[score_by_hand(row, k, v, **arguments) for k in range(6)] for row, v in zip(new, u, strict=True)]
+    )
+    clear = abs(by_hand - sets.threshold_) > 1e-12  # of the others rounding decides
+    np.testing.assert_array_equal(sets.predict(new, u=u)[clear], (by_hand <= sets.threshold_)[clear])
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+@pytest.mark.parametrize("temperature", [1.0, 2.5])  # the promise does not ask for calibrated probabilities
+def test_coverage_is_what_was_promised(penalty, temperature):
+    n, draws, alpha = 99, 150, 0.1
+    covered = []
+    for seed in range(draws):
+        logits, labels = sample(n + 100, seed=seed, temperature=temperature)
+        sets = ConformalSets(alpha, penalty=penalty, allow_empty=True, seed=seed).fit(logits[:n], labels[:n])
+        covered.append(sets.evaluate(logits[n:], labels[n:]).coverage)
+    error = np.std(covered) / math.sqrt(draws)
+    assert 1 - alpha - 4 * error <= np.mean(covered) <= 1 - alpha + 1 / (n + 1) + 4 * error
+
+
+def test_the_penalty_shortens_the_longest_sets():
+    logits, labels = sample(2000, classes=50)
+    mostly_right = np.where(np.random.default_rng(1).random(2000) < 0.7, logits.argmax(1), labels)
+    plain, short = (
+        ConformalSets(0.05, penalty=p, free_ranks=3).fit(logits[:1000], mostly_right[:1000]) for p in (0.0, 0.2)
+    )
+    assert short.predict(logits[1000:]).sum(1).max() < plain.predict(logits[1000:]).sum(1).max()
+
+
+def test_a_set_holds_the_classes_of_largest_probability():
+    logits, labels = sample(500)
+    sets = ConformalSets(0.1, randomized=False).fit(logits, labels).predict(logits)
+    ranked = np.take_along_axis(sets, np.argsort(-logits, axis=1, kind="stable"), axis=1)
+    assert (np.diff(ranked.astype(int), axis=1) <= 0).all()
+
+
+def test_no_set_is_empty_unless_allowed():
+    logits, labels = sample(400, temperature=0.5)  # nearly always right: the threshold lies below many p_(1)
+    filled, bare = (ConformalSets(0.4, allow_empty=allow).fit(logits, labels) for allow in (False, True))
+    sizes = bare.predict(logits).sum(1)
+    assert (sizes == 0).any()
+    sets = filled.predict(logits)
+    assert (sets.sum(1) == np.maximum(sizes, 1)).all()
+    empty = sizes == 0
+    assert (sets[empty].argmax(1) == logits[empty].argmax(1)).all()
+
+
+def test_calibrated_probabilities_tensors_and_clones():
+    logits, labels = sample(300, temperature=2.0)
+    probs = TemperatureScaling().fit(logits[:100], labels[:100]).predict_proba(logits)
+    sets = ConformalSets(0.2).fit(probs=probs[100:200], labels=labels[100:200])
+    as_array = sets.predict(probs=probs[200:])
+    as_tensor = sets.predict(probs=torch.from_numpy(probs[200:]))
+    assert isinstance(as_tensor, torch.Tensor)
+    np.testing.assert_array_equal(as_array, as_tensor.numpy())
+    again = clone(sets).fit(probs=probs[100:200], labels=labels[100:200])
+    assert again.threshold_ == sets.threshold_
+    report = sets.evaluate(probs=probs[200:], labels=labels[200:])
+    assert report.mean_size == pytest.approx(as_array.sum(1).mean())
+    assert report.low < report.coverage < report.high
+    assert sum(rows for rows, _ in report.by_size.values()) == 100
+
+
+def test_what_is_refused():
+    logits, labels = sample(8)
+    with pytest.raises(
+        ValueError, match=r"alpha must be at least 1 / \(N \+ 1\) = 0.111 .* got 0.1; fit on at least 9"
+    ):
+        ConformalSets(0.1).fit(logits, labels)
+    assert ConformalSets(0.1).fit(*sample(9)).threshold_ > 0
+    for arguments, message in (
+        ({"alpha": 1.0}, "alpha must be between 0 and 1, got 1.0"),
+        ({"penalty": -1}, "penalty must be a finite number >= 0, got -1"),
+        ({"free_ranks": 1.5}, "free_ranks must be a whole number >= 0, got 1.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ConformalSets(**arguments).fit(*sample(20))
+    with pytest.raises(NotFittedError):
+        ConformalSets().predict(logits)
+    fitted = ConformalSets(0.2).fit(logits, labels)
+    with pytest.raises(ValueError, match=r"6 columns .* got 4"):
+        fitted.predict(logits[:, :4])
+    with pytest.raises(ValueError, match=r"u must hold one number in \[0, 1\] per row, 8 in all"):
+        fitted.predict(logits, u=[0.5])
