@@ -92,7 +92,7 @@ def test_a_grid_has_every_point(store):
 
 
 def test_an_objective_with_more_errors_is_no_finalist(store):
-    """Label smoothing is given the sharpest network on average, but one whose classes are swapped in a tenth of rows."""
+    """Label smoothing is given networks whose classes are swapped in a tenth of the rows."""
 
     class Swapped(NoisyNetworks):
         def _predictions(self, split, at, amplitude, seed):
@@ -126,7 +126,7 @@ def test_candidates_that_fail_are_left_out(store):
         digits_recipe(), store, executor=NoisyNetworks(fail=("focal",)), objectives=("focal", "fcl"), trials=4, seeds=1
     )
     assert "focal" not in {trial.candidate.objective for trial in result.trials}
-    with pytest.raises(ValueError, match="cross-entropy must be trained first, and .* could not be"):
+    with pytest.raises(ValueError, match=r"cross-entropy must be trained first, and .* could not be"):
         tune(digits_recipe(epochs=2), store, executor=NoisyNetworks(fail=("ce",)), trials=4)
 
 
@@ -156,7 +156,7 @@ def test_what_is_refused(store, arguments, message):
 
 def test_a_recipe_without_validation_rows(store):
     with pytest.raises(
-        ValueError, match="recipe must hold validation rows out .* set data_options.validation, e.g. 2000"
+        ValueError, match=r"recipe must hold validation rows out .* set data_options.validation, e.g. 2000"
     ):
         tune(digits_recipe(data_options={"validation": 0}), store, executor=NoisyNetworks())
 
