@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from focalcal import __version__
-from focalcal.cli import compare, data, evaluate, operating_point_study, overhead, report, runs, study, theory, train
+from focalcal.cli import (
+    compare,
+    data,
+    evaluate,
+    operating_point_study,
+    overhead,
+    report,
+    runs,
+    study,
+    theory,
+    train,
+    tune,
+)
 
 app = typer.Typer(
     name="focalcal",
@@ -18,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(study.study)
 app.command()(train.train)
+app.command()(tune.tune)
 app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(compare.compare)

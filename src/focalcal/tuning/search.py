@@ -1,0 +1,220 @@
+"""The search itself: an Optuna study whose trials are runs of a store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from focalcal.core.extras import required
+from focalcal.experiments.completeness import examine_cells
+from focalcal.experiments.events import Examined
+from focalcal.experiments.grid import run_grid
+from focalcal.posthoc import operating_point
+from focalcal.results import Run
+from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest
+from focalcal.tuning.judge import Judgement, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import optuna
+
+    from focalcal.experiments.events import OnEvent
+    from focalcal.experiments.grid import Executor
+    from focalcal.results import Protocol, Spec, Store
+    from focalcal.training import Recipe
+    from focalcal.tuning.candidates import Range
+
+Sampler = Literal["tpe", "grid"]
+BASELINE = candidate("ce")
+_GAMMA = 3.0  # of the first guesses
+_ASKED_AT_MOST = 5  # times the trials wanted: a small space has fewer different candidates than that
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched, and where it is trained."""
+
+    recipe: Recipe
+    objectives: tuple[str, ...]
+    optimizer: Mapping[str, Range]
+    criteria: tuple[str, ...]
+    protocol: Protocol
+    store: Store
+    executor: Executor
+    on_event: OnEvent | None = field(default=None, repr=False)
+
+    def spec(self, chosen: Candidate, seed: int = 0) -> Spec:
+        """The run of a candidate."""
+        return chosen.spec(self.recipe, seed=seed, protocol=self.protocol)
+
+    @property
+    def name(self) -> str:
+        """Of the Optuna study: the same for the same question, so that the same call goes on with it."""
+        asked = [self.spec(BASELINE).key, self.objectives, sorted(self.optimizer), self.criteria]
+        digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
+        return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
+
+    def candidate(self, params: Mapping[str, Any]) -> Candidate:
+        """What Optuna's parameters stand for."""
+        import optuna
+
+        return suggest(optuna.trial.FixedTrial(dict(params)), self.objectives, self.optimizer)
+
+    def values(self, run: Run) -> list[float]:
+        """What Optuna minimises."""
+        scores = judge(run.predictions("val"))
+        return [scores.best(criterion) for criterion in self.criteria]
+
+    def train(self, candidates: Iterable[Candidate], seed: int = 0) -> tuple[dict[Candidate, Run], bool]:
+        """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
+        specs = {chosen: self.spec(chosen, seed) for chosen in candidates}
+        stored = examine_cells(specs.values(), self.store)
+        missing = [spec for spec in specs.values() if not isinstance(stored.get(spec.key), Run)]
+        interrupted = False
+        if missing:
+            if self.on_event is not None:
+                self.on_event(Examined(missing))
+            outcome = run_grid(
+                specs.values(), self.store, executor=self.executor, on_event=self.on_event, stored=stored
+            )
+            interrupted = outcome.interrupted
+            stored = examine_cells(specs.values(), self.store)
+        runs = {chosen: stored.get(spec.key) for chosen, spec in specs.items()}
+        return {chosen: run for chosen, run in runs.items() if isinstance(run, Run)}, interrupted
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate that was trained with the first seed, and what validation rows say of it.
+
+    feasible  whether its error is not shown to be higher than cross-entropy's, row by row, by two standard errors
+    """
+
+    candidate: Candidate
+    run: Run
+    judgement: Judgement
+    feasible: bool
+
+
+def search(
+    problem: Problem, *, trials: int, sampler: Sampler, seed: int, jobs: int, storage: str | None = None
+) -> tuple[list[Trial], bool]:
+    """Train and judge candidates until so many different ones are there; and whether Ctrl-C ended that early.
+
+    Cross-entropy and focal loss (FCL with lam = 0) come first, then FCL at the lam that cross-entropy's validation rows
+    predict, then every point of a grid, or what Optuna's TPE asks for. Trials of an earlier call count. A run that
+    fails is left out.
+    """
+    guesses = [BASELINE, *(candidate("focal", gamma=_GAMMA) for name in problem.objectives if name == "focal")]
+    runs, interrupted = problem.train(guesses)
+    if BASELINE not in runs:
+        if interrupted:
+            return [], True
+        raise ValueError(
+            f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; `focalcal runs "
+            "failures` says why"
+        )
+    baseline = judge(runs[BASELINE].predictions("val"))
+    guesses += _predicted(problem, runs[BASELINE])
+    if sampler == "grid":
+        guesses += grid(problem.objectives, problem.optimizer)
+    if not interrupted:
+        runs, interrupted = problem.train(guesses)
+    if sampler == "tpe" and not interrupted:
+        interrupted = _sample(problem, runs, trials=trials, seed=seed, jobs=jobs, storage=storage)
+    return [_trial(chosen, run, baseline) for chosen, run in runs.items()], interrupted
+
+
+def _sample(
+    problem: Problem, runs: dict[Candidate, Run], *, trials: int, seed: int, jobs: int, storage: str | None
+) -> bool:
+    """Add what TPE asks for to `runs`; whether Ctrl-C ended that early."""
+    with _quiet_optuna() as optuna:
+        states = optuna.trial.TrialState
+        study = _open(optuna, problem, storage, seed)
+        if not study.get_trials(deepcopy=False):
+            for chosen, run in runs.items():
+                study.enqueue_trial(chosen.params)
+                trial = study.ask()
+                suggest(trial, problem.objectives, problem.optimizer)
+                study.tell(trial, problem.values(run))
+        earlier = {
+            state: study.get_trials(deepcopy=False, states=(state,)) for state in (states.COMPLETE, states.RUNNING)
+        }
+        complete = [problem.candidate(trial.params) for trial in earlier[states.COMPLETE]]
+        found, interrupted = problem.train(complete)
+        runs |= found
+        batch = [(trial.number, problem.candidate(trial.params)) for trial in earlier[states.RUNNING] if trial.params]
+        asked = 0
+        while not interrupted and (batch or (len(runs) < trials and asked < _ASKED_AT_MOST * trials)):
+            while len(batch) < min(jobs, trials - len(runs)):
+                trial = study.ask()
+                batch.append((trial.number, suggest(trial, problem.objectives, problem.optimizer)))
+            asked += len(batch)
+            found, interrupted = problem.train([chosen for _, chosen in batch])
+            runs |= found
+            for number, chosen in batch:
+                if chosen in found:
+                    study.tell(number, problem.values(found[chosen]), skip_if_finished=True)
+                elif not interrupted:  # else it is trained by the call that goes on
+                    study.tell(number, state=states.FAIL, skip_if_finished=True)
+            batch = []
+    return interrupted
+
+
+def _predicted(problem: Problem, run: Run) -> list[Candidate]:
+    """FCL where cross-entropy's validation rows say that it cancels the overfitting; none if they say nothing."""
+    if "fcl" not in problem.objectives:
+        return []
+    held_out = run.predictions("val")
+    scores: dict[str, Any] = {held_out.kind: held_out.scores}
+    try:
+        point = operating_point(labels=held_out.labels, gamma=_GAMMA, resamples=200, **scores)
+    except ValueError:  # too few rows, or labels that leave no best temperature
+        return []
+    return [candidate("fcl", gamma=_GAMMA, lam=SPACE["fcl"]["lam"].clip(point.lam))]
+
+
+def _trial(chosen: Candidate, run: Run, baseline: Judgement) -> Trial:
+    scores = judge(run.predictions("val"))
+    more_wrong = scores.wrong.astype(float) - baseline.wrong
+    standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
+    return Trial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
+
+
+def _open(optuna: Any, problem: Problem, storage: str | None, seed: int) -> optuna.Study:
+    if storage is None:
+        folder = problem.store.path / "tuning"
+        folder.mkdir(exist_ok=True)
+        journal = optuna.storages.journal.JournalFileBackend(str(folder / f"{problem.name}.log"))
+        opened: Any = optuna.storages.JournalStorage(journal)
+    else:
+        opened = storage
+    return optuna.create_study(
+        study_name=problem.name,
+        storage=opened,
+        sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
+        directions=["minimize"] * len(problem.criteria),
+        load_if_exists=True,
+    )
+
+
+@contextmanager
+def _quiet_optuna() -> Iterator[Any]:
+    """Optuna, without a line per trial and without warnings that parts of it may change."""
+    optuna = required("optuna", purpose="search by TPE")
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield optuna
+    finally:
+        optuna.logging.set_verbosity(before)
