@@ -1,0 +1,17 @@
+"""Can these probabilities be trusted? From predictions to a verdict. Names are imported when first used."""
+
+from typing import TYPE_CHECKING
+
+from focalcal.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from focalcal.auditing.audit import Audit as Audit
+    from focalcal.auditing.audit import audit as audit
+    from focalcal.auditing.gates import Gate as Gate
+    from focalcal.auditing.verdict import Verdict as Verdict
+
+_HOME = {"Audit": "audit", "Gate": "gates", "Verdict": "verdict", "audit": "audit"}
+
+__all__ = ["Audit", "Gate", "Verdict", "audit"]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

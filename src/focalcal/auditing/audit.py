@@ -1,0 +1,265 @@
+"""The audit: a verdict, metrics with intervals, where it is worst, what would fix it, and against another model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from focalcal.auditing.comparison import Change, compare_models
+from focalcal.auditing.fixes import Fixes, compare_fixes
+from focalcal.auditing.gates import Gate, Judged
+from focalcal.auditing.parts import Part, parts_of
+from focalcal.auditing.rows import AuditRows, rows_of
+from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
+from focalcal.auditing.verdict import Verdict, verdict_of
+from focalcal.core.checks import ProbabilityWarning, whole_number
+from focalcal.metrics import METRICS, MULTILABEL_METRICS, bootstrap, multilabel_bootstrap
+from focalcal.metrics.binned_errors import sums_between
+from focalcal.metrics.reliability import reliability_of
+from focalcal.metrics.scan import even_edges
+from focalcal.posthoc import OperatingPoint, operating_point
+
+if TYPE_CHECKING:
+    from focalcal.metrics import Interval
+    from focalcal.metrics.reliability import Reliability
+    from focalcal.predictions import Predictions
+
+SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
+_REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
+_MISTAKES = 10
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What was found. `print` shows the verdict; `html(path)` writes a page.
+
+    metrics          with 95 % intervals and what chance alone gives
+    reliability      the bins of the diagram
+    classes, groups  each by itself, worst first, with intervals corrected for their number; groups if there are any
+    risk_coverage, thresholds, mistakes
+                     what a threshold on the confidence buys, and the most confident wrong predictions
+    fixes            calibrators, cross-fitted; None if none was asked for or there are too few rows
+    operating_point  for the next training, if the network was trained by cross-entropy
+    changes          against the baseline, if there is one
+    notes            what was inferred or left out
+    """
+
+    verdict: Verdict
+    metrics: dict[str, Interval]
+    reliability: Reliability
+    classes: tuple[Part, ...]
+    groups: tuple[Part, ...]
+    risk_coverage: RiskCoverage
+    thresholds: tuple[Threshold, ...]
+    mistakes: tuple[Mistake, ...]
+    fixes: Fixes | None
+    operating_point: OperatingPoint | None
+    changes: tuple[Change, ...]
+    rows: int
+    n_classes: int
+    notes: tuple[str, ...] = ()
+
+    def check(self, requirement: str, *, on: Judged = "interval") -> bool:
+        """Whether the rows are compatible with a requirement such as `ece < 0.05`.
+
+        It is False only if the opposite holds beyond chance, with the whole interval on the wrong side; or, with
+        on="estimate", if the estimate is.
+        """
+        gate = Gate.parse(requirement)
+        return not Gate(gate.metric, _OPPOSITE[gate.comparison], gate.bound).holds(self.metrics, on)
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per metric."""
+        found = self.metrics.values()
+        return {
+            "metric": list(self.metrics),
+            "estimate": [interval.estimate for interval in found],
+            "low": [interval.low for interval in found],
+            "high": [interval.high for interval in found],
+            "chance": [interval.chance for interval in found],
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON; the keys are documented in docs/guide/audit.md."""
+        fixes = self.fixes
+        return {
+            "schema": SCHEMA,
+            "rows": self.rows,
+            "classes": self.n_classes,
+            "verdict": {"finding": str(self.verdict.finding), "sentence": self.verdict.sentence}
+            | {name: getattr(self.verdict, name) for name in ("gap", "low", "high")},
+            "metrics": {name: _plain(interval) for name, interval in self.metrics.items()},
+            "per_class": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
+            "per_group": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
+            "thresholds": [_plain(threshold) for threshold in self.thresholds],
+            "mistakes": [_plain(mistake) for mistake in self.mistakes],
+            "fixes": None
+            if fixes is None
+            else {
+                "recommended": fixes.recommended,
+                "sentence": fixes.sentence,
+                "rows": fixes.rows,
+                "left_out": fixes.left_out,
+                "tried": [
+                    {"name": fix.name, "nll": fix.nll, "ece": fix.ece}
+                    | ({} if fix.change is None else {"low": fix.change.low, "high": fix.change.high})
+                    for fix in fixes.tried
+                ],
+            },
+            "operating_point": None if self.operating_point is None else self.operating_point.record(),
+            "baseline": [_plain(change) | {"finding": change.finding} for change in self.changes],
+            "notes": list(self.notes),
+        }
+
+    def html(self, path: Any) -> None:
+        """Write a page that needs nothing else."""
+        page = import_module("focalcal.reports.audit_page")  # by name: only that layer draws, and it knows this one
+        page.write_audit_page(self, path)
+
+    def __repr__(self) -> str:
+        """The verdict and the metrics."""
+        width = max(map(len, self.metrics))
+        lines = [f"  {name:<{width}}  {interval}" for name, interval in self.metrics.items()]
+        fix = [] if self.fixes is None else [self.fixes.sentence]
+        return "\n".join([self.verdict.sentence, *lines, *fix])
+
+
+def audit(
+    predictions: Predictions,
+    *,
+    calibrate: Sequence[str] | str | None = "auto",
+    baseline: Predictions | None = None,
+    trained_with: tuple[float, float] | None = (0.0, 0.0),
+    class_names: Sequence[str] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Audit:
+    """Look at held-out predictions and say how far their confidences can be trusted.
+
+    predictions   (N, K) logits or probabilities and labels; groups and ids in them are used
+    calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
+    baseline      another model's predictions of the same rows in the same order
+    trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
+    class_names   one per class; by default their numbers
+    """
+    whole_number("resamples", resamples, least=100, remedy="1000 is usual")
+    rows = rows_of(predictions)
+    names = _names(class_names, predictions.n_classes)
+    metrics = _metrics(predictions, resamples, seed)
+    notes: list[str] = []
+    fixes = point = None
+    if not predictions.multilabel:
+        if calibrate is not None:
+            chosen = None if calibrate == "auto" else [calibrate] if isinstance(calibrate, str) else list(calibrate)
+            fixes = compare_fixes(predictions, names=chosen, trained_with=_focal(trained_with), seed=seed)
+            if fixes is None:
+                notes.append("Too few rows, or labels of one class, to compare calibrators.")
+            elif fixes.rows < predictions.n:
+                notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
+        point = _operating_point(predictions, trained_with, notes)
+    elif calibrate not in (None, "auto"):
+        raise ValueError("calibrate must be None for several labels per row; no calibrator takes them")
+    groups = [] if predictions.groups is None or predictions.multilabel else _groups(predictions, rows)
+    return Audit(
+        verdict=verdict_of(rows.confidence, rows.correct, metrics["ece"]),
+        metrics=metrics,
+        reliability=_reliability(rows),
+        classes=tuple(parts_of(names, rows.predicted, rows.confidence, rows.correct)),
+        groups=tuple(groups),
+        risk_coverage=risk_coverage(rows.confidence, rows.correct),
+        thresholds=tuple(thresholds(rows.confidence, rows.correct)),
+        mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
+        fixes=fixes,
+        operating_point=point,
+        changes=() if baseline is None else tuple(_changes(predictions, rows, baseline, seed)),
+        rows=predictions.n,
+        n_classes=predictions.n_classes,
+        notes=tuple(notes),
+    )
+
+
+def _metrics(predictions: Predictions, resamples: int, seed: int) -> dict[str, Interval]:
+    probs = predictions.probs
+    if predictions.multilabel:
+        return {
+            name: multilabel_bootstrap(metric, probs, predictions.labels, resamples=resamples, seed=seed)
+            for name, metric in MULTILABEL_METRICS.items()
+        }
+    chosen = {name: METRICS[name] for name in _REPORTED}
+    found: dict[str, Interval] = bootstrap(
+        chosen, probs, predictions.labels, resamples=resamples, seed=seed, groups=None
+    )
+    return found
+
+
+def _reliability(rows: AuditRows) -> Reliability:
+    edges = even_edges(15)
+    sums = sums_between(torch.from_numpy(rows.confidence), torch.from_numpy(rows.correct), edges)
+    return reliability_of(sums, edges)
+
+
+def _names(given: Sequence[str] | None, classes: int) -> list[str]:
+    if given is None:
+        return [str(k) for k in range(classes)]
+    names = [str(name) for name in given]
+    if len(names) != classes:
+        raise ValueError(
+            f"class_names must hold one name per class, {classes}, got {len(names)}; in the order of the columns"
+        )
+    return names
+
+
+def _groups(predictions: Predictions, rows: AuditRows) -> list[Part]:
+    names, member = np.unique(np.asarray(predictions.groups), return_inverse=True)
+    return parts_of(list(names), member, rows.confidence, rows.correct)
+
+
+def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -> Iterator[Mistake]:
+    wrong = np.flatnonzero(~rows.correct)
+    worst = wrong[np.argsort(-rows.confidence[wrong], kind="stable")][:_MISTAKES]
+    for row in worst.tolist():
+        name = row if predictions.ids is None else predictions.ids[row]
+        label = names[int(predictions.labels[row])]
+        plain = name.item() if isinstance(name, np.generic) else name
+        yield Mistake(plain, float(rows.confidence[row]), names[rows.predicted[row]], label)
+
+
+def _focal(trained_with: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Of a loss with a distortion to undo."""
+    return trained_with if trained_with is not None and trained_with[0] > 0 else None
+
+
+def _operating_point(
+    predictions: Predictions, trained_with: tuple[float, float] | None, notes: list[str]
+) -> OperatingPoint | None:
+    if trained_with is None:
+        return None
+    scores: dict[str, Any] = {predictions.kind: predictions.scores}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProbabilityWarning)
+            return operating_point(labels=predictions.labels, trained_with=trained_with, resamples=200, **scores)
+    except ValueError as error:
+        notes.append(f"No operating point for the next training: {error}")
+        return None
+
+
+def _changes(predictions: Predictions, rows: AuditRows, baseline: Predictions, seed: int) -> list[Change]:
+    same = baseline.labels.shape == predictions.labels.shape and bool((baseline.labels == predictions.labels).all())
+    if not same or baseline.multilabel != predictions.multilabel:
+        raise ValueError(
+            f"baseline must hold the same rows in the same order, got {baseline.n} rows whose labels are not those of "
+            f"the {predictions.n} rows audited; sort both by id"
+        )
+    return compare_models(rows, rows_of(baseline), seed)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return asdict(value)

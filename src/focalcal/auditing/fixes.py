@@ -1,0 +1,171 @@
+"""What would fix it: every calibrator, fitted on some rows and judged on others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from focalcal.core.checks import ProbabilityWarning
+from focalcal.metrics import ece
+from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, PosteriorRecovery
+from focalcal.stats import PairedInterval, bootstrap_ci
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from focalcal.predictions import Predictions
+
+FOLDS = 5
+MOST_ROWS = 20_000  # that calibrators are compared on
+_MOST_CLASSES = 50  # of calibrators with K^2 numbers
+_QUADRATIC = ("matrix", "dirichlet")
+_ROWS_PER_FOLD = 20
+# From the fewest numbers fitted to the most: of those that cannot be told apart the first is recommended.
+_SIMPLEST_FIRST = ("temperature", "focal_temperature", "ensemble", "spline", "vector", "platt", "beta")
+
+
+@dataclass(frozen=True, eq=False)
+class Fix:
+    """A calibrator, on rows it was not fitted on.
+
+    change  of the NLL, calibrated minus raw, paired by row, with a 95 % interval; None where it is infinite
+    """
+
+    name: str
+    nll: float
+    ece: float
+    change: PairedInterval | None
+    row_losses: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fixes:
+    """Every calibrator that was tried, best first by NLL; `recommended` is None if none is worth it.
+
+    rows        that they were compared on, a uniform sample if there are more
+    left_out    names of calibrators that were not tried, and why
+    calibrator  the recommended one, fitted on all of these rows
+    """
+
+    tried: tuple[Fix, ...]
+    recommended: str | None
+    rows: int
+    raw_nll: float
+    left_out: dict[str, str]
+    calibrator: Calibrator | None
+
+    @property
+    def sentence(self) -> str:
+        """What to do."""
+        if self.recommended is None:
+            return "No calibrator is worth it: none is shown to lower the NLL of rows that it was not fitted on."
+        chosen = next(fix for fix in self.tried if fix.name == self.recommended)
+        assert chosen.change is not None
+        return (
+            f"Use {self.recommended}: on rows it was not fitted on it lowers the NLL from {self.raw_nll:.4f} to "
+            f"{chosen.nll:.4f} (95 % interval of the change {chosen.change.low:+.4f} to {chosen.change.high:+.4f}) and "
+            f"the ECE to {100 * chosen.ece:.1f} %."
+        )
+
+
+def compare_fixes(
+    predictions: Predictions,
+    *,
+    names: Sequence[str] | None = None,
+    trained_with: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> Fixes | None:
+    """Cross-fit calibrators in five folds; None where there are fewer than 20 rows for each fold or one class.
+
+    `trained_with` is (gamma, lam) of the focal or FCL loss that the network was trained with, for posterior recovery.
+    """
+    chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:MOST_ROWS]]
+    scores, labels, kind = chosen.scores.double().cpu(), chosen.labels.cpu(), chosen.kind
+    if len(labels) < FOLDS * _ROWS_PER_FOLD or len(labels.unique()) < 2:
+        return None
+    raw = scores.log_softmax(1) if kind == "logits" else scores.clamp(min=0).log()
+    raw_losses = -raw.gather(1, labels[:, None])[:, 0].numpy()
+    candidates, left_out = _candidates(names, scores.shape[1], trained_with)
+    folds = [torch.from_numpy(fold) for fold in np.array_split(np.arange(len(labels)), FOLDS)]
+    fixes = []
+    for name, calibrator in candidates.items():
+        try:
+            fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses))
+        except ValueError as error:  # a fold without rows of some class, say
+            left_out[name] = str(error).split(";")[0]
+    fixes.sort(key=lambda fix: fix.nll)
+    recommended = _recommend(fixes)
+    fitted = None if recommended is None else _fit(candidates[recommended], scores, labels, kind)
+    return Fixes(tuple(fixes), recommended, len(labels), float(raw_losses.mean()), left_out, fitted)
+
+
+def _candidates(
+    names: Sequence[str] | None, classes: int, trained_with: tuple[float, float] | None
+) -> tuple[dict[str, Calibrator], dict[str, str]]:
+    unknown = [name for name in names or () if name not in CALIBRATORS]
+    if unknown:
+        raise ValueError(f"calibrate must name calibrators, got {unknown[0]!r}; known: {', '.join(CALIBRATORS)}")
+    left_out: dict[str, str] = {}
+    chosen: dict[str, Calibrator] = {}
+    for name in names or CALIBRATORS:
+        if name == "recovery":
+            if trained_with is None:
+                left_out[name] = "it needs the gamma and lam that the network was trained with"
+                continue
+            chosen[name] = PosteriorRecovery(*trained_with)
+        elif names is None and name in _QUADRATIC and classes > _MOST_CLASSES:
+            left_out[name] = f"it fits {classes}^2 numbers; name it to try it"
+        else:
+            chosen[name] = CALIBRATORS[name]()
+    return chosen, left_out
+
+
+def _cross_fit(
+    name: str,
+    calibrator: Calibrator,
+    scores: Tensor,
+    labels: Tensor,
+    kind: str,
+    folds: Sequence[Tensor],
+    raw_losses: NDArray[np.float64],
+) -> Fix:
+    probs = torch.empty_like(scores)
+    for fold in folds:
+        others = torch.ones(len(labels), dtype=torch.bool)
+        others[fold] = False
+        fitted = _fit(calibrator, scores[others], labels[others], kind)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProbabilityWarning)
+            probs[fold] = fitted.predict_proba(**{kind: scores[fold]})
+    losses = -probs.gather(1, labels[:, None])[:, 0].log().numpy()
+    change = bootstrap_ci(losses - raw_losses, resamples=1000) if np.isfinite(losses - raw_losses).all() else None
+    return Fix(name, float(losses.mean()), float(ece(probs, labels)), change, losses)
+
+
+def _fit(calibrator: Calibrator, scores: Tensor, labels: Tensor, kind: str) -> Calibrator:
+    fresh: Calibrator = clone(calibrator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", ProbabilityWarning)
+        return fresh.fit(labels=labels, **{kind: scores})
+
+
+def _recommend(fixes: Sequence[Fix]) -> str | None:
+    """The simplest calibrator that cannot be told from the best, if the best lowers the NLL beyond doubt."""
+    helpful = [fix for fix in fixes if fix.change is not None and fix.change.high < 0]
+    if not helpful:
+        return None
+    best = helpful[0]
+    alike = {
+        fix.name
+        for fix in helpful
+        if fix is best or bootstrap_ci(fix.row_losses - best.row_losses, resamples=1000).low <= 0
+    }
+    return next((name for name in _SIMPLEST_FIRST if name in alike), best.name)

@@ -1,0 +1,96 @@
+"""One sentence: calibrated as far as the rows can tell, over-confident, under-confident, uneven, or too few rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import norm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focalcal.metrics import Interval
+
+ALPHA = 0.05  # how often a calibrated model may be called anything else
+TOLERANCE = 0.05  # rows that leave a gap of this size open are too few to call a model calibrated
+
+
+class Finding(StrEnum):
+    """What the rows say."""
+
+    CALIBRATED = "calibrated"
+    OVERCONFIDENT = "over-confident"
+    UNDERCONFIDENT = "under-confident"
+    UNEVEN = "unevenly calibrated"
+    TOO_FEW = "too few rows"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding, and the numbers that it rests on.
+
+    gap       mean confidence minus accuracy; positive is over-confident
+    low, high its 95 % interval
+    ece       with its interval and what chance alone gives
+    """
+
+    finding: Finding
+    rows: int
+    gap: float
+    low: float
+    high: float
+    ece: Interval
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words, with the interval and what chance alone gives."""
+        span = f"{100 * self.low:+.1f} to {100 * self.high:+.1f} points"
+        error = (
+            f"ECE is {100 * self.ece.estimate:.1f} %, of which chance alone gives {100 * (self.ece.chance or 0):.1f} %"
+        )
+        rows = f"{self.rows:,} rows"
+        match self.finding:
+            case Finding.CALIBRATED:
+                return (
+                    f"Calibrated, as far as {rows} can tell: confidence minus accuracy is {100 * self.gap:+.1f} points "
+                    f"(95 % interval {span}), and {error}."
+                )
+            case Finding.OVERCONFIDENT:
+                return f"Over-confident by {100 * self.gap:.1f} points (95 % interval {span}, {rows}); {error}."
+            case Finding.UNDERCONFIDENT:
+                return f"Under-confident by {-100 * self.gap:.1f} points (95 % interval {span}, {rows}); {error}."
+            case Finding.UNEVEN:
+                return (
+                    f"Unevenly calibrated: over-confident for some rows and under-confident for others, "
+                    f"{100 * self.gap:+.1f} points on balance (95 % interval {span}, {rows}); {error}."
+                )
+        return (
+            f"Too few rows to say: with {rows} confidence minus accuracy is {100 * self.gap:+.1f} points, and anything "
+            f"from {span} is compatible with that."
+        )
+
+
+def verdict_of(confidence: NDArray[np.float64], correct: NDArray[np.bool_], ece: Interval) -> Verdict:
+    """From confidences (n,), whether each prediction is right (n,), and the interval of the ECE at 95 %.
+
+    Two tests share alpha = 5 %. The gap d = mean(c - a) is compared with its standard error if the confidences c are
+    right, sqrt(mean(c (1 - c)) / n), two-sided at alpha / 2; the ECE with what it is for labels drawn from the
+    confidences, at alpha / 2. The first gives the direction. The interval of the gap is d -+ 1.96 s / sqrt(n), s the
+    standard deviation of c - a.
+    """
+    difference = confidence - correct
+    n, gap = len(difference), float(difference.mean())
+    by_chance = float(np.sqrt(np.mean(confidence * (1 - confidence)) / n))
+    half = float(norm.ppf(1 - ALPHA / 2) * max(difference.std() / np.sqrt(n), by_chance if n < 30 else 0.0))
+    if abs(gap) > norm.ppf(1 - ALPHA / 4) * by_chance:
+        finding = Finding.OVERCONFIDENT if gap > 0 else Finding.UNDERCONFIDENT
+    elif ece.low > 0:
+        finding = Finding.UNEVEN
+    elif half > TOLERANCE:
+        finding = Finding.TOO_FEW
+    else:
+        finding = Finding.CALIBRATED
+    return Verdict(finding, n, gap, gap - half, gap + half, ece)

@@ -1,0 +1,209 @@
+"""The audit: its verdict on models whose calibration is known, and that every number is the library's own."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal.auditing import Gate, audit
+from focalcal.auditing.verdict import Finding
+from focalcal.metrics import METRICS, ece, reliability
+from focalcal.posthoc import TemperatureScaling
+from focalcal.predictions import Predictions
+
+
+def sample(rows=3000, classes=5, *, temperature=1.0, seed=0, **more):
+    """Labels drawn from softmax(logits / temperature): above 1 the logits are over-confident."""
+    draws = np.random.default_rng(seed)
+    logits = 2 * draws.normal(size=(rows, classes))
+    labels = np.argmax(logits / temperature + draws.gumbel(size=logits.shape), axis=1)
+    return Predictions(logits=logits, labels=labels, split="test", **more)
+
+
+@pytest.fixture(scope="module")
+def overconfident():
+    return audit(sample(temperature=2.0), resamples=200)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "rows", "finding"),
+    [
+        (1.0, 4000, Finding.CALIBRATED),
+        (1.5, 4000, Finding.OVERCONFIDENT),
+        (0.6, 4000, Finding.UNDERCONFIDENT),
+        (1.0, 60, Finding.TOO_FEW),
+    ],
+)
+def test_the_verdict_on_models_whose_calibration_is_known(temperature, rows, finding):
+    found = audit(sample(rows, temperature=temperature), calibrate=None, trained_with=None, resamples=200)
+    assert found.verdict.finding is finding
+    assert f"{rows:,} rows" in found.verdict.sentence
+    assert found.verdict.low < found.verdict.gap < found.verdict.high
+
+
+def test_errors_that_cancel_are_not_called_calibrated():
+    draws = np.random.default_rng(0)
+    confidence = np.where(np.arange(6000) % 2, 0.9, 0.6)
+    right = draws.random(6000) < np.where(np.arange(6000) % 2, 0.8, 0.7)
+    probs = np.stack([confidence, 1 - confidence], 1)
+    uneven = Predictions(probs=probs, labels=np.where(right, 0, 1), split="test")
+    found = audit(uneven, calibrate=None, trained_with=None, resamples=200)
+    assert found.verdict.finding is Finding.UNEVEN
+    assert abs(found.verdict.gap) < 0.02
+
+
+def test_metrics_are_the_library_functions(overconfident):
+    rows = sample(temperature=2.0)
+    for name, interval in overconfident.metrics.items():
+        assert interval.estimate == pytest.approx(METRICS[name](rows.probs, rows.labels), abs=1e-12)
+        assert interval.low <= interval.estimate <= interval.high
+    bins = reliability(rows.probs, rows.labels)
+    np.testing.assert_allclose(overconfident.reliability.accuracy, bins.accuracy, atol=1e-12)
+    assert overconfident.frame()["metric"] == list(overconfident.metrics)
+
+
+def test_what_would_fix_it(overconfident):
+    fixes = overconfident.fixes
+    assert fixes.recommended == "temperature", "of maps that cannot be told apart the simplest"
+    assert fixes.calibrator.temperature_ == pytest.approx(2.0, abs=0.15)
+    assert "recovery" in fixes.left_out
+    order = [fix.nll for fix in fixes.tried]
+    assert order == sorted(order)
+    by_name = {fix.name: fix for fix in fixes.tried}
+    rows = sample(temperature=2.0)
+    in_sample = TemperatureScaling().fit(rows.logits, rows.labels).predict_proba(rows.logits)
+    assert by_name["temperature"].nll == pytest.approx(METRICS["nll"](in_sample, rows.labels), abs=0.005)
+    assert by_name["temperature"].nll > METRICS["nll"](in_sample, rows.labels), "judged on rows it was not fitted on"
+    assert overconfident.operating_point.temperature == pytest.approx(2.0, abs=0.15)
+
+
+def test_nothing_is_worth_it_for_a_calibrated_model():
+    fixes = audit(sample(4000), resamples=100).fixes
+    assert fixes.recommended is None
+    assert fixes.calibrator is None
+    assert fixes.sentence.startswith("No calibrator is worth it")
+
+
+def test_recovery_is_tried_where_the_loss_is_known():
+    fixes = audit(sample(500), calibrate=["recovery", "temperature"], trained_with=(3.0, 1.0), resamples=100).fixes
+    assert {fix.name for fix in fixes.tried} == {"recovery", "temperature"}
+
+
+def test_classes_and_groups_worst_first():
+    rows = sample(3000)
+    sick = np.arange(3000) % 3 == 0
+    logits = rows.logits.clone()
+    logits[torch.from_numpy(sick)] *= 3
+    groups = np.where(sick, "sick", np.where(np.arange(3000) % 3 == 1, "well", "other"))
+    found = audit(
+        Predictions(logits=logits, labels=rows.labels, split="test", groups=groups),
+        calibrate=None, trained_with=None, resamples=100, class_names=list("abcde"),
+    )  # fmt: skip
+    assert found.groups[0].name == "sick"
+    assert [part.off for part in found.groups] == [True, False, False]
+    worst = found.groups[0]
+    mine = logits[torch.from_numpy(sick)].softmax(1)
+    assert worst.confidence == pytest.approx(float(mine.max(1).values.mean()))
+    assert worst.gap == pytest.approx(worst.confidence - worst.accuracy)
+    assert worst.low < worst.gap < worst.high
+    assert {part.name for part in found.classes} == set("abcde")
+    assert sum(part.rows for part in found.classes) == 3000
+
+
+def test_intervals_of_many_groups_are_corrected():
+    flagged = 0
+    for seed in range(20):
+        groups = np.arange(2000) % 40
+        found = audit(sample(2000, seed=seed, groups=groups), calibrate=None, trained_with=None, resamples=100)
+        flagged += any(part.off for part in found.groups)
+    assert flagged <= 4, "of calibrated samples about one in twenty has a group outside"
+
+
+def test_thresholds_and_mistakes(overconfident):
+    rows = sample(temperature=2.0)
+    confidence, predicted = (part.numpy() for part in rows.probs.max(1))
+    right = predicted == rows.labels.numpy()
+    for threshold in overconfident.thresholds:
+        kept = confidence >= threshold.confidence
+        assert kept.mean() == pytest.approx(threshold.coverage)
+        assert right[kept].mean() == pytest.approx(threshold.accuracy)
+        assert threshold.accuracy >= threshold.wanted
+    curve = overconfident.risk_coverage
+    assert curve.coverage[-1] == 1
+    assert curve.risk[-1] == pytest.approx(1 - right.mean())
+    assert len(curve.risk) <= 200
+    worst = overconfident.mistakes[0]
+    assert worst.confidence == confidence[~right].max()
+    assert not right[worst.row]
+
+
+def test_ids_name_the_mistakes():
+    rows = sample(200, temperature=2.0)
+    named = Predictions(logits=rows.logits, labels=rows.labels, split="test", ids=[f"img{i}" for i in range(200)])
+    plain = audit(rows, calibrate=None, trained_with=None, resamples=100).mistakes
+    assert [m.row for m in audit(named, calibrate=None, trained_with=None, resamples=100).mistakes] == [
+        f"img{mistake.row}" for mistake in plain
+    ]
+
+
+def test_against_a_baseline():
+    new, old = sample(temperature=1.0), sample(temperature=1.0)
+    worse = Predictions(logits=2 * old.logits, labels=old.labels, split="test")
+    changes = {
+        c.metric: c for c in audit(new, baseline=worse, calibrate=None, trained_with=None, resamples=100).changes
+    }
+    assert {name for name, change in changes.items() if change.finding == "better"} == {"nll", "brier", "ece"}
+    assert changes["error"].finding == "no difference shown"
+    assert changes["ece"].new == pytest.approx(ece(new.probs, new.labels))
+    assert changes["ece"].low < changes["ece"].new - changes["ece"].old < changes["ece"].high
+    with pytest.raises(ValueError, match="baseline must hold the same rows in the same order"):
+        audit(new, baseline=sample(100), calibrate=None, trained_with=None, resamples=100)
+
+
+def test_several_labels_per_row():
+    draws = np.random.default_rng(0)
+    p = draws.random((2000, 3))
+    y = draws.random((2000, 3)) < p
+    found = audit(Predictions(probs=p, labels=y, split="test", multilabel=True), resamples=100)
+    assert found.verdict.finding is Finding.CALIBRATED
+    assert found.fixes is None
+    assert len(found.classes) == 3
+    sharp = 1 / (1 + np.exp(-3 * np.log(p / (1 - p))))
+    worse = audit(Predictions(probs=sharp, labels=y, split="test", multilabel=True), resamples=100)
+    assert worse.verdict.finding is not Finding.CALIBRATED
+
+
+def test_the_record_is_plain(overconfident):
+    record = json.loads(json.dumps(overconfident.record()))
+    assert record["schema"] == 1
+    assert record["verdict"]["finding"] == "over-confident"
+    assert record["metrics"]["ece"]["low"] > 0
+    assert record["fixes"]["recommended"] == "temperature"
+    assert overconfident.verdict.sentence in repr(overconfident)
+
+
+def test_gates(overconfident):
+    estimate = overconfident.metrics["ece"].estimate
+    low = overconfident.metrics["ece"].low
+    between = (estimate + low) / 2
+    assert not overconfident.check(f"ece < {low / 2}")
+    assert overconfident.check(f"ece < {between}"), "chance does not break a build"
+    assert not overconfident.check(f"ece < {between}", on="estimate")
+    assert overconfident.check("error < 90 %")
+    assert Gate.parse("nll >= 1e-2") == Gate("nll", ">=", 0.01)
+    for text in ("ece", "ece > high", "ece => 0.1", "0.1 > ece"):
+        with pytest.raises(ValueError, match="a gate must be a metric, >, >=, < or <=, and a number"):
+            Gate.parse(text)
+    with pytest.raises(ValueError, match="'ecee' is not a metric of this audit; did you mean 'ece'"):
+        overconfident.check("ecee < 0.1")
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="calibrate must name calibrators, got 'temprature'"):
+        audit(sample(200), calibrate="temprature", resamples=100)
+    with pytest.raises(ValueError, match=r"class_names must hold one name per class, 5, got 2"):
+        audit(sample(200), class_names=["a", "b"], resamples=100)
+    few = audit(sample(30), resamples=100)
+    assert few.fixes is None
+    assert any("Too few rows" in note for note in few.notes)
