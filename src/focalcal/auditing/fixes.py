@@ -88,7 +88,7 @@ def compare_fixes(
     """
     chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:MOST_ROWS]]
     scores, labels, kind = chosen.scores.double().cpu(), chosen.labels.cpu(), chosen.kind
-    if len(labels) < FOLDS * _ROWS_PER_FOLD or len(labels.unique()) < 2:
+    if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels[0]).all()):
         return None
     raw = scores.log_softmax(1) if kind == "logits" else scores.clamp(min=0).log()
     raw_losses = -raw.gather(1, labels[:, None])[:, 0].numpy()

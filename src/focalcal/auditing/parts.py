@@ -60,7 +60,7 @@ def parts_of(
             float(sure[k] / count[k] - high[at]),
             float(sure[k] / count[k] - low[at]),
         )
-        for at, k in enumerate(filled)
+        for at, k in enumerate(filled.tolist())
     ]
     return sorted(
         parts, key=lambda part: (not part.off, -min(abs(part.low), abs(part.high)) * part.off, -abs(part.gap))

@@ -31,7 +31,7 @@ class Range:
     grid: tuple[float, ...]
     log: bool = False
 
-    def suggest(self, trial: optuna.Trial, name: str) -> float:
+    def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> float:
         """The sampler's choice, rounded."""
         return _rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
 
@@ -94,7 +94,7 @@ def candidate(objective: str, **options: float) -> Candidate:
     return Candidate(objective, tuple(sorted({**options, **_FIXED.get(objective, {})}.items())))
 
 
-def suggest(trial: optuna.Trial, objectives: Sequence[str], optimizer: Mapping[str, Range]) -> Candidate:
+def suggest(trial: optuna.trial.BaseTrial, objectives: Sequence[str], optimizer: Mapping[str, Range]) -> Candidate:
     """The sampler's choice."""
     objective = trial.suggest_categorical("objective", list(objectives))
     space = SPACE.get(objective, {})

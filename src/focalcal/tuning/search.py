@@ -189,21 +189,22 @@ def _trial(chosen: Candidate, run: Run, baseline: Judgement) -> Trial:
     return Trial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
 
 
-def _open(optuna: Any, problem: Problem, storage: str | None, seed: int) -> optuna.Study:
+def _open(library: Any, problem: Problem, storage: str | None, seed: int) -> optuna.Study:
     if storage is None:
         folder = problem.store.path / "tuning"
         folder.mkdir(exist_ok=True)
-        journal = optuna.storages.journal.JournalFileBackend(str(folder / f"{problem.name}.log"))
-        opened: Any = optuna.storages.JournalStorage(journal)
+        journal = library.storages.journal.JournalFileBackend(str(folder / f"{problem.name}.log"))
+        opened: Any = library.storages.JournalStorage(journal)
     else:
         opened = storage
-    return optuna.create_study(
+    study: optuna.Study = library.create_study(
         study_name=problem.name,
         storage=opened,
-        sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
+        sampler=library.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
         directions=["minimize"] * len(problem.criteria),
         load_if_exists=True,
     )
+    return study
 
 
 @contextmanager
