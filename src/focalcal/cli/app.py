@@ -8,6 +8,7 @@ import typer
 
 from focalcal import __version__
 from focalcal.cli import (
+    audit,
     compare,
     data,
     evaluate,
@@ -28,6 +29,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(audit.audit)
+app.command()(audit.calibrate)
 app.command()(study.study)
 app.command()(train.train)
 app.command()(tune.tune)

@@ -1,0 +1,201 @@
+"""`focalcal audit` and `focalcal calibrate`: can these probabilities be trusted, and what would fix them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from focalcal.cli.failures import plain_failures
+from focalcal.cli.plain_json import Json, json_text, print_json
+
+if TYPE_CHECKING:
+    from focalcal.auditing import Audit, Gate
+
+FAILED = 1  # exit code of a gate that is not met
+
+
+def audit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts.", show_default=False
+        ),
+    ],
+    probs: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns of probabilities: p for p_0, p_1, ..., or names with commas.", show_default=False
+        ),
+    ] = None,
+    logits: Annotated[
+        str | None, typer.Option(help="The columns of logits, in place of probabilities.", show_default=False)
+    ] = None,
+    labels: Annotated[str | None, typer.Option(help="The column of labels.", show_default=False)] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="A column whose values are audited apart, e.g. a site.", show_default=False)
+    ] = None,
+    ids: Annotated[
+        str | None, typer.Option(help="A column of names for rows, to list mistakes by.", show_default=False)
+    ] = None,
+    classes: Annotated[
+        Path | None, typer.Option(help="A text file with one class name per line.", show_default=False)
+    ] = None,
+    calibrate: Annotated[
+        str, typer.Option(help="Which calibrators to try: auto for all, none, or names with commas.")
+    ] = "auto",
+    trained_with: Annotated[
+        tuple[float, float],
+        typer.Option(help="The gamma and lam of the loss that the network was trained with; 0 0 is cross-entropy."),
+    ] = (0.0, 0.0),
+    baseline: Annotated[
+        Path | None, typer.Option(help="Another model's predictions of the same rows.", show_default=False)
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(help="Exit with 1 if this holds, e.g. 'ece > 0.05'; may be repeated.", show_default=False),
+    ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(help="What a gate compares: interval (the end that favours the model) or estimate."),
+    ] = "interval",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder.", show_default=False),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how far the confidences of a model can be trusted, with error bars, and what would fix them.
+
+    Exit codes: 0 if every gate passes, 1 if one fails, 2 for input that cannot be used.
+
+    Example: focalcal audit predictions.parquet --labels y --fail-if 'ece > 0.05' --out audit
+    """
+    with plain_failures():
+        from focalcal.auditing import Gate
+        from focalcal.auditing.files import audit_files
+
+        gates = [Gate.parse(text) for text in fail_if or ()]
+        on = _judged(fail_on)
+        columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels, "groups": groups, "ids": ids}
+        found = audit_files(
+            files,
+            baseline=baseline,
+            columns={name: value for name, value in columns.items() if value is not None},
+            calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
+            trained_with=trained_with,
+            class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+        )
+        failed = [gate for gate in gates if gate.holds(found.metrics, on)]
+        if out is not None:
+            _write(found, out)
+        if junit is not None:
+            _write_junit(gates, failed, found, junit)
+        if as_json:
+            print_json({**found.record(), "gates": [{"gate": str(g), "failed": g in failed} for g in gates]})
+        else:
+            typer.echo(_text(found))
+            for gate in gates:
+                interval = found.metrics[gate.metric]
+                typer.echo(f"{'FAILED' if gate in failed else 'passed'}: fail if {gate}; {gate.metric} is {interval}")
+            if out is not None:
+                typer.echo(out / "audit.html")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def calibrate(
+    calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
+    file: Annotated[Path, typer.Argument(help="Predictions to calibrate.")],
+    out: Annotated[Path, typer.Argument(help="The file to write, with probabilities: .npz, .parquet or .csv.")],
+    probs: Annotated[str | None, typer.Option(help="The columns of probabilities.", show_default=False)] = None,
+    logits: Annotated[str | None, typer.Option(help="The columns of logits.", show_default=False)] = None,
+    labels: Annotated[str | None, typer.Option(help="The column of labels.", show_default=False)] = None,
+) -> None:
+    """Apply a stored calibrator to predictions and write the calibrated probabilities.
+
+    Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
+    """
+    with plain_failures():
+        from focalcal.posthoc import load_calibrator
+        from focalcal.predictions import Predictions
+
+        fitted = load_calibrator(calibrator)
+        columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
+        given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
+        scores: dict[str, Any] = {given.kind: given.scores}
+        result = Predictions(
+            probs=fitted.predict_proba(**scores),
+            labels=given.labels,
+            split=given.split,
+            ids=given.ids,
+            groups=given.groups,
+            provenance={"calibrator": type(fitted).__name__, **given.provenance},
+        )
+        result.save(out)
+        typer.echo(out)
+
+
+def _judged(text: str) -> Literal["interval", "estimate"]:
+    if text not in ("interval", "estimate"):
+        raise ValueError(f"--fail-on must be interval or estimate, got {text!r}")
+    return text  # type: ignore[return-value]
+
+
+def _columns(text: str | None) -> str | list[str] | None:
+    return text.split(",") if text and "," in text else text
+
+
+def _text(found: Audit) -> str:
+    from focalcal.reports.audit_tables import change_table, fix_table, metric_table, part_table, threshold_table
+
+    parts = [_wrapped(found.verdict.sentence), "", metric_table(found).text()]
+    for heading, rows in (("Groups, worst first", found.groups), ("Predicted classes, worst first", found.classes)):
+        if rows:
+            shown = part_table(rows[:10]).text()
+            parts += [f"{heading}{f' (10 of {len(rows)})' if len(rows) > 10 else ''}:", shown]
+    parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
+    if found.fixes is not None:
+        parts += [
+            "Calibrators, on rows they were not fitted on:",
+            fix_table(found.fixes).text(),
+            _wrapped(found.fixes.sentence),
+        ]
+    if found.operating_point is not None:
+        parts.append(_wrapped(f"For the next training: {found.operating_point.sentence}"))
+    if found.changes:
+        parts += ["", "Against the baseline:", change_table(found).text()]
+    return "\n".join([*parts, *map(_wrapped, found.notes)])
+
+
+def _wrapped(sentence: str) -> str:
+    return textwrap.fill(sentence, 80, break_on_hyphens=False)
+
+
+def _write(found: Audit, folder: Path) -> None:
+    from focalcal.core.atomic import write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    found.html(folder / "audit.html")
+    write_atomically(folder / "metrics.json", json_text(found.record()).encode())
+    if found.fixes is not None and found.fixes.calibrator is not None:
+        found.fixes.calibrator.save(folder / "calibrator.json")
+
+
+def _write_junit(gates: list[Gate], failed: list[Gate], found: Audit, path: Path) -> None:
+    from xml.etree import ElementTree
+
+    from focalcal.core.atomic import write_atomically
+
+    suite = ElementTree.Element("testsuite", name="focalcal audit", tests=str(len(gates)), failures=str(len(failed)))
+    for gate in gates:
+        case = ElementTree.SubElement(suite, "testcase", classname="focalcal.audit", name=f"not {gate}")
+        if gate in failed:
+            message = f"{gate.metric} is {found.metrics[gate.metric]}"
+            ElementTree.SubElement(case, "failure", message=message).text = found.verdict.sentence
+    write_atomically(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

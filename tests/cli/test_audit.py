@@ -1,0 +1,103 @@
+"""`focalcal audit` and `focalcal calibrate`, as a user and as a build would call them."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from focalcal.cli.app import app
+from focalcal.predictions import Predictions
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def file(tmp_path):
+    draws = np.random.default_rng(0)
+    logits = 2 * draws.normal(size=(1500, 4))
+    labels = np.argmax(logits / 2 + draws.gumbel(size=logits.shape), axis=1)
+    Predictions(logits=logits, labels=labels, split="test").save(tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_the_answer_comes_first_and_fits_a_terminal(file):
+    done = run("audit", file, "--calibrate", "temperature")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Over-confident by ")
+    assert "Use temperature" in done.output
+    assert max(map(len, done.output.splitlines())) <= 80
+
+
+def test_gates_decide_the_exit_code(file, tmp_path):
+    passed = run("audit", file, "--calibrate", "none", "--fail-if", "ece > 0.9")
+    assert passed.exit_code == 0
+    assert "passed: fail if ece > 0.9" in passed.output
+    failed = run(
+        "audit",
+        file,
+        "--calibrate",
+        "none",
+        "--fail-if",
+        "ece > 1 %",
+        "--fail-if",
+        "error > 0.99",
+        "--junit",
+        tmp_path / "gates.xml",
+    )
+    assert failed.exit_code == 1
+    suite = ElementTree.parse(tmp_path / "gates.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert "ece is" in suite.find("testcase/failure").get("message")
+
+
+def test_what_is_written_and_applied(file, tmp_path):
+    out = tmp_path / "audit"
+    done = run("audit", file, "--calibrate", "temperature,vector", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    assert json.loads((out / "metrics.json").read_text())["verdict"] == record["verdict"]
+    page = (out / "audit.html").read_text()
+    assert record["verdict"]["sentence"].split(" (")[0] in page
+    assert "http" not in page.replace("http://www.w3.org/", "")
+    calibrated = run("calibrate", out / "calibrator.json", file, tmp_path / "fixed.npz")
+    assert calibrated.exit_code == 0, calibrated.output
+    assert run("audit", tmp_path / "fixed.npz", "--calibrate", "none").output.startswith("Calibrated, as far as 1,500")
+
+
+def test_a_table_of_somebody_else(file, tmp_path):
+    import pandas
+
+    rows = Predictions.load(file)
+    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)])
+    table["y"], table["site"] = rows.labels.numpy(), np.where(np.arange(len(table)) % 2, "a", "b")
+    table.to_csv(tmp_path / "theirs.csv", index=False)
+    (tmp_path / "names.txt").write_text("cat\ndog\nbird\nfish\n")
+    done = run(
+        "audit", tmp_path / "theirs.csv", "--probs", "p", "--labels", "y", "--groups", "site",
+        "--classes", tmp_path / "names.txt", "--calibrate", "none",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "Groups, worst first" in done.output
+    assert "fish" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fail-if", "ece above 1"], "a gate must be a metric"),
+        (["--fail-if", "ecce > 1"], "did you mean 'ece'"),
+        (["--fail-on", "mean"], "--fail-on must be interval or estimate, got 'mean'"),
+        (["--calibrate", "tempreature"], "calibrate must name calibrators, got 'tempreature'"),
+        (["--baseline", "absent.npz"], "absent.npz"),
+    ],
+)
+def test_bad_input_is_one_sentence(file, arguments, message, tmp_path):
+    done = run("audit", file, *arguments, "--out", tmp_path / "nothing")
+    assert done.exit_code == 2
+    assert message in done.output
+    assert done.output.count("\n") <= 2
+    assert not (tmp_path / "nothing").exists()
