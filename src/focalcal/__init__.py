@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from focalcal.auditing import Audit as Audit
+    from focalcal.auditing import audit as audit
     from focalcal.core.checks import ProbabilityWarning as ProbabilityWarning
     from focalcal.losses import LOSSES as LOSSES
     from focalcal.losses import AdaFocalLoss as AdaFocalLoss
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import CALIBRATORS as CALIBRATORS
     from focalcal.posthoc import BetaCalibration as BetaCalibration
     from focalcal.posthoc import CalibrationWarning as CalibrationWarning
+    from focalcal.posthoc import ConformalSets as ConformalSets
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
     from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from focalcal.posthoc import FocalTemperatureScaling as FocalTemperatureScaling
@@ -48,10 +51,13 @@ if TYPE_CHECKING:
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
+    from focalcal.tuning import tune as tune
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Audit": "auditing",
+    "audit": "auditing",
     "LOSSES": "losses",
     "AdaFocalLoss": "losses",
     "BrierLoss": "losses",
@@ -73,6 +79,7 @@ _HOME = {
     "CALIBRATORS": "posthoc",
     "BetaCalibration": "posthoc",
     "CalibrationWarning": "posthoc",
+    "ConformalSets": "posthoc",
     "DirichletCalibration": "posthoc",
     "EnsembleTemperatureScaling": "posthoc",
     "FocalTemperatureScaling": "posthoc",
@@ -91,9 +98,11 @@ _HOME = {
     "ProbabilityWarning": "core.checks",
     "Predictions": "predictions",
     "PredictionsFileError": "predictions",
+    "tune": "tuning",
 }
 _PACKAGES = (
     "analysis",
+    "auditing",
     "core",
     "data",
     "experiments",
@@ -107,6 +116,7 @@ _PACKAGES = (
     "stats",
     "theory",
     "training",
+    "tuning",
 )
 
 __all__ = ["__version__", *_HOME]

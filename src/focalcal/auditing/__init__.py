@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from focalcal.auditing.audit import Audit as Audit
-    from focalcal.auditing.audit import audit as audit
+    from focalcal.auditing.auditor import Audit as Audit
+    from focalcal.auditing.auditor import audit as audit
     from focalcal.auditing.gates import Gate as Gate
     from focalcal.auditing.verdict import Verdict as Verdict
 
-_HOME = {"Audit": "audit", "Gate": "gates", "Verdict": "verdict", "audit": "audit"}
+_HOME = {"Audit": "auditor", "Gate": "gates", "Verdict": "verdict", "audit": "auditor"}
 
 __all__ = ["Audit", "Gate", "Verdict", "audit"]
 

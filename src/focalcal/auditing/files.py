@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.auditing.audit import Audit, audit
+from focalcal.auditing.auditor import Audit, audit
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 
@@ -90,7 +90,8 @@ def read_rows(files: Sequence[Path], columns: Mapping[str, Any], most_rows: int 
         keys = draws.random(part.n)  # one number per row in order, however the rows come
         total, held = total + part.n, held + part.n
         if not part.multilabel:
-            batch = CalibrationSketch.of(labels=part.labels, **{part.kind: part.scores})
+            scores: dict[str, Any] = {part.kind: part.scores}
+            batch = CalibrationSketch.of(labels=part.labels, **scores)
             sketch = batch if sketch is None else sketch + batch
         kept.append((keys, part))
         if held > 2 * most:

@@ -126,7 +126,7 @@ def calibrate(
         from focalcal.predictions import Predictions
 
         fitted = load_calibrator(calibrator)
-        columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
+        columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
         given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
         scores: dict[str, Any] = {given.kind: given.scores}
         result = Predictions(

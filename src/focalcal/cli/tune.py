@@ -80,7 +80,7 @@ def tune(
         from focalcal.results.layout import store_folder
         from focalcal.training import recipe as recipe_named
         from focalcal.tuning import tune as search
-        from focalcal.tuning.tune import OBJECTIVES
+        from focalcal.tuning.tuner import OBJECTIVES
 
         changes = {"epochs": epochs, "data_set": data_set, "classes": classes, "model": model}
         chosen = override_recipe(recipe_named(recipe), {k: value for k, value in changes.items() if value is not None})

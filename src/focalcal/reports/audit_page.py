@@ -21,7 +21,7 @@ from focalcal.reports.audit_tables import (
 from focalcal.reports.page import Page, Section, html_table, render
 
 if TYPE_CHECKING:
-    from focalcal.auditing.audit import Audit
+    from focalcal.auditing.auditor import Audit
     from focalcal.auditing.parts import Part
     from focalcal.reports.tables import Table
 

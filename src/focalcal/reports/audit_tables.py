@@ -9,7 +9,7 @@ from focalcal.metrics import METRICS
 from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
-    from focalcal.auditing.audit import Audit
+    from focalcal.auditing.auditor import Audit
     from focalcal.auditing.fixes import Fixes
     from focalcal.auditing.parts import Part
 

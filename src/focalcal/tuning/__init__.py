@@ -12,17 +12,17 @@ from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from focalcal.tuning.candidates import Candidate as Candidate
-    from focalcal.tuning.judge import Judgement as Judgement
-    from focalcal.tuning.judge import judge as judge
+    from focalcal.tuning.judgement import Judgement as Judgement
+    from focalcal.tuning.judgement import judge as judge
     from focalcal.tuning.result import TuneResult as TuneResult
-    from focalcal.tuning.tune import tune as tune
+    from focalcal.tuning.tuner import tune as tune
 
 _HOME = {
     "Candidate": "candidates",
-    "Judgement": "judge",
+    "Judgement": "judgement",
     "TuneResult": "result",
-    "judge": "judge",
-    "tune": "tune",
+    "judge": "judgement",
+    "tune": "tuner",
 }
 
 __all__ = ["Candidate", "Judgement", "TuneResult", "judge", "tune"]

@@ -12,7 +12,7 @@ from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
     from focalcal.tuning.candidates import Candidate
-    from focalcal.tuning.judge import Judgement
+    from focalcal.tuning.judgement import Judgement
     from focalcal.tuning.search import Trial
 
 

@@ -18,7 +18,7 @@ from focalcal.experiments.grid import run_grid
 from focalcal.posthoc import operating_point
 from focalcal.results import Run
 from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest
-from focalcal.tuning.judge import Judgement, judge
+from focalcal.tuning.judgement import Judgement, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from focalcal.losses import LOSSES
 from focalcal.results import Protocol, Run, Store
 from focalcal.training import recipe as recipe_named
 from focalcal.tuning.candidates import optimizer_ranges
-from focalcal.tuning.judge import CRITERIA, judge
+from focalcal.tuning.judgement import CRITERIA, judge
 from focalcal.tuning.result import Finalist, TuneResult
 from focalcal.tuning.search import BASELINE, Problem, Sampler, Trial, search
 
