@@ -1,6 +1,6 @@
-"""Can a network's probabilities be trusted, and what would mend them? On scikit-learn's handwritten digits.
+"""Can a network's probabilities be trusted, and what would fix them? On scikit-learn's handwritten digits.
 
-python examples/trust_and_mend.py
+python examples/trust_and_fix.py
 """
 
 import tempfile
