@@ -258,7 +258,7 @@ def test_a_bug_keeps_its_traceback(run, monkeypatch):
         ("a,b\n0.5,0.5\n", "line 1: every cell must be a number, got 'a,b'"),
         ("0.5,0.5\n0.2,0.3,0.5\n", "line 2: every line must have 2 numbers like the first, got 3"),
         ("", "must hold numbers"),
-        ("0.5,0.5\n\ud800", "must be text in UTF-8"),
+        ("0.5,0.5\n\ud800", "must be CSV in UTF-8"),
     ],
 )
 def test_wrong_files_are_named_with_the_line(run, tmp_path, content, message):

@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from focalcal.cli.app import app
 from focalcal.data import load_data
+from focalcal.experiments.evaluate import NoWeightsError, evaluate_run
 from focalcal.experiments.run import run_spec
 from focalcal.losses import FocalLoss
 from focalcal.metrics import summary
 from focalcal.predictions import Predictions
-from focalcal.results import Store
+from focalcal.results import Evaluations, Store
 from focalcal.results.split_metrics import split_metrics
 
 SEEDS = (0, 1)
@@ -123,12 +124,16 @@ def test_a_report_has_a_row_of_each(mixed, tmp_path):
     assert "elsewhere" in page  # where the runs come from
 
 
-def test_their_networks_cannot_be_evaluated_by_name(mixed):
+def test_their_networks_cannot_be_evaluated(mixed, store, tmp_path):
     (recorded, *_) = (run for run in mixed.runs() if run.trained_elsewhere)
     assert sum(run.trained_elsewhere for run in mixed.runs()) == 4
     ended = focalcal("evaluate", recorded.key, "--saliency", 2, "--store", mixed.path)
-    assert ended.exit_code != 0
-    assert "which was recorded; predict with its network yourself" in " ".join(ended.stderr.split())
+    assert ended.exit_code == 1
+    assert "was trained elsewhere and recorded" in ended.stderr
+    torch.save({}, tmp_path / "weights.pt")  # which look like those of a run of ours
+    run = store.record(name="mine", predictions=sample(split="test"), seed=0, weights=tmp_path / "weights.pt")
+    with pytest.raises(NoWeightsError, match=r"predict with it yourself, and add that by Store\.add_evaluation"):
+        evaluate_run(run, store, Evaluations(saliency=2))
 
 
 def test_recording_again_changes_nothing_and_other_predictions_are_refused(store):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.analysis.comparisons import Family
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NOT_TESTED = 1  # exit code where no test at all could be made
 
 
+@plain_failures()
 def compare(
     candidate: Annotated[str, typer.Argument(help="The objective to judge: fcl, or 'fcl lam=0.5' of a sweep.")],
     baselines: Annotated[
@@ -44,25 +45,24 @@ def compare(
 
     With few seeds no test can be significant: "cannot show", and how many seeds could.
     """
-    with plain_failures():
-        from focalcal.analysis.comparisons import comparisons
-        from focalcal.analysis.contenders import constant_guesses
-        from focalcal.reports.gap_text import gap_sentences
-        from focalcal.reports.study_summary import flag_sentences
+    from focalcal.analysis.comparisons import comparisons
+    from focalcal.analysis.contenders import constant_guesses
+    from focalcal.reports.gap_text import gap_sentences
+    from focalcal.reports.study_summary import flag_sentences
 
-        evidence = _evidence(store, study)
-        wanted = [name.strip() for name in metrics.split(",") if name.strip()]
-        _check_names(evidence, candidate, baselines or [])
-        _check_measured(evidence, wanted, split)
-        families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
-        if as_json:
-            print_json([asdict(family) for family in families])
-        else:
-            _print(families, alpha)
-        for sentence in (*gap_sentences(evidence.missing), *flag_sentences(constant_guesses(evidence))):
-            typer.echo(f"focalcal: {sentence}", err=True)
-        if not any(family.comparisons for family in families):
-            raise typer.Exit(NOT_TESTED)
+    evidence = _evidence(store, study)
+    wanted = [name.strip() for name in metrics.split(",") if name.strip()]
+    _check_names(evidence, candidate, baselines or [])
+    _check_measured(evidence, wanted, split)
+    families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
+    if as_json:
+        print_json([asdict(family) for family in families])
+    else:
+        _print(families, alpha)
+    for sentence in (*gap_sentences(evidence.missing), *flag_sentences(constant_guesses(evidence))):
+        typer.echo(f"focalcal: {sentence}", err=True)
+    if not any(family.comparisons for family in families):
+        raise typer.Exit(NOT_TESTED)
 
 
 def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:

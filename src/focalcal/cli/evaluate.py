@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, Threads, check_device, to_go_on
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import DataDir, Device, Json, Store, Threads, check_device
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.evaluate import Evaluated
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 REFUSED = 1  # exit code where a run could not be evaluated
 
 
+@plain_failures(resumable=True)
 def evaluate(
     keys: Annotated[
         list[str] | None, typer.Argument(help="The runs' keys, or how they begin.", show_default=False)
@@ -61,36 +60,35 @@ def evaluate(
 
     For example: focalcal evaluate --study vision --shift svhn
     """
-    with plain_failures():
-        from focalcal.results import Evaluations
-        from focalcal.results import Store as RunStore
-        from focalcal.results.layout import store_folder
+    from focalcal.results import Evaluations
+    from focalcal.results import Store as RunStore
+    from focalcal.results.layout import store_folder
 
-        opened = RunStore(store_folder(store), create=False)
-        try:
-            asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
-        except TypeError as error:  # of a value that was typed in, so not a bug
-            raise ValueError(str(error)) from None
-        runs, of_study = _choose_runs(opened, keys or [], study)
-        if not asked.names and not test_set:
-            asked = of_study
-        if not asked.names and not test_set:
-            raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
-        done = _evaluate(
-            runs,
-            opened,
-            asked,
-            test_sets=test_set or (),
-            device=check_device(device),
-            threads=threads,
-            data_dir=data_dir,
-        )
-        if as_json:
-            print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])
-        else:
-            _print(done)
-        if any(result.refused is not None for result in done):
-            raise typer.Exit(REFUSED)
+    opened = RunStore(store_folder(store), create=False)
+    try:
+        asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
+    except TypeError as error:  # of a value that was typed in, so not a bug
+        raise ValueError(str(error)) from None
+    runs, of_study = _choose_runs(opened, keys or [], study)
+    if not asked.names and not test_set:
+        asked = of_study
+    if not asked.names and not test_set:
+        raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
+    done = _evaluate(
+        runs,
+        opened,
+        asked,
+        test_sets=test_set or (),
+        device=check_device(device),
+        threads=threads,
+        data_dir=data_dir,
+    )
+    if as_json:
+        print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])
+    else:
+        _print(done)
+    if any(result.refused is not None for result in done):
+        raise typer.Exit(REFUSED)
 
 
 def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
@@ -108,11 +106,6 @@ def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[l
     if not runs:
         named = f"none of {study} is stored in {store.path}" if study is not None else "none is named"
         raise ValueError(f"there must be runs to evaluate, and {named}; give keys (`focalcal runs list`) or --study")
-    if recorded := [run for run in runs.values() if run.trained_elsewhere]:
-        raise ValueError(
-            f"runs must have been trained by focalcal, got {recorded[0].key[:12]} ({recorded[0].spec.name}), which was "
-            "recorded; predict with its network yourself, and add that by Store.add_evaluation"
-        )
     return list(runs.values()), asked
 
 
@@ -122,17 +115,13 @@ def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: o
 
     places = {run.key: at for at, run in enumerate(runs)}
     with bar(f"{len(runs)} runs") as show:
-        try:
-            return evaluate_runs(
-                runs,
-                store,
-                asked,
-                report=lambda progress: show(places[progress.key] + progress.done / progress.of, len(runs)),
-                **options,
-            )
-        except KeyboardInterrupt:
-            typer.echo(f"focalcal: interrupted; {to_go_on()}", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+        return evaluate_runs(
+            runs,
+            store,
+            asked,
+            report=lambda progress: show(places[progress.key] + progress.done / progress.of, len(runs)),
+            **options,
+        )
 
 
 def _print(done: list[Evaluated]) -> None:

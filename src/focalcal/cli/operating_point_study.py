@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, check_device
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import DataDir, Device, Json, Store, check_device
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.operating_point_trial import Trial, Verdict
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from focalcal.results import Spec
 
 
+@plain_failures(resumable=True)
 def operating_point_study(
     names: Annotated[
         list[str] | None,
@@ -39,37 +39,36 @@ def operating_point_study(
 
     Example: focalcal operating-point-study operating-point --jobs 2 --out operating-point.csv
     """
-    with plain_failures(resumable=True):
-        from focalcal.cli.grid_display import grid_display
-        from focalcal.core.atomic import write_atomically
-        from focalcal.experiments import LocalExecutor, load_study
-        from focalcal.experiments.events import Event, Examined
-        from focalcal.experiments.operating_point_study import run_operating_points
-        from focalcal.experiments.operating_point_trial import verdict
-        from focalcal.results import Store as RunStore
-        from focalcal.results.layout import store_folder
+    from focalcal.cli.progress import grid_display
+    from focalcal.core.atomic import write_atomically
+    from focalcal.experiments import LocalExecutor, load_study
+    from focalcal.experiments.events import Event, Examined
+    from focalcal.experiments.operating_point_study import run_operating_points
+    from focalcal.experiments.operating_point_trial import verdict
+    from focalcal.results import Store as RunStore
+    from focalcal.results.layout import store_folder
 
-        chosen = names or ["operating-point", "operating-point-real"]
-        baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
-        executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
-        cells: dict[str, str] = {}
-        with grid_display(cells) as display:
+    chosen = names or ["operating-point", "operating-point-real"]
+    baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
+    executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
+    cells: dict[str, str] = {}
+    with grid_display(cells) as display:
 
-            def on_event(event: Event) -> None:
-                if isinstance(event, Examined):
-                    cells.update({spec.key: spec.name for spec in event.missing})
-                display(event)
+        def on_event(event: Event) -> None:
+            if isinstance(event, Examined):
+                cells.update({spec.key: spec.name for spec in event.missing})
+            display(event)
 
-            trials = run_operating_points(baselines, RunStore(store_folder(store)), executor, on_event=on_event)
-        rows = _rows(trials, baselines)
-        if out is not None:
-            write_atomically(out, rows.csv().encode())
-        counts = verdict(trials)
-        if as_json:
-            print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})
-            return
-        typer.echo(_means(rows).text(), nl=False)
-        typer.echo(f"\n{_verdict_text(counts)}")
+        trials = run_operating_points(baselines, RunStore(store_folder(store)), executor, on_event=on_event)
+    rows = _rows(trials, baselines)
+    if out is not None:
+        write_atomically(out, rows.csv().encode())
+    counts = verdict(trials)
+    if as_json:
+        print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})
+        return
+    typer.echo(_means(rows).text(), nl=False)
+    typer.echo(f"\n{_verdict_text(counts)}")
 
 
 def _verdict_text(counts: Verdict) -> str:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.experiments.overhead import Overhead, Timing
     from focalcal.reports.tables import Table
 
 
+@plain_failures()
 def overhead(
     model: Annotated[str, typer.Option(help="The network whose training step is timed.")] = "resnet8",
     batch: Annotated[int, typer.Option(help="Examples a batch.")] = 128,
@@ -27,25 +28,24 @@ def overhead(
 
     Cross-entropy is timed again at the end of each round: how far that control is from 1 is how far the noise reaches.
     """
-    with plain_failures():
-        from focalcal.cli.execution import check_device
-        from focalcal.cli.progress import bar
-        from focalcal.experiments.overhead import overhead as measured
+    from focalcal.cli.options import check_device
+    from focalcal.cli.progress import bar
+    from focalcal.experiments.overhead import overhead as measured
 
-        with bar("timing") as progress:
-            found = measured(
-                model=model,
-                batch=batch,
-                classes=classes,
-                device=check_device(device),
-                threads=threads,
-                seconds=seconds,
-                progress=progress,
-            )
-        if as_json:
-            print_json(found.as_dict())
-        else:
-            typer.echo(overhead_text(found), nl=False)
+    with bar("timing") as progress:
+        found = measured(
+            model=model,
+            batch=batch,
+            classes=classes,
+            device=check_device(device),
+            threads=threads,
+            seconds=seconds,
+            progress=progress,
+        )
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        typer.echo(overhead_text(found), nl=False)
 
 
 def overhead_text(found: Overhead) -> str:

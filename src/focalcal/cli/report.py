@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.reports.study_report import Report
@@ -21,6 +21,7 @@ class Against(StrEnum):
     paper = "paper"
 
 
+@plain_failures()
 def report(
     stores: Annotated[
         list[Path] | None,
@@ -51,32 +52,31 @@ def report(
 
     What is missing, failed or damaged is said, and the rest shown.
     """
-    with plain_failures():
-        from focalcal.reports.study_report import FOLDER, write_report
-        from focalcal.results import Store
-        from focalcal.results.layout import store_folder
-        from focalcal.training.recipes import operating_points
+    from focalcal.reports.study_report import FOLDER, write_report
+    from focalcal.results import Store
+    from focalcal.results.layout import store_folder
+    from focalcal.training.recipes import operating_points
 
-        opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
-        options: dict[str, Any] = {"operating_points": operating_points()}
-        if study is not None:
-            from focalcal.experiments import load_study
+    opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
+    options: dict[str, Any] = {"operating_points": operating_points()}
+    if study is not None:
+        from focalcal.experiments import load_study
 
-            chosen = load_study(study)
-            out = out or opened[0].path / FOLDER / chosen.name
-            options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
-        made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
-        if as_json:
-            print_json(_record(made))
-            return
-        from focalcal.analysis.contenders import constant_guesses
-        from focalcal.reports.gap_text import gap_sentences
-        from focalcal.reports.study_summary import flag_sentences
+        chosen = load_study(study)
+        out = out or opened[0].path / FOLDER / chosen.name
+        options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
+    made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)
+    if as_json:
+        print_json(_record(made))
+        return
+    from focalcal.analysis.contenders import constant_guesses
+    from focalcal.reports.gap_text import gap_sentences
+    from focalcal.reports.study_summary import flag_sentences
 
-        for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
-            typer.echo(f"focalcal: {sentence}", err=True)
-        for path in (*made.files, made.page):
-            typer.echo(path)
+    for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
+        typer.echo(f"focalcal: {sentence}", err=True)
+    for path in (*made.files, made.page):
+        typer.echo(path)
 
 
 def _record(made: Report) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.results import Run, Store, StoreProblem
@@ -39,6 +39,7 @@ _Seed = Annotated[int | None, typer.Option(help="Only runs with this seed.", sho
 
 
 @app.command("list")
+@plain_failures()
 def list_runs(
     store: _Store = None,
     data_set: _DataSet = None,
@@ -48,44 +49,44 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """What was run, and error, NLL, ECE and Brier score on the test split."""
-    with plain_failures():
-        opened = _open(store)
-        runs, problems = opened.survey()
-        wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
-        rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
-        if as_json:
-            print_json(rows)
-        elif rows:
-            typer.echo(list_text(rows), nl=False)
-        else:
-            what = f"none of {len(runs)} runs is such" if runs else "no runs"
-            typer.echo(f"{opened.path}: {what}", err=True)
-        _print_failures(opened)
-        _print_problems(problems)
+    opened = _open(store)
+    runs, problems = opened.survey()
+    wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
+    rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
+    if as_json:
+        print_json(rows)
+    elif rows:
+        typer.echo(list_text(rows), nl=False)
+    else:
+        what = f"none of {len(runs)} runs is such" if runs else "no runs"
+        typer.echo(f"{opened.path}: {what}", err=True)
+    _print_failures(opened)
+    _print_problems(problems)
 
 
 @app.command()
+@plain_failures()
 def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
     """One run: what was run, the metrics of every split, and where it comes from."""
-    with plain_failures():
-        run = _open(store).run(key)
-        epochs = len(run.epochs())
-        metrics = {split: run.metrics(split) for split in run.record["metrics"]}
-        facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
-        rest = {name: value for name, value in run.record.items() if name != "metrics"}
-        if as_json:
-            print_json({**facts, "metrics": metrics, **rest, "predictions": run.splits, "stored_epochs": epochs})
-            return
-        typer.echo(f"{run.spec.name}\nkey       {run.key}\nfolder    {run.path}")
-        typer.echo(f"time      {run.record['seconds']:.1f} s, {run.record['epochs']} epochs, {epochs} of them recorded")
-        typer.echo(f"files     {', '.join(run.files)}")
-        typer.echo(f"evaluated {', '.join(run.evaluations) or 'on its own splits alone'}\n")
-        typer.echo(_metrics_table(metrics))
-        for title, value in (("spec", facts["spec"]), ("provenance", run.record["provenance"])):
-            typer.echo(f"{title}\n{json.dumps(value, indent=2)}")
+    run = _open(store).run(key)
+    epochs = len(run.epochs())
+    metrics = {split: run.metrics(split) for split in run.record["metrics"]}
+    facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
+    rest = {name: value for name, value in run.record.items() if name != "metrics"}
+    if as_json:
+        print_json({**facts, "metrics": metrics, **rest, "predictions": run.splits, "stored_epochs": epochs})
+        return
+    typer.echo(f"{run.spec.name}\nkey       {run.key}\nfolder    {run.path}")
+    typer.echo(f"time      {run.record['seconds']:.1f} s, {run.record['epochs']} epochs, {epochs} of them recorded")
+    typer.echo(f"files     {', '.join(run.files)}")
+    typer.echo(f"evaluated {', '.join(run.evaluations) or 'on its own splits alone'}\n")
+    typer.echo(_metrics_table(metrics))
+    for title, value in (("spec", facts["spec"]), ("provenance", run.record["provenance"])):
+        typer.echo(f"{title}\n{json.dumps(value, indent=2)}")
 
 
 @app.command()
+@plain_failures()
 def sql(
     query: Annotated[
         str,
@@ -100,65 +101,64 @@ def sql(
 
     Table metrics has key, split, metric and value: choose a split. Nothing can be changed.
     """
-    with plain_failures():
-        from focalcal.reports.tables import Table
+    from focalcal.reports.tables import Table
 
-        names, rows = _answer(_open(store), query)
-        if as_json:
-            print_json([dict(zip(names, row, strict=True)) for row in rows])
-        elif rows:
-            columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
-            typer.echo(Table(columns, digits=4).text(), nl=False)
-        else:
-            typer.echo(f"no rows; columns: {', '.join(names)}", err=True)
+    names, rows = _answer(_open(store), query)
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif rows:
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+        typer.echo(Table(columns, digits=4).text(), nl=False)
+    else:
+        typer.echo(f"no rows; columns: {', '.join(names)}", err=True)
 
 
 @app.command()
+@plain_failures()
 def rm(
     keys: _Keys,
     store: _Store = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete runs for good. A damaged or foreign folder must be named in full."""
-    with plain_failures():
-        opened = _open(store)
-        in_runs = [problem for problem in opened.problems() if problem.path.parent.name == "runs"]
-        unusable = {problem.path.name: problem.message for problem in in_runs}
-        named = dict((key, unusable[key]) if key in unusable else _removable(opened, key) for key in keys)
-        for name, what in named.items():
-            typer.echo(f"{name}  {what}", err=True)
-        many = "this run" if len(named) == 1 else f"these {len(named)} runs"
-        if not yes and not typer.confirm(f"delete {many} for good?", err=True):
-            typer.echo("nothing was deleted", err=True)
-            raise typer.Exit(1)
-        opened.remove(named)
-        for name in named:
-            typer.echo(opened.path / "runs" / name)
+    opened = _open(store)
+    in_runs = [problem for problem in opened.problems() if problem.path.parent.name == "runs"]
+    unusable = {problem.path.name: problem.message for problem in in_runs}
+    named = dict((key, unusable[key]) if key in unusable else _removable(opened, key) for key in keys)
+    for name, what in named.items():
+        typer.echo(f"{name}  {what}", err=True)
+    many = "this run" if len(named) == 1 else f"these {len(named)} runs"
+    if not yes and not typer.confirm(f"delete {many} for good?", err=True):
+        typer.echo("nothing was deleted", err=True)
+        raise typer.Exit(1)
+    opened.remove(named)
+    for name in named:
+        typer.echo(opened.path / "runs" / name)
 
 
 @app.command()
+@plain_failures()
 def export(
     path: Annotated[Path, typer.Argument(help="A .zip, .csv or .parquet file; replaced if it is there.")],
     keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.", show_default=False)] = None,
     store: _Store = None,
 ) -> None:
     """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split."""
-    with plain_failures():
-        opened = _open(store)
-        typer.echo(opened.export(path, keys or None))
-        if not keys:
-            _print_problems(opened.problems())
+    opened = _open(store)
+    typer.echo(opened.export(path, keys or None))
+    if not keys:
+        _print_problems(opened.problems())
 
 
 @app.command()
+@plain_failures()
 def check(store: _Store = None) -> None:
     """Read every file of every run and compare its checksum; ends with 1 if something is wrong."""
-    with plain_failures():
-        runs, problems = _open(store).survey(contents=True)
-        typer.echo(f"{len(runs)} runs are whole")
-        _print_problems(problems)
-        if problems:
-            raise typer.Exit(FAULTY)
+    runs, problems = _open(store).survey(contents=True)
+    typer.echo(f"{len(runs)} runs are whole")
+    _print_problems(problems)
+    if problems:
+        raise typer.Exit(FAULTY)
 
 
 def _open(folder: Path | None) -> Store:

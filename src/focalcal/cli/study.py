@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, check_device, to_go_on
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device
+from focalcal.cli.output import plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
     from focalcal.experiments import StudyResult
@@ -29,6 +28,7 @@ class Engine(StrEnum):
     ray = "ray"
 
 
+@plain_failures(resumable=True)
 def study(
     name: Annotated[
         str | None,
@@ -70,34 +70,33 @@ def study(
 
     Stopped at any moment, the same command goes on where it was; a finished study is only read.
     """
-    with plain_failures(resumable=True):
-        if list_all or name is None:
-            _print_studies(as_json=as_json)
-            return
-        from focalcal.analysis.labels import cell_names
-        from focalcal.cli.grid_display import grid_display
-        from focalcal.experiments import LocalExecutor, RayExecutor, load_study, plan_study, run_study
-        from focalcal.results.layout import store_folder
-        from focalcal.training.determinism import possible_threads
+    if list_all or name is None:
+        _print_studies(as_json=as_json)
+        return
+    from focalcal.analysis.labels import cell_names
+    from focalcal.cli.progress import grid_display
+    from focalcal.experiments import LocalExecutor, RayExecutor, load_study, plan_study, run_study
+    from focalcal.results.layout import store_folder
+    from focalcal.training.determinism import possible_threads
 
-        chosen, folder = load_study(name), store_folder(store)
-        device, threads, jobs = check_device(device), possible_threads(threads), jobs or _available_cores()
-        if dry_run:
-            plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
-            _print_plan(plan, device=device, jobs=jobs, as_json=as_json)
-            return
-        options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
-        where: Executor = (
-            LocalExecutor(jobs, options=options)
-            if executor is Engine.local
-            else RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
-        )
-        with grid_display(cell_names(chosen.specs(smoke))) as display:
-            result = run_study(chosen, folder, where, smoke=smoke, on_event=display)
-        _print_results(result, as_json=as_json)
-        if report and not as_json and not result.outcome.interrupted:
-            _write_report(result, named=name)
-        _print_gaps(result)
+    chosen, folder = load_study(name), store_folder(store)
+    device, threads, jobs = check_device(device), possible_threads(threads), jobs or _available_cores()
+    if dry_run:
+        plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
+        _print_plan(plan, device=device, jobs=jobs, as_json=as_json)
+        return
+    options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
+    where: Executor = (
+        LocalExecutor(jobs, options=options)
+        if executor is Engine.local
+        else RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
+    )
+    with grid_display(cell_names(chosen.specs(smoke))) as display:
+        result = run_study(chosen, folder, where, smoke=smoke, on_event=display)
+    _print_results(result, as_json=as_json)
+    if report and not as_json and not result.outcome.interrupted:
+        _write_report(result, named=name)
+    _print_gaps(result)
 
 
 def _available_cores() -> int:

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from focalcal.cli.distributions import given_rows, numbers
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 from focalcal.cli.theory_operating_point import operating_point
 from focalcal.cli.theory_population import population
-from focalcal.cli.theory_study import study
 
 app = typer.Typer(
     help="What the theory of Focal Calibration Loss promises, in numbers.",
@@ -40,6 +39,7 @@ _PositiveLam = Annotated[float, typer.Option(help="The weight of the Brier ancho
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def solve(
     eta: _Posterior = None,
     gamma: _Gamma = 3.0,
@@ -58,23 +58,23 @@ def solve(
 
     Example: focalcal theory solve 0.7 0.2 0.1 --gamma 3 --lam 1 --anchor l1
     """
-    with plain_failures():
-        from focalcal.analysis.posterior_facts import posterior_facts
-        from focalcal.reports.theory_facts import class_table, posterior_table
+    from focalcal.analysis.posterior_facts import posterior_facts
+    from focalcal.reports.theory_facts import class_table, posterior_table
 
-        given = given_rows("eta", eta, file)
-        facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
-        if as_json:
-            print_json([posterior.record() for posterior in facts])
-            return
-        for i, posterior in enumerate(facts):
-            of = f"posterior {i + 1} of {len(facts)}, " if len(facts) > 1 else ""
-            absolute = ", l1 anchor" if anchor == "l1" else ""
-            tables = f"{class_table(posterior).text()}\n{posterior_table(posterior).text()}"
-            typer.echo(f"{of}{_at(gamma, lam)}{absolute}\n\n{tables}")
+    given = given_rows("eta", eta, file)
+    facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
+    if as_json:
+        print_json([posterior.record() for posterior in facts])
+        return
+    for i, posterior in enumerate(facts):
+        of = f"posterior {i + 1} of {len(facts)}, " if len(facts) > 1 else ""
+        absolute = ", l1 anchor" if anchor == "l1" else ""
+        tables = f"{class_table(posterior).text()}\n{posterior_table(posterior).text()}"
+        typer.echo(f"{of}{_at(gamma, lam)}{absolute}\n\n{tables}")
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def bound(
     eta: _Posterior = None,
     gamma: _Gamma = 3.0,
@@ -87,32 +87,32 @@ def bound(
 
     Example: focalcal theory bound 0.7 0.2 0.1 --gamma 3 --lam 10
     """
-    with plain_failures():
-        if classes is not None and (eta or file):
-            raise ValueError("--classes bounds every posterior: give it without eta and --file")
-        from focalcal.analysis.posterior_facts import posterior_bounds
-        from focalcal.reports.tables import Table
-        from focalcal.reports.theory_facts import bound_texts
-        from focalcal.theory.bounds import log_classes_bound
-        from focalcal.theory.sharp_bounds import simplex_bound
+    if classes is not None and (eta or file):
+        raise ValueError("--classes bounds every posterior: give it without eta and --file")
+    from focalcal.analysis.posterior_facts import posterior_bounds
+    from focalcal.reports.tables import Table
+    from focalcal.reports.theory_facts import bound_texts
+    from focalcal.theory.bounds import log_classes_bound
+    from focalcal.theory.sharp_bounds import simplex_bound
 
-        if classes is not None:
-            sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes
-            bounds = [{"log_classes": float(log_classes_bound(classes, lam=lam)), "simplex": sharp}]
-            columns: dict[str, list[Any]] = {"log classes": [bounds[0]["log_classes"]], "simplex": [sharp]}
-        else:
-            given = given_rows("eta", eta, file, instead=_EVERY_POSTERIOR)
-            bounds = posterior_bounds(given.rows, gamma=gamma, lam=lam)
-            texts = [bound_texts(row) for row in bounds]
-            columns = {name: [row[name] for row in texts] for name in texts[0]}
-        if as_json:
-            asked = {"gamma": gamma, "lam": lam} | ({} if classes is None else {"classes": classes})
-            print_json([asked | row for row in bounds])
-        else:
-            typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns, digits=4).text()}", nl=False)
+    if classes is not None:
+        sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes
+        bounds = [{"log_classes": float(log_classes_bound(classes, lam=lam)), "simplex": sharp}]
+        columns: dict[str, list[Any]] = {"log classes": [bounds[0]["log_classes"]], "simplex": [sharp]}
+    else:
+        given = given_rows("eta", eta, file, instead=_EVERY_POSTERIOR)
+        bounds = posterior_bounds(given.rows, gamma=gamma, lam=lam)
+        texts = [bound_texts(row) for row in bounds]
+        columns = {name: [row[name] for row in texts] for name in texts[0]}
+    if as_json:
+        asked = {"gamma": gamma, "lam": lam} | ({} if classes is None else {"classes": classes})
+        print_json([asked | row for row in bounds])
+    else:
+        typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns, digits=4).text()}", nl=False)
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def recover(
     q: Annotated[list[str] | None, typer.Argument(help="The predicted probabilities.", show_default=False)] = None,
     gamma: _Gamma = 3.0,
@@ -124,23 +124,23 @@ def recover(
 
     Example: focalcal theory recover 0.567 0.2666 0.1664 --gamma 3 --lam 1
     """
-    with plain_failures():
-        from focalcal.reports.tables import Table
-        from focalcal.theory.recovery import recover as recovered
+    from focalcal.reports.tables import Table
+    from focalcal.theory.recovery import recover as recovered
 
-        rows = given_rows("q", q, file).rows
-        eta = recovered(rows, gamma=gamma, lam=lam)
-        if as_json:
-            pairs = zip(rows.tolist(), eta.tolist(), strict=True)
-            print_json([{"gamma": gamma, "lam": lam, "q": a, "eta": b} for a, b in pairs])
-        else:
-            for i, (before, after) in enumerate(zip(rows, eta, strict=True)):
-                of = f"prediction {i + 1} of {len(rows)}, " if len(rows) > 1 else ""
-                table = Table({"class": range(1, len(after) + 1), "q": before, "eta": after}, digits=4)
-                typer.echo(f"{of}{_at(gamma, lam)}\n\n{table.text()}")
+    rows = given_rows("q", q, file).rows
+    eta = recovered(rows, gamma=gamma, lam=lam)
+    if as_json:
+        pairs = zip(rows.tolist(), eta.tolist(), strict=True)
+        print_json([{"gamma": gamma, "lam": lam, "q": a, "eta": b} for a, b in pairs])
+    else:
+        for i, (before, after) in enumerate(zip(rows, eta, strict=True)):
+            of = f"prediction {i + 1} of {len(rows)}, " if len(rows) > 1 else ""
+            table = Table({"class": range(1, len(after) + 1), "q": before, "eta": after}, digits=4)
+            typer.echo(f"{of}{_at(gamma, lam)}\n\n{table.text()}")
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def lam(
     tolerance: Annotated[
         float, typer.Option(help="The largest |q* - eta|_2 that is allowed, > 0.", show_default=False)
@@ -159,26 +159,26 @@ def lam(
 
     Example: focalcal theory lam 0.7 0.2 0.1 --gamma 3 --tolerance 0.01
     """
-    with plain_failures():
-        from focalcal.reports.tables import number
-        from focalcal.theory.tolerance import lam_for
+    from focalcal.reports.tables import number
+    from focalcal.theory.tolerance import lam_for
 
-        wanted = classes is None or eta or file
-        posteriors = given_rows("eta", eta, file, instead=_EVERY_POSTERIOR).rows if wanted else None
-        smallest = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
-        if as_json:
-            asked = {"classes": classes} if posteriors is None else {"posteriors": len(posteriors)}
-            print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": smallest})
-            return
-        if posteriors is None:
-            what = f"suffices for every posterior of {classes} classes"
-        else:
-            many = "this posterior" if len(posteriors) == 1 else f"these {len(posteriors)} posteriors"
-            what = f"is the smallest that suffices for {many}"
-        typer.echo(f"lam = {number(smallest, digits=6)} {what}: |q* - eta|_2 <= {tolerance:g} at gamma = {gamma:g}")
+    wanted = classes is None or eta or file
+    posteriors = given_rows("eta", eta, file, instead=_EVERY_POSTERIOR).rows if wanted else None
+    smallest = float(lam_for(tolerance, posteriors, gamma=gamma, classes=classes))
+    if as_json:
+        asked = {"classes": classes} if posteriors is None else {"posteriors": len(posteriors)}
+        print_json({"tolerance": tolerance, "gamma": gamma, **asked, "lam": smallest})
+        return
+    if posteriors is None:
+        what = f"suffices for every posterior of {classes} classes"
+    else:
+        many = "this posterior" if len(posteriors) == 1 else f"these {len(posteriors)} posteriors"
+        what = f"is the smallest that suffices for {many}"
+    typer.echo(f"lam = {number(smallest, digits=6)} {what}: |q* - eta|_2 <= {tolerance:g} at gamma = {gamma:g}")
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def gap(
     eta: _Posterior = None, gamma: _Gamma = 3.0, lam: _Lam = 1.0, file: _File = None, as_json: Json = False
 ) -> None:
@@ -188,24 +188,24 @@ def gap(
 
     Example: focalcal theory gap 0.5 0.3 0.2 --gamma 3 --lam 1
     """
-    with plain_failures():
-        from focalcal.reports.tables import Table
-        from focalcal.theory.consistency import decision_gap
+    from focalcal.reports.tables import Table
+    from focalcal.theory.consistency import decision_gap
 
-        rows = given_rows("eta", eta, file).rows
-        gaps = decision_gap(rows, gamma=gamma, lam=lam)
-        if as_json:
-            pairs = zip(rows.tolist(), gaps.tolist(), strict=True)
-            print_json([{"gamma": gamma, "lam": lam, "eta": row, "gap": risk} for row, risk in pairs])
-            return
-        ranked = (-rows).argsort(1, kind="stable") + 1
-        columns: dict[str, Any] = {"posterior": range(1, len(rows) + 1), "most probable class": ranked[:, 0]}
-        if rows.shape[1] > 1:
-            columns["runner-up"] = ranked[:, 1]
-        typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns | {'decision gap': gaps}, digits=4).text()}", nl=False)
+    rows = given_rows("eta", eta, file).rows
+    gaps = decision_gap(rows, gamma=gamma, lam=lam)
+    if as_json:
+        pairs = zip(rows.tolist(), gaps.tolist(), strict=True)
+        print_json([{"gamma": gamma, "lam": lam, "eta": row, "gap": risk} for row, risk in pairs])
+        return
+    ranked = (-rows).argsort(1, kind="stable") + 1
+    columns: dict[str, Any] = {"posterior": range(1, len(rows) + 1), "most probable class": ranked[:, 0]}
+    if rows.shape[1] > 1:
+        columns["runner-up"] = ranked[:, 1]
+    typer.echo(f"{_at(gamma, lam)}\n\n{Table(columns | {'decision gap': gaps}, digits=4).text()}", nl=False)
 
 
 @app.command(context_settings=_NEGATIVE)
+@plain_failures()
 def gradients(
     eps: Annotated[
         list[str] | None,
@@ -227,25 +227,45 @@ def gradients(
 
     Example: focalcal theory gradients 0.1 0.01 --gamma 3 --lam 1 --classes 10
     """
-    with plain_failures():
-        from focalcal.analysis.gradient_facts import gradient_facts
-        from focalcal.reports.theory_facts import exponent_table, gradient_table
+    from focalcal.analysis.gradient_facts import gradient_facts
+    from focalcal.reports.theory_facts import exponent_table, gradient_table
 
-        at = numbers("eps", eps or ["0.5", "0.1", "0.01", "0.001"], example="0.1 0.01")
-        facts = gradient_facts(at, gamma=gamma, lam=lam, classes=classes)
-        if as_json:
-            print_json(facts.record())
-            return
-        head = f"{_at(gamma, lam)}, {classes} classes; d loss / d z_y at p_t = 1 - eps"
-        typer.echo(f"{head}\n\n{gradient_table(facts).text()}")
-        typer.echo(
-            f"over eps from {facts.fitted[0]:.2g} to {facts.fitted[1]:.2g}\n\n{exponent_table(facts).text()}", nl=False
-        )
+    at = numbers("eps", eps or ["0.5", "0.1", "0.01", "0.001"], example="0.1 0.01")
+    facts = gradient_facts(at, gamma=gamma, lam=lam, classes=classes)
+    if as_json:
+        print_json(facts.record())
+        return
+    head = f"{_at(gamma, lam)}, {classes} classes; d loss / d z_y at p_t = 1 - eps"
+    typer.echo(f"{head}\n\n{gradient_table(facts).text()}")
+    typer.echo(
+        f"over eps from {facts.fitted[0]:.2g} to {facts.fitted[1]:.2g}\n\n{exponent_table(facts).text()}", nl=False
+    )
+
+
+@app.command()
+@plain_failures()
+def study(
+    out: Annotated[Path, typer.Option(help="The folder for tables, figure and page.")] = Path("runs/theory"),
+    cross_check: Annotated[bool, typer.Option(help="Solve everything again with SLSQP, which takes minutes.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files there that are not a study's.")] = False,
+) -> None:
+    """Check the paper's predictions on exact solutions, and write tables, a figure and a page."""
+    from focalcal.cli.progress import bar
+    from focalcal.reports.theory_study import check_folder, check_packages, write_study
+    from focalcal.theory.study import run_study
+
+    check_packages()
+    check_folder(out, force=force, name="--out")
+    with bar("cross-checking") as progress:
+        solved = run_study(cross_check=cross_check, progress=progress)
+    paths = write_study(solved, out)
+    for path in paths:
+        typer.echo(path)
+    typer.echo(f"open {paths[0]} in a browser, or read {paths[-1]}")
 
 
 app.command(name="operating-point", context_settings=_NEGATIVE)(operating_point)
 app.command()(population)
-app.command()(study)
 
 
 def _at(gamma: float, lam: float) -> str:

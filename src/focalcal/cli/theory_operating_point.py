@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 _FORMS = ("png", "pdf", "svg")
 
 
+@plain_failures()
 def operating_point(
     file: Annotated[
         Path,
@@ -41,28 +42,27 @@ def operating_point(
 
     Example: focalcal theory operating-point val.npz --gamma 3 --out operating-point.png
     """
-    with plain_failures():
-        if out is not None and out.suffix.removeprefix(".").lower() not in _FORMS:
-            raise ValueError(f"--out must end in one of .{', .'.join(_FORMS)}, got {str(out)!r}; rename it")
-        from focalcal.posthoc import operating_point as find
-        from focalcal.predictions import Predictions
+    if out is not None and out.suffix.removeprefix(".").lower() not in _FORMS:
+        raise ValueError(f"--out must end in one of .{', .'.join(_FORMS)}, got {str(out)!r}; rename it")
+    from focalcal.posthoc import operating_point as find
+    from focalcal.predictions import Predictions
 
-        predictions = Predictions.load(file)
-        if predictions.multilabel:
-            raise ValueError(f"{file} has several labels per row: operating points are for one label per row")
-        scores: dict[str, Any] = {predictions.kind: predictions.scores}
-        point = find(labels=predictions.labels, gamma=gamma, trained_with=trained_with, **scores)
-        if out is not None:
-            from focalcal.analysis.temperature_curves import temperature_curves
-            from focalcal.core.atomic import write_atomically
-            from focalcal.reports.figures.operating_point import OperatingPointFigure
-            from focalcal.reports.figures.style import rendered
+    predictions = Predictions.load(file)
+    if predictions.multilabel:
+        raise ValueError(f"{file} has several labels per row: operating points are for one label per row")
+    scores: dict[str, Any] = {predictions.kind: predictions.scores}
+    point = find(labels=predictions.labels, gamma=gamma, trained_with=trained_with, **scores)
+    if out is not None:
+        from focalcal.analysis.temperature_curves import temperature_curves
+        from focalcal.core.atomic import write_atomically
+        from focalcal.reports.figures.operating_point import OperatingPointFigure
+        from focalcal.reports.figures.style import rendered
 
-            figure = OperatingPointFigure(temperature_curves(point)).plot()
-            write_atomically(out, rendered(figure, out.suffix.removeprefix(".").lower()))
-        if as_json:
-            print_json(point.record())
-            return
-        typer.echo(point)
-        if out is not None:
-            typer.echo(out)
+        figure = OperatingPointFigure(temperature_curves(point)).plot()
+        write_atomically(out, rendered(figure, out.suffix.removeprefix(".").lower()))
+    if as_json:
+        print_json(point.record())
+        return
+    typer.echo(point)
+    if out is not None:
+        typer.echo(out)

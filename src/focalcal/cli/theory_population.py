@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
 
 
+@plain_failures()
 def population(
     file: Annotated[
         Path,
@@ -43,22 +44,21 @@ def population(
 
     Example: focalcal theory population states.csv --gamma 3 --lam 1
     """
-    with plain_failures():
-        from focalcal.analysis.population_facts import population_facts
-        from focalcal.cli.states import read_states
-        from focalcal.reports.theory_facts import population_table
+    from focalcal.analysis.population_facts import population_facts
+    from focalcal.cli.distributions import read_states
+    from focalcal.reports.theory_facts import population_table
 
-        states = read_states(file)
-        if states.q is not None and (gamma is not None or lam is not None):
-            raise ValueError(f"{file} gives predictions q: leave out --gamma and --lam, or take q out of the file")
-        if states.q is None:
-            gamma, lam = 3.0 if gamma is None else gamma, 1.0 if lam is None else lam
-        facts = population_facts(
-            states.eta, states.weights, probs=states.q, gamma=gamma, lam=lam, n_bins=bins, tolerance=tolerance
-        )
-        if as_json:
-            print_json(facts.record())
-            return
-        what = "the predictions of the file" if states.q is not None else f"q* at gamma = {gamma:g}, lam = {lam:g}"
-        many = "1 state" if facts.states == 1 else f"{facts.states} states"
-        typer.echo(f"{many}, {facts.classes} classes; {what}\n\n{population_table(facts).text()}", nl=False)
+    states = read_states(file)
+    if states.q is not None and (gamma is not None or lam is not None):
+        raise ValueError(f"{file} gives predictions q: leave out --gamma and --lam, or take q out of the file")
+    if states.q is None:
+        gamma, lam = 3.0 if gamma is None else gamma, 1.0 if lam is None else lam
+    facts = population_facts(
+        states.eta, states.weights, probs=states.q, gamma=gamma, lam=lam, n_bins=bins, tolerance=tolerance
+    )
+    if as_json:
+        print_json(facts.record())
+        return
+    what = "the predictions of the file" if states.q is not None else f"q* at gamma = {gamma:g}, lam = {lam:g}"
+    many = "1 state" if facts.states == 1 else f"{facts.states} states"
+    typer.echo(f"{many}, {facts.classes} classes; {what}\n\n{population_table(facts).text()}", nl=False)

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, TensorBoard, Threads, check_device
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device
+from focalcal.cli.output import plain_failures, print_json
 
 
+@plain_failures(resumable=True)
 def train(
     recipe: Annotated[str, typer.Argument(help="A recipe by name (see --list).")] = "digits_small_cnn_lite",
     objective: Annotated[
@@ -69,56 +69,55 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one network, or go on with a run that was stopped; a run that is stored is only shown."""
-    with plain_failures(resumable=True):
-        from focalcal.training import RECIPES, sources_table
+    from focalcal.training import RECIPES, sources_table
 
-        if list_all:
-            typer.echo("\n".join(RECIPES))
-            return
-        if sources:
-            typer.echo(sources_table(recipe), nl=False)
-            return
-        from focalcal.experiments import spec_of
-        from focalcal.experiments.overrides import override_recipe
-        from focalcal.results import Evaluations, Protocol
-        from focalcal.results import Store as RunStore
-        from focalcal.results.layout import store_folder
-        from focalcal.training import is_first_process
-        from focalcal.training import recipe as recipe_named
-        from focalcal.training.determinism import possible_threads
+    if list_all:
+        typer.echo("\n".join(RECIPES))
+        return
+    if sources:
+        typer.echo(sources_table(recipe), nl=False)
+        return
+    from focalcal.experiments import spec_of
+    from focalcal.experiments.overrides import override_recipe
+    from focalcal.results import Evaluations, Protocol
+    from focalcal.results import Store as RunStore
+    from focalcal.results.layout import store_folder
+    from focalcal.training import is_first_process
+    from focalcal.training import recipe as recipe_named
+    from focalcal.training.determinism import possible_threads
 
-        protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
-        changes = _given(data_set=data_set, classes=classes, model=model, epochs=epochs)
-        changes |= {"data_options": _parse("--data-option", data_option)} if data_option else {}
-        changes |= {"model_options": _parse("--model-option", model_option)} if model_option else {}
-        try:
-            chosen = override_recipe(recipe_named(recipe), changes)
-            values = {**_given(gamma=gamma, lam=lam), **_parse("--option", option)}
-            spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
-        except TypeError as error:  # of a value that was typed in, so not a bug
-            raise ValueError(str(error)) from None
-        options = {
-            "evaluations": Evaluations(keep_weights=keep_weights),
-            "device": check_device(device),
-            "threads": possible_threads(threads),
-            "data_dir": data_dir,
-        }
-        folder = store_folder(store)
-        run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
-        if not is_first_process():
-            return  # of those that torchrun started
-        if keep_weights and "weights.pt" not in run.files:
-            again = f"remove it with `focalcal runs rm {run.key[:12]}` to train it again"
-            typer.echo(f"focalcal: the run was stored before, without its weights; {again}", err=True)
-        if as_json:
-            print_json({"key": run.key, **run.spec.as_dict(), **run.record})
-            return
-        from focalcal.analysis.evidence import measured
-        from focalcal.reports.study_tables.several_metrics import overview
+    protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
+    changes = _given(data_set=data_set, classes=classes, model=model, epochs=epochs)
+    changes |= {"data_options": _parse("--data-option", data_option)} if data_option else {}
+    changes |= {"model_options": _parse("--model-option", model_option)} if model_option else {}
+    try:
+        chosen = override_recipe(recipe_named(recipe), changes)
+        values = {**_given(gamma=gamma, lam=lam), **_parse("--option", option)}
+        spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
+    except TypeError as error:  # of a value that was typed in, so not a bug
+        raise ValueError(str(error)) from None
+    options = {
+        "evaluations": Evaluations(keep_weights=keep_weights),
+        "device": check_device(device),
+        "threads": possible_threads(threads),
+        "data_dir": data_dir,
+    }
+    folder = store_folder(store)
+    run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
+    if not is_first_process():
+        return  # of those that torchrun started
+    if keep_weights and "weights.pt" not in run.files:
+        again = f"remove it with `focalcal runs rm {run.key[:12]}` to train it again"
+        typer.echo(f"focalcal: the run was stored before, without its weights; {again}", err=True)
+    if as_json:
+        print_json({"key": run.key, **run.spec.as_dict(), **run.record})
+        return
+    from focalcal.analysis.evidence import measured
+    from focalcal.reports.study_tables.several_metrics import overview
 
-        typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
-        if (shown := overview(measured([run], title=run.spec.name))) is not None:
-            typer.echo(shown.table.text(), nl=False)
+    typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
+    if (shown := overview(measured([run], title=run.spec.name))) is not None:
+        typer.echo(shown.table.text(), nl=False)
 
 
 def _run(spec: Any, store: Any, **options: Any) -> Any:

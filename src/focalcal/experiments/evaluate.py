@@ -29,7 +29,7 @@ WEIGHTS = "weights.pt"
 
 
 class NoWeightsError(ValueError):
-    """A run that cannot be evaluated any more, because its weights were not kept."""
+    """A run that cannot be evaluated: its weights were not kept, or are those of a network that is not ours."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def evaluate_run(
 
     `test_sets` are .npz files with the arrays `inputs`, as the run's data set has them, `labels`, which are its
     classes, and perhaps `ids`; each becomes a split, and an evaluation, of the file's name. Each evaluation is stored
-    when it is there, whole. A run without weights raises `NoWeightsError`; one that has everything needs none.
+    when it is there, whole. A run without weights, or one that was trained elsewhere, raises `NoWeightsError`; one that
+    has everything needs none.
     """
     progress = RunProgress(run.key, 0, report)
     with store.claim(run.spec):
@@ -75,7 +76,7 @@ def evaluate_run(
 def evaluate_runs(
     runs: Iterable[Run], store: Store, evaluations: Evaluations = NOTHING_MORE, **options: Any
 ) -> list[Evaluated]:
-    """`evaluate_run` of each. One that is damaged or has no weights says so in `refused`, and the others go on."""
+    """`evaluate_run` of each. One that cannot be evaluated says why in `refused`, and the others go on."""
     evaluated = []
     for run in runs:
         try:
@@ -104,6 +105,11 @@ def add_missing(
     own = [path for path in map(Path, test_sets) if not _has_test_set(run, path)]
     if not names and not own:
         return run
+    if run.trained_elsewhere:
+        raise NoWeightsError(
+            f"run {run.key[:12]} ({run.spec.name}) was trained elsewhere and recorded, so that its network cannot be "
+            "built here; predict with it yourself, and add that by Store.add_evaluation"
+        )
     if WEIGHTS not in run.files:
         raise NoWeightsError(no_weights_message(run.key, run.spec.name, (*names, *(path.stem for path in own))))
     check_sources(run.spec)

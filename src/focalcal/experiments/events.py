@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from focalcal.results import Spec
+if TYPE_CHECKING:
+    from focalcal.results import Spec
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,39 @@
-"""What goes wrong for a reason that the user can fix, as one line and an exit code."""
+"""What the sub-commands print: JSON, and what went wrong for a reason that the user can fix as one line."""
 
 from __future__ import annotations
 
+import json
+import math
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
 from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
-from focalcal.cli.execution import to_go_on
+
+
+def print_json(value: Any) -> None:
+    """Indented; what JSON does not know is written as text."""
+    typer.echo(json.dumps(without_odd_numbers(value), indent=2, allow_nan=False, default=str))
+
+
+def without_odd_numbers(value: Any) -> Any:
+    """The same with None for NaN and infinity, and 0 for -0."""
+    if isinstance(value, dict):
+        return {key: without_odd_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_odd_numbers(inner) for inner in value]
+    if not isinstance(value, float):
+        return value
+    return value + 0.0 if math.isfinite(value) else None  # -0 is 0
+
+
+def to_go_on() -> str:
+    """How to resume what this command began."""
+    return f"to go on: {shlex.join(['focalcal', *sys.argv[1:]])}"
 
 
 @contextmanager

@@ -1,9 +1,7 @@
-"""How cells are executed, as the options that `study` and `train` share."""
+"""Options that several sub-commands have."""
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -26,11 +24,7 @@ Threads = Annotated[
 TensorBoard = Annotated[
     Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
 ]
-
-
-def to_go_on() -> str:
-    """How to resume what this command began."""
-    return f"to go on: {shlex.join(['focalcal', *sys.argv[1:]])}"
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 
 def check_device(name: str) -> str:
