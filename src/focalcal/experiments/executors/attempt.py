@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ Work = Callable[..., object]
 """work(spec, store, report=..., **options), like `run_spec`: takes the store's claim, so that of two processes one
 works, and adds the run, or the `evaluations` among the options, unless they are there by then."""
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 WAITS = "another process works on it"
 _ALLOCATORS_SAY = ("can't allocate memory", "not enough memory", "out of memory")  # torch raises a bare RuntimeError
 
@@ -53,6 +55,20 @@ def cell_options(options: Mapping[str, Any], evaluations: Evaluations) -> dict[s
     return {**options, **({} if evaluations == NOTHING_MORE else {"evaluations": evaluations})}
 
 
+def throttle(send: Callable[[Progress], None], *, seconds: float) -> Callable[[Progress], None]:
+    """`send`, skipping what comes sooner than `seconds` after what was sent; the last step is always told."""
+    last = -seconds
+
+    def report(progress: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= seconds or progress.done >= progress.of:
+            last = now
+            send(progress)
+
+    return report
+
+
 def training_work() -> Work:
     """`run_spec`, imported where it runs: a process that only starts others need not wait for torch."""
     from focalcal.experiments.run import run_spec
@@ -77,12 +93,3 @@ def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, RuntimeError):  # as is CUDA's OutOfMemoryError
         return any(words in str(error).lower() for words in _ALLOCATORS_SAY)
     return isinstance(error, MemoryError)
-
-
-def record(failure: Failure, spec: Spec, store: Store) -> Failure:
-    """The failure, written to the store; if not even that is possible, its message says so."""
-    try:
-        store.record_failure(spec, kind=failure.kind, message=failure.message, details=failure.details)
-    except OSError as error:
-        return Failure(failure.kind, f"{failure.message} (which the store could not record: {error})", failure.details)
-    return failure

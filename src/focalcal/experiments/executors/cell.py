@@ -8,7 +8,6 @@ import pickle
 import shutil
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import parent_process
@@ -18,12 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.experiments.events import Progress
-from focalcal.experiments.executors.attempt import Failure, Work, attempt, failure_of, training_work
+from focalcal.experiments.executors.attempt import (
+    ONE_THREAD,
+    Failure,
+    Work,
+    attempt,
+    failure_of,
+    throttle,
+    training_work,
+)
 from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.results import Spec
 from focalcal.results.store import Store
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -37,15 +42,8 @@ class Task:
     memory_limit: int | None
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The last message of a process that was not killed."""
-
-    failure: Failure | None
-
-
 def run_cell(connection: Connection, environment: Mapping[str, str], output: Path, pickled_task: bytes) -> None:
-    """Work on the task, sending Progress now and then, and Ended at the end; what it prints goes to a file.
+    """Work on the task, sending Progress now and then, and at the end a failure or None; what it prints goes to a file.
 
     The task is unpickled here rather than on the way in, so that one which cannot be is reported like any failure.
     """
@@ -59,7 +57,7 @@ def run_cell(connection: Connection, environment: Mapping[str, str], output: Pat
         failure = _failure_of_task(pickle.loads(pickled_task), throttle(connection.send, seconds=0.1))
     except (Exception, SystemExit) as error:
         failure = failure_of(error)
-    connection.send(Ended(failure))
+    connection.send(failure)
 
 
 def _failure_of_task(task: Task, report: Callable[[Progress], None]) -> Failure | None:
@@ -87,20 +85,6 @@ def _limit_memory(limit: int) -> None:
     import resource  # not on Windows, which LocalExecutor has said
 
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def throttle(send: Callable[[Progress], None], *, seconds: float) -> Callable[[Progress], None]:
-    """`send`, skipping what comes sooner than `seconds` after what was sent; the last step is always told."""
-    last = -seconds
-
-    def report(progress: Progress) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= seconds or progress.done >= progress.of:
-            last = now
-            send(progress)
-
-    return report
 
 
 def _print_to(path: Path) -> None:

@@ -8,8 +8,6 @@ import pickle
 import re
 import signal
 import sys
-import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -21,10 +19,11 @@ from types import MappingProxyType
 from typing import Any
 
 from focalcal.core.primitives import whole
-from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
-from focalcal.experiments.executors.attempt import HELD, WAITS, Failure, Work, cell_options, record
-from focalcal.experiments.executors.cell import ONE_THREAD, Ended, Task, run_cell
-from focalcal.experiments.executors.interrupts import blocked_for_children, interrupts
+from focalcal.experiments.events import OnEvent, Progress
+from focalcal.experiments.executors.attempt import ONE_THREAD, Failure, Work, cell_options
+from focalcal.experiments.executors.cell import Task, run_cell
+from focalcal.experiments.executors.interrupts import blocked_for_children
+from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
@@ -38,7 +37,6 @@ _PRELOADED = (
 )
 _NO_ALLOCATOR_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of pyarrow, which comes with scikit-learn
 _SECONDS_TO_STOP = 3.0  # between the last word of a process and ending it
-_SECONDS_BETWEEN_LOOKS = 1.0  # at cells that other processes work on
 _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 
 
@@ -82,84 +80,62 @@ class LocalExecutor:
         self, specs: Sequence[Spec], store: Store, on_event: OnEvent, evaluations: Evaluations = NOTHING_MORE
     ) -> None:
         """Run the specs in order, those that other processes work on last; see `grid.Executor`."""
-        waiting, running, since = deque(specs), list[_Cell](), dict[str, float]()
         options = cell_options(self.options, evaluations)
-        context = _context(self.work)
+        with store.scratch() as printed:
+            watch(_Processes(self, store, options, printed.resolve()), specs, store, on_event, evaluations)
 
-        def start(spec: Spec) -> None:
-            if spec.key not in since:
-                since[spec.key] = time.monotonic()
-                on_event(Started(spec))
 
-        with interrupts() as interrupted, store.scratch() as printed:
-            try:
-                while waiting or running:
-                    while len(running) < self.jobs and (spec := _next_free(waiting, store)) is not None:
-                        running.append(self._start_process(spec, store, options, context, printed.resolve() / spec.key))
-                        start(spec)
-                    held = list(waiting)[: self.jobs - len(running)]
-                    for spec in (spec for spec in held if spec.key not in since):
-                        start(spec)
-                        on_event(Progress(spec.key, 0, 1, WAITS))
-                    sources = [interrupted, *(source for cell in running for source in cell.sources())]
-                    ready = wait(sources, timeout=_SECONDS_BETWEEN_LOOKS if held else None)
-                    if interrupted in ready:
-                        raise KeyboardInterrupt
-                    for cell in [cell for cell in running if not set(ready).isdisjoint(cell.sources())]:
-                        for progress in cell.receive():
-                            on_event(progress)
-                        if cell.over(ready):
-                            running.remove(cell)
-                            ended = cell.conclusion(store, since[cell.spec.key])
-                            if ended is None:
-                                waiting.append(cell.spec)
-                            else:
-                                on_event(ended)
-            finally:
-                for cell in running:
-                    cell.process.kill()
-                for cell in running:
-                    cell.process.join()
-                    cell.close()
+class _Processes:
+    """The processes of a grid, `jobs` at a time; what each prints goes to a file in a folder."""
 
-    def _start_process(
-        self,
-        spec: Spec,
-        store: Store,
-        options: Mapping[str, Any],
-        context: ForkServerContext | SpawnContext,
-        output: Path,
-    ) -> _Cell:
-        task = pickle.dumps(Task(spec, Path(store.path).resolve(), self.work, options, self.memory_limit))
-        receiver, sender = context.Pipe(duplex=False)
+    starts_at_once = True
+
+    def __init__(self, executor: LocalExecutor, store: Store, options: Mapping[str, Any], folder: Path) -> None:
+        self._executor, self._store, self._options, self._folder = executor, store, options, folder
+        self._context = _context(executor.work)
+        self._cells: list[_Cell] = []
+
+    def room(self) -> int:
+        return self._executor.jobs - len(self._cells)
+
+    def start(self, spec: Spec) -> None:
+        where = Path(self._store.path).resolve()
+        task = Task(spec, where, self._executor.work, self._options, self._executor.memory_limit)
+        output = self._folder / spec.key
+        receiver, sender = self._context.Pipe(duplex=False)
         with sender:
-            process = context.Process(target=run_cell, args=(sender, dict(os.environ), output, task))
+            arguments = (sender, dict(os.environ), output, pickle.dumps(task))
+            process = self._context.Process(target=run_cell, args=arguments)
             with blocked_for_children():
                 process.start()
-        return _Cell(spec, options.get("evaluations"), process, receiver, output)
+        self._cells.append(_Cell(spec, process, receiver, output))
 
+    def messages(self, interrupted: Connection, seconds: float | None) -> Iterator[Progress | Ended]:
+        sources = [interrupted, *(source for cell in self._cells for source in cell.sources())]
+        ready = wait(sources, timeout=seconds)
+        if interrupted in ready:
+            raise KeyboardInterrupt
+        for cell in [cell for cell in self._cells if not set(ready).isdisjoint(cell.sources())]:
+            yield from cell.receive()
+            if cell.over(ready):
+                self._cells.remove(cell)
+                yield Ended(cell.spec.key, cell.end())
 
-def _next_free(waiting: deque[Spec], store: Store) -> Spec | None:
-    """The first cell that no other process works on, taken out of those that wait; None if there is none."""
-    for spec in waiting:
-        if store.is_free(spec):
-            waiting.remove(spec)
-            return spec
-    return None
+    def stop(self) -> None:
+        for cell in self._cells:
+            cell.process.kill()
+        for cell in self._cells:
+            cell.process.join()
+            cell.close()
 
 
 class _Cell:
     """A running process and what is known of it."""
 
-    def __init__(
-        self, spec: Spec, evaluations: Evaluations | None, process: BaseProcess, connection: Connection, output: Path
-    ) -> None:
-        self.spec = spec
-        self.evaluations = evaluations
-        self.process = process
-        self.output = output
+    def __init__(self, spec: Spec, process: BaseProcess, connection: Connection, output: Path) -> None:
+        self.spec, self.process, self._output = spec, process, output
         self._connection: Connection | None = connection
-        self._ended: Ended | None = None
+        self._last_word: list[Failure | None] = []  # of a process that was not killed
 
     def sources(self) -> list[Any]:
         """What to wait for: messages, and the end of the process, which may come without one."""
@@ -167,7 +143,7 @@ class _Cell:
 
     def over(self, ready: Sequence[Any]) -> bool:
         """Whether the process has ended, or has said its last word and is about to."""
-        return self._ended is not None or self.process.sentinel in ready
+        return bool(self._last_word) or self.process.sentinel in ready
 
     def receive(self) -> Iterator[Progress]:
         """The progress that has arrived; never waits for more."""
@@ -179,24 +155,19 @@ class _Cell:
             except (EOFError, OSError):  # it has ended, perhaps in the middle of a message
                 self._close_connection()
                 return
-            if isinstance(message, Ended):
-                self._ended = message
-            else:
+            if isinstance(message, Progress):
                 yield message
+            else:
+                self._last_word.append(message)
 
-    def conclusion(self, store: Store, since: float) -> Finished | Failed | None:
-        """Of a process that is over: its run is in the store, or a record of why not; None if another is at it."""
+    def end(self) -> Failure | None:
+        """See the process gone that is over; why it has no result, if it has none."""
         self.process.join(_SECONDS_TO_STOP)  # it takes milliseconds, unless a thread of its own holds it up
         self.process.kill()
         self.process.join()
-        failure = self._ended.failure if self._ended else _death(self.process.exitcode, self.output)
+        failure = self._last_word[0] if self._last_word else _death(self.process.exitcode, self._output)
         self.close()
-        if failure == HELD:
-            return None
-        if failure is None or store.has(self.spec, self.evaluations):  # a process may die after it has stored its run
-            return Finished(self.spec, time.monotonic() - since)
-        failure = record(failure, self.spec, store)
-        return Failed(self.spec, failure.kind, failure.message)
+        return failure
 
     def close(self) -> None:
         """Give the pipes back."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-import time
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -14,20 +14,18 @@ from focalcal.core.arrays import finite_at_least
 from focalcal.core.extras import required
 from focalcal.core.plugins import add_import_folders, import_folders
 from focalcal.core.primitives import whole
-from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
+from focalcal.experiments.events import OnEvent, Progress
 from focalcal.experiments.executors.attempt import (
-    HELD,
-    WAITS,
+    ONE_THREAD,
     Failure,
     Work,
     attempt,
     cell_options,
-    record,
+    throttle,
     training_work,
 )
-from focalcal.experiments.executors.cell import ONE_THREAD, throttle
-from focalcal.experiments.executors.interrupts import interrupts
 from focalcal.experiments.executors.ray_cluster import connection
+from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
 from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.store import Store
@@ -74,10 +72,9 @@ class RayExecutor:
         self, specs: Sequence[Spec], store: Store, on_event: OnEvent, evaluations: Evaluations = NOTHING_MORE
     ) -> None:
         """Submit all specs, in order; see `grid.Executor`."""
-        ray = _ray()
-        with connection(ray, self.address, self.retries), interrupts() as interrupted:
+        ray = required("ray", purpose="The executor ray", extra="ray")
+        with connection(ray, self.address, self.retries):
             self._check_room(ray)
-            mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             task = ray.remote(_run_cell).options(
                 num_cpus=self.cpus_per_cell,
                 num_gpus=self.gpus_per_cell,
@@ -85,25 +82,11 @@ class RayExecutor:
                 retry_exceptions=False,
                 runtime_env={"env_vars": ONE_THREAD},
             )
+            mailbox = ray.remote(_Mailbox).options(num_cpus=0, max_restarts=-1).remote()
             path = Path(store.path).resolve()
-            options = cell_options(self.options, evaluations)
-            folders = import_folders()
-            grid = _Grid(
-                ray,
-                store,
-                on_event,
-                evaluations,
-                lambda spec: task.remote(spec, path, self.work, options, mailbox, folders),
-            )
-            try:
-                grid.watch(specs, mailbox, interrupted)
-            finally:
-                cells = list(grid.cells)
-                for reference in reversed(cells):  # those that wait first, lest they take the place of those that run
-                    ray.cancel(reference, force=True)  # without effect on what has ended
-                if cells:
-                    ray.wait(cells, num_returns=len(cells), timeout=_SECONDS_TO_STOP)
-                ray.kill(mailbox)
+            told = (path, self.work, cell_options(self.options, evaluations), mailbox, import_folders())
+            pool = _Tasks(ray, lambda spec: task.remote(spec, *told), mailbox)
+            watch(pool, specs, store, on_event, evaluations)
 
     def _check_room(self, ray: Any) -> None:
         """Ray would wait for ever for a node that is not there."""
@@ -117,81 +100,56 @@ class RayExecutor:
             )
 
 
-class _Grid:
-    """Tasks under way, and what the driver knows of them."""
+class _Tasks:
+    """The tasks of a grid that are under way, as many as there are: the cluster keeps those waiting that do not fit."""
 
-    def __init__(
-        self, ray: Any, store: Store, on_event: OnEvent, evaluations: Evaluations, submit: Callable[[Spec], Any]
-    ) -> None:
-        self.ray, self.store, self.on_event, self.submit = ray, store, on_event, submit
-        self.evaluations = evaluations
-        self.cells: dict[Any, Spec] = {}
-        self.held: list[Spec] = []  # by others, who work on them
-        self.started: dict[str, float] = {}
-        self._ended: set[str] = set()
+    starts_at_once = False
+
+    def __init__(self, ray: Any, submit: Callable[[Spec], Any], mailbox: Any) -> None:
+        self._ray, self._submit, self._mailbox = ray, submit, mailbox
+        self._keys: dict[Any, str] = {}  # by reference
         self._asked: Any = None  # an answer of the mailbox that is under way
 
-    def watch(self, specs: Sequence[Spec], mailbox: Any, interrupted: Connection) -> None:
-        """Submit the cells, and pass on what happens until every one has ended."""
-        by_key = {spec.key: spec for spec in specs}
-        left = self._submit_all(specs)
-        while left or self.held:
-            if interrupted.poll(0 if left else _SECONDS_BETWEEN_LOOKS):
-                raise KeyboardInterrupt
-            free = [spec for spec in self.held if self.store.is_free(spec)]
-            self.held = [spec for spec in self.held if spec not in free]
-            left += self._submit_all(free)
-            ended, left = self.ray.wait(left, timeout=_SECONDS_BETWEEN_LOOKS) if left else ([], [])
-            for message in self._messages(mailbox):
-                if message.key not in self._ended:  # a message may be slower than the end of its cell
-                    self._start(by_key[message.key])
-                    if message.of:
-                        self.on_event(message)
-            for reference in ended:
-                self._conclude(reference)
+    def room(self) -> int:
+        return sys.maxsize
 
-    def _submit_all(self, specs: Sequence[Spec]) -> list[Any]:
-        made = {self.submit(spec): spec for spec in specs}
-        self.cells |= made
-        return list(made)
+    def start(self, spec: Spec) -> None:
+        self._keys[self._submit(spec)] = spec.key
 
-    def _messages(self, mailbox: Any) -> list[Progress]:
+    def messages(self, interrupted: Connection, seconds: float | None) -> Iterator[Progress | Ended]:
+        if interrupted.poll(0 if self._keys else seconds):
+            raise KeyboardInterrupt
+        ended, _ = self._ray.wait(list(self._keys), timeout=_SECONDS_BETWEEN_LOOKS) if self._keys else ([], [])
+        yield from self._mail()
+        for reference in ended:
+            yield Ended(self._keys.pop(reference), self._failure(reference))
+
+    def stop(self) -> None:
+        """Cancel them, those that wait first, lest they take the place of those that run."""
+        references = list(self._keys)
+        for reference in reversed(references):
+            self._ray.cancel(reference, force=True)  # without effect on what has ended
+        if references:
+            self._ray.wait(references, num_returns=len(references), timeout=_SECONDS_TO_STOP)
+        self._ray.kill(self._mailbox)
+
+    def _mail(self) -> list[Progress]:
         """What the cells have sent. A late answer is waited for next time: what it holds is nowhere else."""
         if self._asked is None:
-            self._asked = mailbox.take_all.remote()
-        if not self.ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
+            self._asked = self._mailbox.take_all.remote()
+        if not self._ray.wait([self._asked], timeout=_SECONDS_BETWEEN_LOOKS)[0]:
             return []
         asked, self._asked = self._asked, None
         try:
-            messages: list[Progress] = self.ray.get(asked)
-        except self.ray.exceptions.RayActorError:  # its worker died, with what it held; Ray restarts it
+            messages: list[Progress] = self._ray.get(asked)
+        except self._ray.exceptions.RayActorError:  # its worker died, with what it held; Ray restarts it
             return []
         return messages
 
-    def _start(self, spec: Spec) -> None:
-        if spec.key not in self.started:  # a cell that is started again goes on, for those who watch
-            self.started[spec.key] = time.monotonic()
-            self.on_event(Started(spec))
-
-    def _conclude(self, reference: Any) -> None:
-        spec = self.cells[reference]
-        self._start(spec)  # its message may still be under way
-        failure = self._failure(reference)
-        if failure == HELD:
-            self.held.append(spec)
-            self.on_event(Progress(spec.key, 0, 1, WAITS))
-            return
-        self._ended.add(spec.key)
-        if failure is None or self.store.has(spec, self.evaluations):
-            self.on_event(Finished(spec, time.monotonic() - self.started[spec.key]))
-        else:
-            failure = record(failure, spec, self.store)
-            self.on_event(Failed(spec, failure.kind, failure.message))
-
     def _failure(self, reference: Any) -> Failure | None:
-        errors = self.ray.exceptions
+        errors = self._ray.exceptions
         try:
-            failure: Failure | None = self.ray.get(reference)
+            failure: Failure | None = self._ray.get(reference)
         except errors.RayTaskError as error:  # it could not even be attempted
             return Failure("error", _first_line(error.cause), {"traceback": str(error)})
         except errors.OutOfMemoryError as error:
@@ -236,7 +194,3 @@ def _run_cell(
     mailbox.put.remote(Progress(spec.key, 0, 0))  # nothing of nothing: it has started
     report = throttle(mailbox.put.remote, seconds=1.0)
     return attempt(work or training_work(), spec, Store(path, create=False), report, options)
-
-
-def _ray() -> Any:
-    return required("ray", purpose="The executor ray", extra="ray")

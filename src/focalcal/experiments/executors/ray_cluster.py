@@ -10,13 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from focalcal.experiments.executors import ray_guard
 
 SECONDS_TO_REACH = 10.0  # the port of an address
 SECONDS_TO_ANSWER = 60.0  # for a cluster: of which Python needs a few to import Ray
@@ -116,7 +114,7 @@ def _guard() -> Iterator[None]:
     if not hasattr(os, "pidfd_open"):
         yield
         return
-    command = [sys.executable, "-I", str(Path(ray_guard.__file__)), *map(str, _agents())]
+    command = [sys.executable, "-I", str(Path(__file__)), *map(str, _agents())]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True):
         yield  # its end closes the pipe
 
@@ -129,3 +127,22 @@ def _agents() -> list[int]:
         return [child.pid for raylet in family if raylet.name() == "raylet" for child in raylet.children()]
     except psutil.Error:  # one of them has ended meanwhile
         return []
+
+
+def _kill_when_input_ends(pids: list[str]) -> None:
+    """What the guard does: wait for the end of the process at the other end of the pipe, however it comes.
+
+    The processes are held by file descriptors from the start, so that no other that gets one of the numbers is meant.
+    """
+    held = []
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            held.append(os.pidfd_open(int(pid)))
+    sys.stdin.read()
+    for process in held:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+
+
+if __name__ == "__main__":  # the guard
+    _kill_when_input_ends(sys.argv[1:])
