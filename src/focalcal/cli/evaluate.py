@@ -93,7 +93,7 @@ def evaluate(
 
 def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
     """The runs that are named, and the evaluations of the study."""
-    from focalcal.results.evaluations import NOTHING_MORE
+    from focalcal.results.spec import NOTHING_MORE
 
     runs = {run.key: run for run in map(store.run, keys)}
     asked = NOTHING_MORE

@@ -212,7 +212,7 @@ def _answer(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]
     relation = store.sql(query)
     import duckdb
 
-    from focalcal.results.query import query_error
+    from focalcal.results.tables import query_error
 
     try:
         return relation.columns, relation.fetchall()

@@ -13,7 +13,7 @@ from focalcal.experiments.spec_builder import has_validation, is_multilabel
 from focalcal.metrics import table
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.diagnostics import RunProblem
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 
 METRICS = tuple(name for name, metric in table.METRICS.items() if metric.in_summary)
 MULTILABEL_METRICS = tuple(name for name in METRICS if name in table.MULTILABEL_METRICS)

@@ -20,8 +20,8 @@ from focalcal.experiments.shifts import SHIFTS, Shift
 from focalcal.experiments.spec_builder import check_sources, recipe_of
 from focalcal.experiments.subsets import apply_protocol
 from focalcal.results import Evaluations, Run, RunProblem, Store
-from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.run_folder import sha256
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.training import trained_network
 from focalcal.training.determinism import fixed_conditions
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from focalcal.experiments.events import Event, Failed, Finished, OnEvent
 from focalcal.results import Evaluations, Spec
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from focalcal.experiments.evaluate import WEIGHTS
 from focalcal.experiments.plugin_trial import try_plugins
 from focalcal.experiments.study_file import Study, load_study
 from focalcal.results import Evaluations, Run, Spec, Store
-from focalcal.results.evaluations import NOTHING_MORE
 from focalcal.results.keys import stored_key
+from focalcal.results.spec import NOTHING_MORE
 
 _NOT_TIMED = ("epochs", "schedule", "optimizer")  # of the training: counted apart, or without effect on an epoch's time
 

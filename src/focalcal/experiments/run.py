@@ -20,7 +20,7 @@ from focalcal.experiments.provenance import earlier_attempts, machine, now, soft
 from focalcal.experiments.spec_builder import check_sources, loss_of, recipe_of
 from focalcal.experiments.subsets import apply_protocol
 from focalcal.results import Evaluations, Run, Spec, Store
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
 from focalcal.training.determinism import fixed_conditions
 from focalcal.training.distributed import Processes, joined_processes

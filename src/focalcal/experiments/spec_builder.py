@@ -16,8 +16,7 @@ from focalcal.data import DATA_SETS, data_options
 from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, MODELS, model_info, model_options
-from focalcal.results.evaluations import Evaluations
-from focalcal.results.spec import EVERYTHING, Protocol, Spec
+from focalcal.results.spec import EVERYTHING, Evaluations, Protocol, Spec
 from focalcal.training.operating_points import operating_point
 from focalcal.training.recipe import Recipe
 

@@ -13,8 +13,7 @@ from focalcal.core.checks import unknown_name
 from focalcal.experiments.shipped import shipped_file, shipped_names
 from focalcal.experiments.study_grid import Fault, KeyPath, StudyGrid, build_grid
 from focalcal.experiments.study_schema import BY_KEY, REQUIRED, StudyTable, Table
-from focalcal.results.evaluations import Evaluations
-from focalcal.results.spec import Spec
+from focalcal.results.spec import Evaluations, Spec
 
 
 class StudyError(ValueError):

@@ -22,8 +22,7 @@ from focalcal.experiments.spec_builder import (
     unknown_options,
 )
 from focalcal.experiments.study_schema import ObjectivesTable, ProtocolTable, SettingsTable, StudyTable
-from focalcal.results.evaluations import NOTHING_MORE, Evaluations
-from focalcal.results.spec import EVERYTHING, Protocol, Spec
+from focalcal.results.spec import EVERYTHING, NOTHING_MORE, Evaluations, Protocol, Spec
 from focalcal.training import RECIPES
 from focalcal.training.recipe import Recipe
 

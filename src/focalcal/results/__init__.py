@@ -10,17 +10,17 @@ from focalcal.core.lazy import lazy_names
 if TYPE_CHECKING:
     from focalcal.results.diagnostics import RunProblem as RunProblem
     from focalcal.results.diagnostics import StoreProblem as StoreProblem
-    from focalcal.results.evaluations import Evaluation as Evaluation
-    from focalcal.results.evaluations import Evaluations as Evaluations
     from focalcal.results.keys import SCHEMA as SCHEMA
     from focalcal.results.run import Run as Run
+    from focalcal.results.spec import Evaluation as Evaluation
+    from focalcal.results.spec import Evaluations as Evaluations
     from focalcal.results.spec import Protocol as Protocol
     from focalcal.results.spec import Spec as Spec
     from focalcal.results.store import Store as Store
 
 _HOME = {
-    "Evaluation": "evaluations",
-    "Evaluations": "evaluations",
+    "Evaluation": "spec",
+    "Evaluations": "spec",
     "Protocol": "spec",
     "Run": "run",
     "RunProblem": "diagnostics",

@@ -9,9 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.core.primitives import text
 from focalcal.predictions import Predictions
-from focalcal.results.keys import ELSEWHERE
 from focalcal.results.run_writer import check_epoch, stored_number
 from focalcal.results.spec import Spec
 from focalcal.results.split_metrics import split_metrics
@@ -58,20 +56,6 @@ def record_run(
                 f"{split!r}; give another name, seed or options, or remove it first: store.remove([{run.key[:12]!r}])"
             )
     return run
-
-
-def elsewhere_spec(
-    *, name: str, seed: int, options: Mapping[str, Any], data_set: str, model: str, training: Mapping[str, Any]
-) -> Spec:
-    """The spec of a run that was trained elsewhere; `name` stands where the objective's does."""
-    return Spec(
-        data_set=data_set,
-        model=model,
-        objective=text("name", name),
-        objective_options=options,
-        seed=seed,
-        training={**training, **ELSEWHERE},
-    )
 
 
 def _by_split(predictions: Predictions | Mapping[str, Predictions]) -> dict[str, Predictions]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -257,24 +257,19 @@ def _parse_object(folder: Path, name: str, text: bytes) -> dict[str, Any]:
     """The JSON object in a text; `RunProblem` for anything that no run of ours has."""
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise damage(folder, f"{name} must be whole JSON, got {len(text)} bytes that are not: {error}") from None
-    except RecursionError:
-        raise damage(folder, f"{name} must be JSON of at most {_DEEPEST} levels, got far more") from None
-    if not isinstance(value, dict):
-        raise damage(folder, f"{name} must be a JSON object, got {type(value).__name__}")
-    level, depth = [value], 0
-    while level and depth < _DEEPEST:
-        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _values(outer)]
-        depth += 1
-    if level:
-        raise damage(folder, f"{name} must be JSON of at most {_DEEPEST} levels, got more")
-    if b"\\u" in text or not text.isascii():  # else there are no halves of characters
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise damage(folder, f"{name} must be text that can be printed, got half a character") from None
+        if not isinstance(value, dict) or _depth(value) > _DEEPEST:
+            raise ValueError(f"a {type(value).__name__} of {_depth(value)} levels")
+        if b"\\u" in text or not text.isascii():
+            json.dumps(value, ensure_ascii=False).encode()  # refuses half a character, which cannot be printed
+    except (ValueError, RecursionError) as error:
+        rule = f"{name} must be a whole JSON object of at most {_DEEPEST} levels"
+        raise damage(folder, f"{rule}, got {len(text)} bytes that are not: {error}") from None
     return value
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _check_schema(folder: Path, name: str, fields: Mapping[str, Any], oldest: int, newest: int) -> None:
@@ -289,15 +284,14 @@ def _check_schema(folder: Path, name: str, fields: Mapping[str, Any], oldest: in
 
 
 def _check_spec(folder: Path, spec: Mapping[str, Any]) -> None:
-    """That the fields are there and of the right kind."""
-    if absent := [name for name in _FIELDS if name not in spec]:
-        raise damage(folder, f"{SPEC} must have {', '.join(absent)}")
-    for name, kind in _FIELDS.items():
-        if type(spec[name]) is not kind:
-            raise damage(folder, f"{name} in {SPEC} must be of type {kind.__name__}, got {spec[name]!r:.60}")
-    for name, value in {"seed": spec["seed"], **spec["objective_options"]}.items():
-        if type(value) is int and not _is_number(value):
-            raise damage(folder, f"{name} in {SPEC} must be a number up to 2**53, got a larger one")
+    """That the fields are there and of the right kind, and numbers such as tables and keys tell apart."""
+    right = {name: type(spec.get(name)) is kind for name, kind in _FIELDS.items()}
+    if all(right.values()):
+        numbers = {"seed": spec["seed"], **spec["objective_options"]}
+        right = {name: type(value) is not int or _is_number(value) for name, value in numbers.items()}
+    if wrong := [name for name, is_right in right.items() if not is_right]:
+        kinds = ", ".join(f"{name} ({kind.__name__})" for name, kind in _FIELDS.items())
+        raise damage(folder, f"{SPEC} must hold {kinds}, whole numbers up to 2**53, got other {', '.join(wrong)}")
 
 
 def _are_metrics(values: Any) -> bool:
@@ -306,7 +300,3 @@ def _are_metrics(values: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and abs(value) <= _LARGEST)
-
-
-def _values(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return container.values() if isinstance(container, dict) else container

@@ -13,7 +13,6 @@ from typing import Any
 from focalcal.core.primitives import whole
 from focalcal.predictions import Predictions
 from focalcal.predictions.arrays_file import write_archive
-from focalcal.results.evaluations import Evaluation
 from focalcal.results.keys import SCHEMA
 from focalcal.results.layout import (
     EPOCHS,
@@ -27,7 +26,7 @@ from focalcal.results.layout import (
     split_file,
 )
 from focalcal.results.run_folder import sha256, wrong_epoch_fields
-from focalcal.results.spec import Spec
+from focalcal.results.spec import Evaluation, Spec
 
 _OURS = (SPEC, RESULT, EPOCHS, FILES, PREDICTIONS, EVALUATIONS)
 _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}

@@ -1,22 +1,26 @@
-"""What a run is: everything that decides its training, and the key that follows from it.
+"""What a run is: everything that decides its training, and the key that follows from it; and its evaluations.
 
 Device, number of workers, threads and paths do not belong to it; they are in a run's provenance. Neither does what the
-trained network is evaluated on besides: see `results/evaluations.py`.
+trained network is evaluated on besides its own splits.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.json_dataclass import JsonDataclass
-from focalcal.core.primitives import Options, as_json, options, text, whole, yes_or_no
-from focalcal.results.keys import SCHEMA, stored_key
+from focalcal.core.primitives import Options, options, text, whole, yes_or_no
+from focalcal.results.keys import SCHEMA, evaluation_names, stored_key
+from focalcal.results.layout import is_evaluation
+
+if TYPE_CHECKING:
+    from focalcal.predictions import Predictions
 
 _LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
 
@@ -66,6 +70,8 @@ class Spec(JsonDataclass):
     seed                of the initial weights, the order, the augmentation and the drop-out
     """
 
+    OPTIONS = ("objective_options",)
+
     data_set: str
     model: str
     objective: str
@@ -92,25 +98,17 @@ class Spec(JsonDataclass):
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; `json.loads(json.dumps(...))` gives the same back."""
-        return {**self._fields(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
-
-    def _fields(self) -> dict[str, Any]:
-        """`as_dict`, with the training as it is kept here."""
-        return {**super().as_dict(), "objective_options": {name: as_json(value) for name, value in self._options}}
-
-    @property
-    def _options(self) -> Options:
-        return tuple(dict(self.objective_options).items())
+        return {**super().as_dict(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
 
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key(json.dumps({"schema": SCHEMA, **self._fields()}))
+        return stored_key(json.dumps({"schema": SCHEMA, **super().as_dict()}))
 
     @property
     def name(self) -> str:
         """A line to show a person: `digits/small_cnn fcl(gamma=3, lam=1) seed 0`."""
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._options)
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in dict(self.objective_options).items())
         objective = f"{self.objective}({shown})" if shown else self.objective
         return f"{self.data_set}/{self.model} {objective} seed {self.seed}"
 
@@ -121,6 +119,80 @@ class Spec(JsonDataclass):
     def __eq__(self, other: object) -> bool:
         """Whether it is the same run."""
         return isinstance(other, Spec) and self.key == other.key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluations(JsonDataclass):
+    """What a trained network is evaluated on besides its own splits; by default nothing.
+
+    shifts        data sets that test predictions are made on as well: "svhn", "cifar10c"
+    severities    of corrupted sets
+    saliency      Grad-CAM maps of so many test images
+    keep_weights  store the final weights of what is trained, for evaluations that are asked for later
+    """
+
+    shifts: tuple[str, ...] = ()
+    severities: tuple[int, ...] = (5,)
+    saliency: int = 0
+    keep_weights: bool = False
+
+    def __post_init__(self) -> None:
+        """Canonical values."""
+        self._set(
+            shifts=tuple(sorted({text("shifts", shift) for shift in _items("shifts", self.shifts)})),
+            severities=tuple(sorted({_severity(value) for value in _items("severities", self.severities)})),
+            saliency=whole("saliency", self.saliency, 0),
+            keep_weights=yes_or_no("keep_weights", self.keep_weights),
+        )
+        if not self.severities:
+            raise ValueError("severities must hold at least one of 1 to 5, got none; leave them out for 5")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One for each evaluation: `cifar10c-5`, `svhn`, `saliency-8`."""
+        return evaluation_names(self.shifts, self.severities, self.saliency)
+
+    def apart(self) -> dict[str, Evaluations]:
+        """Each of them alone, by its name."""
+        shifted = [
+            Evaluations(shifts=(shift,), severities=(severity,))
+            for shift in self.shifts
+            for severity in self.severities
+        ]
+        drawn = [Evaluations(saliency=self.saliency)] if self.saliency else []
+        return {name: evaluation for evaluation in (*shifted, *drawn) for name in evaluation.names}
+
+    def missing_from(self, there: Iterable[str]) -> tuple[str, ...]:
+        """The names that are not `there`. Maps of more images than were asked for will do."""
+        known = set(there)
+        counts = [name.removeprefix("saliency-") for name in known if name.startswith("saliency-")]
+        if self.saliency <= max((int(count) for count in counts if count.isdecimal()), default=0):
+            known.add(f"saliency-{self.saliency}")
+        return tuple(name for name in self.names if name not in known)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What came out of evaluating a trained network on more than its own splits.
+
+    name         that of its folder: letters, digits, ".", "_" and "-"
+    record       {"metrics": {split: {metric: number}}, "provenance": {...}, "seconds": number}
+    predictions  of splits that the run does not have
+    files        others to keep, by the name they get
+    """
+
+    name: str
+    record: Mapping[str, Any]
+    predictions: Iterable[Predictions] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a folder's name."""
+        if not is_evaluation(self.name):
+            raise ValueError(
+                "an evaluation's name must be at most 100 letters, digits, '.', '_' and '-', and not begin with '.' or "
+                f"'-', got {self.name!r}; choose another"
+            )
 
 
 def _short(value: Any) -> str:
@@ -144,3 +216,19 @@ def _plain(name: str, value: Any) -> Any:
     raise TypeError(
         f"{name} must be what JSON can say, got {value!r} of type {type(value).__name__}; use plain Python values"
     )
+
+
+def _items(name: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a list, got {values!r}; put it into one")
+    return tuple(values)
+
+
+def _severity(value: Any) -> int:
+    number = whole("severities", value, 1)
+    if number > 5:
+        raise ValueError(f"severities must be from 1 to 5, got {value!r}")
+    return number
+
+
+NOTHING_MORE = Evaluations()

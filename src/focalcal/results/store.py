@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from focalcal.results import layout
 from focalcal.results.diagnostics import RunProblem, StoreProblem, clear_failure, read_failures, write_failure
 from focalcal.results.index import list_store, older_folders, run_folders
+from focalcal.results.keys import ELSEWHERE
 from focalcal.results.run import Run
 from focalcal.results.run_folder import State, examine, state_of, unreadable
 from focalcal.results.staging import check_disk_space, clear_leftovers, commit, discard, force, hold, staging
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from focalcal.predictions import Predictions
-    from focalcal.results.evaluations import Evaluation, Evaluations
-    from focalcal.results.spec import Spec
+    from focalcal.results.spec import Evaluation, Evaluations, Spec
 
 _SHORTEST_PREFIX = 4
 
@@ -149,20 +149,21 @@ class Store:
         classes      names of the labels, where each example can have several
         provenance   anything else that is to be remembered
         """
-        from focalcal.results.record import elsewhere_spec, record_run
+        from focalcal.core.primitives import text
+        from focalcal.results.record import record_run
+        from focalcal.results.spec import Spec
 
-        spec = elsewhere_spec(
-            name=name, seed=seed, options=options or {}, data_set=data_set, model=model, training=training or {}
+        spec = Spec(
+            data_set=data_set,
+            model=model,
+            objective=text("name", name),
+            objective_options=options or {},
+            seed=seed,
+            training={**(training or {}), **ELSEWHERE},
         )
+        about = provenance or {}
         return record_run(
-            self,
-            spec,
-            predictions,
-            epochs=epochs,
-            weights=weights,
-            seconds=seconds,
-            classes=classes,
-            provenance=provenance or {},
+            self, spec, predictions, epochs=epochs, weights=weights, seconds=seconds, classes=classes, provenance=about
         )
 
     def add_evaluation(self, key: str, evaluation: Evaluation) -> Run:
@@ -239,11 +240,11 @@ class Store:
         return [failure for failure in failures if not self.has(failure["key"])]
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """The rows of a query over the tables `runs`, `metrics` and `epochs`; see `results/query.py`.
+        """The rows of a query over the tables `runs`, `metrics` and `epochs`; see `results/tables.py`.
 
         The query sees a copy and can neither read nor write files.
         """
-        from focalcal.results.query import answer
+        from focalcal.results.tables import answer
 
         return answer(self.runs(), query)
 

@@ -1,14 +1,22 @@
-"""Runs as rows of plain values, as Arrow tables, and as one file: a table, or an archive that is itself a store."""
+"""Runs as rows of plain values, as one file (a table, or an archive that is itself a store), and as SQL, with DuckDB.
+
+runs          key, data_set, model, objective, seed, seconds, epochs, a column for each option of an objective (gamma,
+              lam, ...), and as JSON: options, training, protocol, provenance
+test_metrics  the columns of runs, and one for each metric of the test split: one row per run
+metrics       key, split, metric, value
+epochs        key, epoch, and a column for each number of an epoch's record: lr, seconds, train_loss, val_nll, ...
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import atomic_file, write_atomically
 from focalcal.core.csv_text import csv_text
@@ -17,14 +25,20 @@ from focalcal.results.diagnostics import RunProblem
 from focalcal.results.layout import EVALUATIONS, FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
 from focalcal.results.run import Run
 
+if TYPE_CHECKING:
+    import duckdb
+
 _WHAT_WAS_RUN = ("key", "data_set", "model", "objective", "seed", "seconds", "epochs", "options")
-JSON_COLUMNS = ("options", "training", "protocol", "provenance")
-RUN_COLUMNS = (*_WHAT_WAS_RUN, *JSON_COLUMNS[1:])
-METRIC_COLUMNS = ("key", "split", "metric", "value")
-EPOCH_COLUMNS = ("key", "epoch")
+_JSON_COLUMNS = ("options", "training", "protocol", "provenance")
+_RUN_COLUMNS = (*_WHAT_WAS_RUN, *_JSON_COLUMNS[1:])
+_METRIC_COLUMNS = ("key", "split", "metric", "value")
+_EPOCH_COLUMNS = ("key", "epoch")
+
+TABLES = "runs, test_metrics, metrics and epochs"
+_CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
 
 
-def run_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+def _run_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     """What was run; an option of the objective is a column, `option_seed` if its name is taken."""
     for run in runs:
         spec, record = run.settings, run.record
@@ -36,11 +50,11 @@ def run_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
             "training": json.dumps(spec["training"]),
             "protocol": json.dumps(spec["protocol"]),
             "provenance": json.dumps(record["provenance"]),
-            **option_columns(spec["objective_options"], RUN_COLUMNS),
+            **option_columns(spec["objective_options"], _RUN_COLUMNS),
         }
 
 
-def metric_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+def _metric_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     """One row per run, split and metric; None where a metric could not be computed."""
     for run in runs:
         for split in run.record["metrics"]:
@@ -48,7 +62,7 @@ def metric_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
                 yield {"key": run.key, "split": split, "metric": name, "value": None if math.isnan(value) else value}
 
 
-def epoch_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+def _epoch_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     """One row per run and epoch; what is nested has its names joined, as in `train_loss`."""
     for run in runs:
         try:
@@ -60,10 +74,10 @@ def epoch_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
             yield {"key": run.key, **_flat(record)}
 
 
-def split_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+def _split_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     """One row per run and split, its metrics as columns."""
-    for run, row in zip(runs := list(runs), run_rows(runs), strict=True):
-        row = {name: value for name, value in row.items() if name not in JSON_COLUMNS[1:]}
+    for run, row in zip(runs := list(runs), _run_rows(runs), strict=True):
+        row = {name: value for name, value in row.items() if name not in _JSON_COLUMNS[1:]}
         for split in run.record["metrics"]:
             metrics = option_columns(run.metrics(split), (*row, "split"), prefix="metric")
             finite = {name: None if math.isnan(value) else value for name, value in metrics.items()}
@@ -101,10 +115,71 @@ def column_names(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> d
     return titles
 
 
-def arrow_table(arrow: Any, columns: Sequence[str], rows: list[dict[str, Any]]) -> Any:
+def _arrow_table(arrow: Any, columns: Sequence[str], rows: list[dict[str, Any]]) -> Any:
     """The given columns first, others as they come; text where types are mixed or numbers too large."""
     names = column_names(columns, rows)
     return arrow.table({title: _column(arrow, name, [row.get(name) for row in rows]) for name, title in names.items()})
+
+
+def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
+    """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
+    engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
+    connection = engine.connect(":memory:", config=_CLOSED)
+    _fill(connection, arrow, "runs", _RUN_COLUMNS, _run_rows(runs))
+    _fill(connection, arrow, "metrics", _METRIC_COLUMNS, _metric_rows(runs))
+    _view_test_metrics(connection)
+    named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
+    _fill(connection, arrow, "epochs", _EPOCH_COLUMNS, _epoch_rows(runs) if named else [])
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    try:
+        rows: duckdb.DuckDBPyRelation | None = connection.sql(query)
+    except engine.Error as error:
+        raise query_error(error) from error
+    if rows is None:
+        raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
+    return rows
+
+
+def query_error(error: Exception) -> ValueError:
+    """What DuckDB says about a query, on one line."""
+    return ValueError(f"query must be SQL over {TABLES}, got an error: {' '.join(str(error).split())}")
+
+
+def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    table = _arrow_table(arrow, columns, list(rows))
+    chosen = ", ".join(
+        f"{_quote(column)}::JSON as {_quote(column)}" if name == "runs" and column in _JSON_COLUMNS else _quote(column)
+        for column in table.column_names
+    )
+    connection.register("_given", table)
+    connection.execute(f"create table {name} as select {chosen} from _given")
+    connection.unregister("_given")
+
+
+def _view_test_metrics(connection: Any) -> None:
+    """A view and no table: queries that do not name it pay nothing for its columns, of which several labels have many.
+
+    A run without metrics of the test split has a row of NULLs; a metric named like a column of runs is `metric_name`.
+    """
+    taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
+    known = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
+    titled = option_columns({name: name for (name,) in known}, taken, prefix="metric")
+    titles = list(column_names(taken, [titled]).values())[len(taken) :]
+    columns = [
+        f", max(value) filter (metric = {_text(metric)}) as {_quote(title)}"
+        for metric, title in zip(titled.values(), titles, strict=True)
+    ]
+    measured = f"select key{''.join(columns)} from metrics where split = 'test' group by key"
+    connection.execute(f"create view test_metrics as from runs left join ({measured}) using (key)")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def export(runs: Sequence[Run], path: Path) -> Path:
@@ -129,7 +204,7 @@ def _write_zip(runs: Sequence[Run], path: Path) -> None:
 
 
 def _write_csv(runs: Sequence[Run], path: Path) -> None:
-    rows = list(split_rows(runs))
+    rows = list(_split_rows(runs))
     names = column_names(_WHAT_WAS_RUN, rows)
     text = csv_text([names.values(), *([row.get(name) for name in names] for row in rows)])
     write_atomically(path, text.encode())
@@ -137,7 +212,7 @@ def _write_csv(runs: Sequence[Run], path: Path) -> None:
 
 def _write_parquet(runs: Sequence[Run], path: Path) -> None:
     arrow, parquet = (required(module, purpose="A table of runs") for module in ("pyarrow", "pyarrow.parquet"))
-    table: Any = arrow_table(arrow, _WHAT_WAS_RUN, list(split_rows(runs)))
+    table: Any = _arrow_table(arrow, _WHAT_WAS_RUN, list(_split_rows(runs)))
     with atomic_file(path) as handle:
         parquet.write_table(table, handle)
 

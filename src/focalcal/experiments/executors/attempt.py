@@ -10,7 +10,7 @@ from typing import Any
 
 from focalcal.experiments.events import Progress
 from focalcal.results import Evaluations, Spec
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
 
 Work = Callable[..., object]

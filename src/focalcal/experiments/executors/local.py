@@ -25,7 +25,7 @@ from focalcal.experiments.executors.cell import Task, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children
 from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
 
 _PRELOADED = (

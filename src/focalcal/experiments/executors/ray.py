@@ -27,7 +27,7 @@ from focalcal.experiments.executors.attempt import (
 from focalcal.experiments.executors.ray_cluster import connection
 from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
-from focalcal.results.evaluations import NOTHING_MORE
+from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
 
 _SECONDS_BETWEEN_LOOKS = 0.5
