@@ -8,8 +8,7 @@ from support.stored_runs import flip_a_bit
 
 from focalcal.data.corruptions import CORRUPTIONS
 from focalcal.experiments.completeness import METRICS, MULTILABEL_METRICS, find_gaps
-from focalcal.experiments.overrides import shrink_recipe
-from focalcal.experiments.spec_builder import spec_of
+from focalcal.experiments.spec_builder import shrink_recipe, spec_of
 from focalcal.metrics import summary
 from focalcal.results import Evaluation, Evaluations, Store
 from focalcal.training import recipe

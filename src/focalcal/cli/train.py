@@ -78,7 +78,7 @@ def train(
         typer.echo(sources_table(recipe), nl=False)
         return
     from focalcal.experiments import spec_of
-    from focalcal.experiments.overrides import override_recipe
+    from focalcal.experiments.spec_builder import override_recipe
     from focalcal.results import Evaluations, Protocol
     from focalcal.results import Store as RunStore
     from focalcal.results.layout import store_folder

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from focalcal.data.corruptions import CORRUPTIONS
@@ -116,43 +117,41 @@ def find_gaps(
     gaps: list[CellGap] = []
     for spec in cells:
         run, failure = there.get(spec.key), failed.get(spec.key)
+        gap = partial(CellGap, key=spec.key, name=spec.name)
         if isinstance(run, Run):
-            gaps += _gaps_of_run(spec, run, evaluations)
+            gaps += _gaps_of_run(spec, run, evaluations, gap)
         elif failure is not None:
-            cause, message = failure["kind"], failure["message"]
-            gaps.append(CellGap("failed", spec.key, spec.name, cause=cause, message=message))
+            gaps.append(gap("failed", cause=failure["kind"], message=failure["message"]))
         elif run is not None:
-            cause, message = run.problem.kind, run.problem.message
-            gaps.append(CellGap("damaged", spec.key, spec.name, cause=cause, message=message))
+            gaps.append(gap("damaged", cause=run.problem.kind, message=run.problem.message))
         else:
-            gaps.append(CellGap("not run", spec.key, spec.name))
+            gaps.append(gap("not run"))
     return gaps
 
 
-def _gaps_of_run(spec: Spec, run: Run, evaluations: Evaluations) -> Iterator[CellGap]:
-    key, name = spec.key, spec.name
+def _gaps_of_run(spec: Spec, run: Run, evaluations: Evaluations, gap: Callable[..., CellGap]) -> Iterator[CellGap]:
     epochs, trained = run.epochs(), spec.training["epochs"]
     if len(epochs) != trained:
-        yield CellGap("epochs", key, name, numbers=(("recorded", len(epochs)), ("trained", trained)))
+        yield gap("epochs", numbers=(("recorded", len(epochs)), ("trained", trained)))
     for record in epochs:
         loss = record.get("train", {}).get("loss")
         if not _is_finite(loss):
-            yield CellGap("training loss", key, name, numbers=(("epoch", record.get("epoch")), ("loss", loss)))
+            yield gap("training loss", numbers=(("epoch", record.get("epoch")), ("loss", loss)))
     if lacking := evaluations.missing_from(run.evaluations):
-        yield CellGap("not evaluated" if WEIGHTS in run.files else "without weights", key, name, names=lacking)
+        yield gap("not evaluated" if WEIGHTS in run.files else "without weights", names=lacking)
     made = [alone for evaluation, alone in evaluations.apart().items() if evaluation not in lacking]
     metrics: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
     for split, wanted in _expected_metrics(spec, run, made).items():
         if split not in run.splits:
-            yield CellGap("no predictions", key, name, split=split)
+            yield gap("no predictions", split=split)
         if split not in metrics:
-            yield CellGap("no metrics", key, name, split=split)
+            yield gap("no metrics", split=split)
             continue
         if absent := tuple(metric for metric in wanted if metric not in metrics[split]):
-            yield CellGap("no metrics", key, name, split=split, names=absent)
+            yield gap("no metrics", split=split, names=absent)
         there = [(metric, metrics[split][metric]) for metric in wanted if metric in metrics[split]]
         if strange := tuple((metric, value) for metric, value in there if not _is_finite(value)):
-            yield CellGap("not finite", key, name, split=split, numbers=strange)
+            yield gap("not finite", split=split, numbers=strange)
 
 
 def _expected_metrics(spec: Spec, run: Run, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:

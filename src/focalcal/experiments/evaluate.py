@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from focalcal.data import DataSet, Examples, load_data
+from focalcal.data import DataSet, Examples
 from focalcal.experiments.events import Report, RunProgress
 from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
 from focalcal.experiments.provenance import machine, software
 from focalcal.experiments.shifts import SHIFTS, Shift
 from focalcal.experiments.spec_builder import check_sources, recipe_of
-from focalcal.experiments.subsets import apply_protocol
+from focalcal.experiments.subsets import load_run_data
 from focalcal.results import Evaluations, Run, RunProblem, Store
 from focalcal.results.run_folder import sha256
 from focalcal.results.spec import NOTHING_MORE
@@ -116,8 +116,7 @@ def add_missing(
     store.check_writable()
     recipe, protocol, place = recipe_of(run.spec), run.spec.protocol, torch.device(device)
     with fixed_conditions(threads):
-        loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **dict(recipe.data_options))
-        data, clean = apply_protocol(loaded, protocol), run.predictions("test")
+        data, clean = load_run_data(recipe, protocol, data_dir), run.predictions("test")
         _check_same(run, data)
         tasks = evaluation_tasks(evaluations, names, recipe, data, protocol, data_dir)
         tasks += [_test_set(path, data) for path in own]

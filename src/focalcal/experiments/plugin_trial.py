@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.data import DataSet, load_data
+from focalcal.data import DataSet
 from focalcal.experiments.spec_builder import SOURCES, is_multilabel, loss_of, recipe_of
-from focalcal.experiments.subsets import apply_protocol
+from focalcal.experiments.subsets import load_run_data
 from focalcal.results.spec import Spec
 from focalcal.training import Recipe, build_network
 from focalcal.training.inputs import Inputs
@@ -39,20 +39,13 @@ def try_plugins(specs: Iterable[Spec], data_dir: Path | None = None) -> None:
         if "data_set" in sources or "model" in sources:
             which = repr([spec.data_set, recipe.data_options, spec.protocol])
             if which not in loaded:
-                loaded[which] = _load(spec, recipe, data_dir)
+                with _blame("data set", spec.data_set):
+                    loaded[which] = load_run_data(recipe, spec.protocol, data_dir)
             logits, labels = _outputs(spec, recipe, loaded[which], data_dir)
         else:
             logits, labels = _made_up(spec, recipe.classes)
         if "objective" in sources:
             _try_loss(spec, logits, labels)
-
-
-def _load(spec: Spec, recipe: Recipe, data_dir: Path | None) -> DataSet:
-    with _blame("data set", spec.data_set):
-        data = load_data(
-            recipe.data_set, data_dir, allow_partial=spec.protocol.allow_partial, **dict(recipe.data_options)
-        )
-        return apply_protocol(data, spec.protocol)
 
 
 def _outputs(spec: Spec, recipe: Recipe, data: DataSet, data_dir: Path | None) -> tuple[Tensor, Tensor]:

@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from focalcal.core.atomic import atomic_file
-from focalcal.data import DataSet, load_data
+from focalcal.data import DataSet
 from focalcal.experiments.evaluate import WEIGHTS, add_missing
 from focalcal.experiments.events import Report, RunProgress
 from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
 from focalcal.experiments.provenance import earlier_attempts, machine, now, software
 from focalcal.experiments.spec_builder import check_sources, loss_of, recipe_of
-from focalcal.experiments.subsets import apply_protocol
+from focalcal.experiments.subsets import load_run_data
 from focalcal.results import Evaluations, Run, Spec, Store
 from focalcal.results.spec import NOTHING_MORE
 from focalcal.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
@@ -124,9 +124,7 @@ def _prepare(
     check_sources(spec)
     recipe, protocol = recipe_of(spec), spec.protocol
     check_start(recipe, data_dir)
-    options = dict(recipe.data_options)
-    loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
-    data = apply_protocol(loaded, protocol)
+    data = load_run_data(recipe, protocol, data_dir)
     tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
     store.check_writable(_bytes_of_predictions(data, sum(len(task.shifts) for task in tasks)))
     folder = store.workspace(spec)

@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from inspect import Parameter
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from focalcal.core.checks import unknown_name
-from focalcal.experiments.overrides import override_recipe, shrink_recipe
 from focalcal.experiments.spec_builder import (
     build_loss,
     has_validation,
     known_options,
     objective_options,
+    override_recipe,
     pair_problem,
     saliency_problem,
+    shrink_recipe,
     training_of,
     unknown_options,
 )
@@ -48,7 +49,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss, those of its options that the study states, and where it is named."""
+    """A loss, those of its options that the study states, or in a pair all, and where it is named."""
 
     path: KeyPath
     name: str
@@ -56,19 +57,10 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A setting and an objective with every option resolved, which go together."""
-
-    setting: Setting
-    objective: Objective
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class StudyGrid:
     """The cells of a study at one of its two sizes, and what is wrong with it beyond the form of its tables."""
 
-    pairs: Sequence[Pair]
+    pairs: Sequence[tuple[Setting, Objective]]
     seeds: Sequence[int]
     protocol: Protocol
     evaluations: Evaluations
@@ -77,24 +69,19 @@ class StudyGrid:
     @cached_property
     def specs(self) -> tuple[Spec, ...]:
         """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting."""
-        specs: dict[Spec, None] = {}
-        by_setting: dict[KeyPath, list[tuple[Pair, dict[str, Any]]]] = {}
-        for pair in self.pairs:
-            training = training_of(pair.setting.recipe, pair.objective.name)
-            by_setting.setdefault(pair.setting.path, []).append((pair, training))
-        for trained_pairs in by_setting.values():
-            for seed, (pair, training) in product(self.seeds, trained_pairs):
-                spec = Spec(
-                    data_set=pair.setting.recipe.data_set,
-                    model=pair.setting.recipe.model,
-                    objective=pair.objective.name,
-                    objective_options=pair.options,
-                    training=training,
-                    protocol=self.protocol,
-                    seed=seed,
-                )
-                specs[spec] = None
-        return tuple(specs)
+        by_setting: dict[KeyPath, list[dict[str, Any]]] = {}
+        for setting, objective in self.pairs:
+            cell = {
+                "data_set": setting.recipe.data_set,
+                "model": setting.recipe.model,
+                "objective": objective.name,
+                "objective_options": objective.options,
+                "training": training_of(setting.recipe, objective.name),
+                "protocol": self.protocol,
+            }
+            by_setting.setdefault(setting.path, []).append(cell)
+        products = (product(self.seeds, cells) for cells in by_setting.values())
+        return tuple(dict.fromkeys(Spec(seed=seed, **cell) for seed, cell in chain.from_iterable(products)))
 
 
 def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
@@ -191,8 +178,8 @@ def _option_faults(objective: str, options: Mapping[str, Sequence[Any]], path: K
 _ANY_RECIPE = next(iter(RECIPES.values()))
 
 
-def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[Pair], list[Fault]]:
-    pairs: list[Pair] = []
+def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[tuple[Setting, Objective]], list[Fault]]:
+    pairs: list[tuple[Setting, Objective]] = []
     faults: list[Fault] = []
     for setting, objective in crossed:
         try:
@@ -201,7 +188,7 @@ def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[Pair], li
         except (TypeError, ValueError) as error:
             problem = _one_line(error)
         if problem is None:
-            pairs.append(Pair(setting, objective, options))
+            pairs.append((setting, replace(objective, options=options)))
         else:
             faults.append(Fault(objective.path, problem))
     return pairs, faults

@@ -6,16 +6,25 @@ Which examples are left depends on the data set and the protocol alone: every se
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.data import DataSet, DataSetError, Examples
+from focalcal.data import DataSet, DataSetError, Examples, load_data
 from focalcal.data.splits import long_tailed, shuffled
 from focalcal.results import Protocol
+from focalcal.training import Recipe
 
 SEED = 1  # of every subset: runs that are compared must see the same examples
+
+
+def load_run_data(recipe: Recipe, protocol: Protocol, data_dir: Path | None) -> DataSet:
+    """The recipe's data set, as the protocol has it."""
+    options = dict(recipe.data_options)
+    loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
+    return apply_protocol(loaded, protocol)
 
 
 def apply_protocol(data: DataSet, protocol: Protocol) -> DataSet:

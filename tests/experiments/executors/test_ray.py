@@ -17,7 +17,7 @@ from support.grid_work import cell
 from support.small_runs import digits_spec
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
-from focalcal.experiments.executors.attempt import WAITS
+from focalcal.experiments.executors.cell import WAITS
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.executors.ray import RayExecutor
 from focalcal.experiments.grid import run_grid

@@ -18,7 +18,7 @@ from support.grid_work import cell
 
 from focalcal.experiments import load_study
 from focalcal.experiments.events import Failed, Finished, Progress
-from focalcal.experiments.executors.attempt import WAITS
+from focalcal.experiments.executors.cell import WAITS
 from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid

@@ -20,8 +20,7 @@ from typing import Any
 
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import OnEvent, Progress
-from focalcal.experiments.executors.attempt import ONE_THREAD, Failure, Work, cell_options
-from focalcal.experiments.executors.cell import Task, run_cell
+from focalcal.experiments.executors.cell import ONE_THREAD, Failure, Task, Work, cell_options, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children
 from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
@@ -43,7 +42,7 @@ _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 class LocalExecutor:
     """Each cell in a process of its own, `jobs` at a time, each with one thread: the numbers do not depend on `jobs`.
 
-    work          what a cell does, see `attempt.Work`; a module-level function. None: `run_spec`
+    work          what a cell does, see `cell.Work`; a module-level function. None: `run_spec`
     options       passed on to it: data_dir, device, ...
     memory_limit  bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no limit
 

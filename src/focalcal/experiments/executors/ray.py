@@ -15,7 +15,7 @@ from focalcal.core.extras import required
 from focalcal.core.plugins import add_import_folders, import_folders
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import OnEvent, Progress
-from focalcal.experiments.executors.attempt import (
+from focalcal.experiments.executors.cell import (
     ONE_THREAD,
     Failure,
     Work,

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from focalcal.experiments.events import Failed, Finished, OnEvent, Progress, Started
-from focalcal.experiments.executors.attempt import HELD, WAITS, Failure
+from focalcal.experiments.executors.cell import HELD, WAITS, Failure
 from focalcal.experiments.executors.interrupts import interrupts
 from focalcal.results import Evaluations, Spec
 from focalcal.results.store import Store
