@@ -75,11 +75,11 @@ def test_several_stores_are_one_and_a_clash_is_said(few, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fcl", "ghost"], "objectives must be among ce, focal, fcl, got 'ghost'"),
+        (["fcl", "ghost"], "objectives must be one of 'ce', 'focal', 'fcl', got 'ghost'"),
         (["fcl", "fcl"], "baselines must not hold the candidate"),
         (["fcl", "ce", "--metrics", "rows"], "less or more is better"),
-        (["fcl", "ce", "--metrics", "ece,eec"], "metrics must be among error, "),
-        (["fcl", "ce", "--split", "tset"], "split must be among val, test, got 'tset'"),
+        (["fcl", "ce", "--metrics", "ece,eec"], "metrics must be one of 'error', "),
+        (["fcl", "ce", "--split", "tset"], "split must be one of 'val', 'test', got 'tset'"),
         (["fcl", "ce", "--alpha", "2"], "alpha must be between 0 and 1"),
         (["fcl", "ce", "--study", "tenseed"], "a run of the study tenseed"),
     ],

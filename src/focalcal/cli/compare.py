@@ -52,8 +52,7 @@ def compare(
 
     evidence = _evidence(store, study)
     wanted = [name.strip() for name in metrics.split(",") if name.strip()]
-    _check_names(evidence, candidate, baselines or [])
-    _check_measured(evidence, wanted, split)
+    _check(evidence, [candidate, *(baselines or [])], wanted, split)
     families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
     if as_json:
         print_json([asdict(family) for family in families])
@@ -90,28 +89,24 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     return measured(reading_order(runs), title=title, missing=gaps_of_stores(findings), known=known)
 
 
-def _check_names(evidence: Evidence, candidate: str, baselines: list[str]) -> None:
-    for name in (candidate, *baselines):
-        if name not in evidence.objectives:
-            raise ValueError(f"objectives must be among {', '.join(evidence.objectives)}, got {name!r}")
+def _check(evidence: Evidence, names: list[str], metrics: list[str], split: str) -> None:
+    """Refuse what no run has, and name what there is."""
+    from focalcal.analysis.metric_names import UNDIRECTED
+    from focalcal.core.checks import one_of
+
+    candidate, *baselines = names
+    for name in names:
+        one_of("objectives", name, evidence.objectives)
     if candidate in baselines:
         raise ValueError(f"baselines must not hold the candidate, got {candidate!r}; compare it with another")
     if len(evidence.objectives) < 2:
         raise ValueError(f"the store must hold two objectives to compare, got {candidate!r} alone; train another")
-
-
-def _check_measured(evidence: Evidence, metrics: list[str], split: str) -> None:
-    """Refuse what no run has, and name what there is."""
-    from focalcal.analysis.metric_names import UNDIRECTED
-
-    splits = dict.fromkeys(name for run in evidence.runs for name in run.metrics)
-    if split not in splits:
-        raise ValueError(f"split must be among {', '.join(splits)}, got {split!r}")
+    one_of("split", split, dict.fromkeys(name for run in evidence.runs for name in run.metrics))
     measured = dict.fromkeys(name for run in evidence.runs for name in run.metrics.get(split, {}))
     whole = [name for name in measured if "/" not in name and name not in UNDIRECTED]  # not ece/Hernia
     for metric in metrics:
         if metric not in measured:
-            raise ValueError(f"metrics must be among {', '.join(whole)}, got {metric!r}")
+            one_of("metrics", metric, whole)
 
 
 def _print(families: list[Family], alpha: float) -> None:

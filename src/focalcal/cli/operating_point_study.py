@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from focalcal.reports.tables import Table
     from focalcal.results import Spec
 
+# of a trial: the title, factor and decimals of its mean
+_SHOWN = {
+    "lam": ("lam", 1, 2),
+    "temperature": ("T", 1, 3),
+    "miss": ("|log T|", 1, 3),
+    "ece": ("ECE %", 100, 2),
+    "nll": ("NLL", 1, 3),
+    "scaled_nll": ("NLL with T", 1, 3),
+    "error": ("error %", 100, 1),
+}
+
 
 @plain_failures(resumable=True)
 def operating_point_study(
@@ -45,6 +56,7 @@ def operating_point_study(
     from focalcal.experiments.events import Event, Examined
     from focalcal.experiments.operating_point_study import run_operating_points
     from focalcal.experiments.operating_point_trial import verdict
+    from focalcal.reports.tables import Table
     from focalcal.results import Store as RunStore
     from focalcal.results.layout import store_folder
 
@@ -62,7 +74,7 @@ def operating_point_study(
         trials = run_operating_points(baselines, RunStore(store_folder(store)), executor, on_event=on_event)
     rows = _rows(trials, baselines)
     if out is not None:
-        write_atomically(out, rows.csv().encode())
+        write_atomically(out, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
     counts = verdict(trials)
     if as_json:
         print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})
@@ -79,42 +91,29 @@ def _verdict_text(counts: Verdict) -> str:
     )
 
 
-def _rows(trials: list[Trial], baselines: list[Spec]) -> Table:
+def _rows(trials: list[Trial], baselines: list[Spec]) -> list[dict[str, Any]]:
     """One row per cell."""
     from focalcal.analysis.labels import objective_labels
-    from focalcal.reports.tables import Table
 
+    if not trials:
+        raise ValueError("no cell of the studies is stored, so there is nothing to show; see what failed above")
     labels = objective_labels(baselines)
     settings = {
         spec.key: f"{spec.data_set}/{spec.model}{labels[spec.key].removeprefix(spec.objective)}" for spec in baselines
     }
-    records = [{"setting": settings[trial.baseline], **trial.record()} for trial in trials]
-    if not records:
-        raise ValueError("no cell of the studies is stored, so there is nothing to show; see what failed above")
-    return Table({name: [record[name] for record in records] for name in records[0]})
+    return [{"setting": settings[trial.baseline], **trial.record()} for trial in trials]
 
 
-def _means(rows: Table) -> Table:
+def _means(rows: list[dict[str, Any]]) -> Table:
     """One row per setting, role and gamma: means over the seeds."""
     from focalcal.analysis.numbers import Mean
     from focalcal.reports.tables import Table
 
-    columns = {name: list(values) for name, values in rows.columns.items()}
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for at, group in enumerate(zip(columns["setting"], columns["role"], columns["gamma"], strict=True)):
-        groups.setdefault(group, []).append(at)
-    ordered = dict(sorted(groups.items(), key=lambda group: columns["setting"].index(group[0][0])))
-    heads = zip(*ordered, strict=True)
-    shown: dict[str, Any] = dict(zip(("setting", "role", "gamma"), map(list, heads), strict=True))
-    for name, title, factor, decimals in (
-        ("lam", "lam", 1, 2),
-        ("temperature", "T", 1, 3),
-        ("miss", "|log T|", 1, 3),
-        ("ece", "ECE %", 100, 2),
-        ("nll", "NLL", 1, 3),
-        ("scaled_nll", "NLL with T", 1, 3),
-        ("error", "error %", 100, 1),
-    ):
-        values = [factor * value for value in columns[name]]
-        shown[title] = [Mean([values[at] for at in places], decimals=decimals) for places in ordered.values()]
+    settings = list(dict.fromkeys(row["setting"] for row in rows))
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: settings.index(row["setting"])):
+        groups.setdefault((row["setting"], row["role"], row["gamma"]), []).append(row)
+    shown: dict[str, Any] = dict(zip(("setting", "role", "gamma"), map(list, zip(*groups, strict=True)), strict=True))
+    for name, (title, factor, decimals) in _SHOWN.items():
+        shown[title] = [Mean([factor * row[name] for row in group], decimals=decimals) for group in groups.values()]
     return Table(shown)

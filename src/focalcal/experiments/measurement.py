@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from focalcal.data import DataSet
-from focalcal.experiments.provenance import now
 from focalcal.experiments.saliency import saliency_of_test_images
 from focalcal.experiments.shifts import Shift, load_shifts
 from focalcal.experiments.spec_builder import check_evaluations
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluation, Evaluations, Protocol
+from focalcal.results.layout import now
 from focalcal.results.split_metrics import Record, shift_metrics, split_metrics
 from focalcal.training import Recipe, predict
 

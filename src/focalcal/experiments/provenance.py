@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +83,3 @@ def earlier_attempts(folder: Path, this: Mapping[str, Any]) -> list[Mapping[str,
     earlier: list[Mapping[str, Any]] = json.loads(path.read_text()) if resumes else []
     write_atomically(path, json.dumps([*earlier, this]).encode())
     return earlier
-
-
-def now() -> str:
-    """The time in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -16,10 +16,11 @@ from focalcal.data import DataSet
 from focalcal.experiments.evaluate import WEIGHTS, add_missing
 from focalcal.experiments.events import Report, RunProgress
 from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
-from focalcal.experiments.provenance import earlier_attempts, machine, now, software
+from focalcal.experiments.provenance import earlier_attempts, machine, software
 from focalcal.experiments.spec_builder import check_sources, loss_of, recipe_of
 from focalcal.experiments.subsets import load_run_data
 from focalcal.results import Evaluations, Run, Spec, Store
+from focalcal.results.layout import now
 from focalcal.results.spec import NOTHING_MORE
 from focalcal.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
 from focalcal.training.determinism import fixed_conditions

@@ -10,13 +10,12 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.atomic import write_atomically
 from focalcal.results.keys import current_fields, current_key
-from focalcal.results.layout import EVALUATIONS, is_key, json_bytes
+from focalcal.results.layout import EVALUATIONS, is_key, json_bytes, now
 
 if TYPE_CHECKING:
     from focalcal.results.spec import Spec
@@ -130,7 +129,7 @@ def write_failure(folder: Path, spec: Spec, kind: str, message: str, details: Ma
         "kind": text("kind", kind),
         "message": str(message),
         "details": json.loads(json.dumps(dict(details), default=str), parse_constant=str),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": now(),
     }
     write_atomically(folder / f"{spec.key}.json", json_bytes(record))
 

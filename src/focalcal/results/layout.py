@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -84,6 +85,11 @@ def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
 
 
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def open_layout(folder: Path, *, create: bool) -> None:
     """Check that the folder is a store that this version can read; make it one if it is new or empty."""
     mark = folder / MARK
@@ -94,14 +100,14 @@ def open_layout(folder: Path, *, create: bool) -> None:
         return
     try:
         stated = json.loads(mark.read_bytes())
-        schema = stated["schema"]
+        schema, is_ours = stated["schema"], stated["what"] == WHAT and type(stated["schema"]) is int
     except (ValueError, KeyError, TypeError):
+        is_ours = False
+    if not is_ours:
         raise ValueError(
             f"{mark} must say {{'what': {WHAT!r}, 'schema': {LAYOUT}}}, got something else; "
-            "if this is a store, write that into it"
-        ) from None
-    if stated.get("what") != WHAT or isinstance(schema, bool) or not isinstance(schema, int):
-        raise ValueError(f"{mark} must be about a {WHAT}, got {stated!r}; name another folder")
+            "name another folder, or write that into it if this is a store"
+        )
     if schema > LAYOUT:
         raise ValueError(
             f"{folder} has schema {schema} and this version of focalcal reads schemas up to {LAYOUT}; "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.predictions import Predictions
+from focalcal.results.layout import now
 from focalcal.results.run_writer import check_epoch, stored_number
 from focalcal.results.spec import Spec
 from focalcal.results.split_metrics import split_metrics
@@ -35,7 +35,7 @@ def record_run(
     lines = [_epoch_line(number, epoch) for number, epoch in enumerate(epochs, 1)]
     record = {
         "metrics": {split: split_metrics(part, _class_names(part, classes)) for split, part in parts.items()},
-        "provenance": {"recorded": {"time": _now(), **provenance}},
+        "provenance": {"recorded": {"time": now(), **provenance}},
         "seconds": seconds,
         "epochs": len(lines),
     }
@@ -98,7 +98,3 @@ def _as_json(value: Any) -> Any:
     if not hasattr(value, "__float__"):
         raise TypeError(f"epochs must hold numbers and text, got {value!r:.60} of type {type(value).__name__}")
     return stored_number(float(value))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -99,10 +99,7 @@ class Run:
     def metrics(self, split: str) -> dict[str, float]:
         """The metrics of a split by name; NaN where one could not be computed."""
         known = self.record["metrics"]
-        if split not in known:
-            raise ValueError(
-                f"split must be one that run {self.key[:12]} has metrics of, {_names(known)}, got {split!r}"
-            )
+        _check_known(f"split with metrics of run {self.key[:12]}", split, known)
         return dict(known[split])
 
     def epochs(self) -> list[dict[str, Any]]:
@@ -118,17 +115,12 @@ class Run:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
         from focalcal.predictions import Predictions  # costs what torch costs
 
-        known = self._split_files
-        if split not in known:
-            raise ValueError(
-                f"split must be one that run {self.key[:12]} has predictions of, {_names(known)}, got {split!r}"
-            )
-        return Predictions.load(self.file(known[split]))
+        _check_known(f"split with predictions of run {self.key[:12]}", split, self._split_files)
+        return Predictions.load(self.file(self._split_files[split]))
 
     def file(self, name: str) -> Path:
         """The path of one of its files, if its content is what was stored; else `RunProblem`."""
-        if name not in self._places:
-            raise ValueError(f"name must be a file of run {self.key[:12]}, {_names(self._places)}, got {name!r}")
+        _check_known(f"name of a file of run {self.key[:12]}", name, self._places)
         folder, within, manifest = self._places[name]
         check_content(folder, within, None, manifest)
         return folder / within
@@ -195,5 +187,6 @@ class Run:
         return part
 
 
-def _names(known: Mapping[str, Any]) -> str:
-    return ", ".join(map(repr, known)) or "none"
+def _check_known(what: str, name: str, known: Mapping[str, Any]) -> None:
+    if name not in known:
+        raise ValueError(f"{what} must be among {', '.join(map(repr, known)) or 'none'}, got {name!r}")

@@ -126,13 +126,11 @@ def check_disk_space(store: Path, tmp: Path, needed_bytes: int) -> None:
             handle.flush()
             os.fsync(handle.fileno())
     except OSError as error:
-        remedies = {
-            **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), more_space),
-            **dict.fromkeys(
-                (errno.ENOLCK, errno.ENOSYS), "mount the file system with locks, or name a store on another"
-            ),
-        }
-        remedy = remedies.get(error.errno or 0, "make the folder writable, or name another store")
+        remedy = "make the folder writable, or name another store"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            remedy = more_space
+        elif error.errno in (errno.ENOLCK, errno.ENOSYS):
+            remedy = "mount the file system with locks, or name a store on another"
         raise OSError(error.errno, f"{rule}, got {error.strerror or error}; {remedy}") from error
     space = os.statvfs(store)
     free = space.f_bavail * space.f_frsize
