@@ -52,6 +52,14 @@ def published(tmp_path_factory):
 
 
 @pytest.fixture
+def store(tmp_path):
+    """A new store of runs."""
+    from focalcal.results import Store
+
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
 def data_folder() -> Path:
     """The folder of real data sets that FOCALCAL_DATA names."""
     folder = os.environ.get("FOCALCAL_DATA")

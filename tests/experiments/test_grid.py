@@ -8,11 +8,6 @@ from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.results.store import Store
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "store")
-
-
 class NoExecutor:
     """One that must not be asked."""
 

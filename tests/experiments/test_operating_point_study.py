@@ -12,12 +12,6 @@ from focalcal.experiments.events import Examined
 from focalcal.experiments.operating_point_study import run_operating_points
 from focalcal.experiments.operating_point_trial import Role, Trial, verdict
 from focalcal.experiments.spec_builder import spec_of
-from focalcal.results import Store
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "runs")
 
 
 def by_role(trials):

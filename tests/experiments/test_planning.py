@@ -8,16 +8,11 @@ from support.stored_runs import evaluation, record, stored
 from focalcal.experiments import load_study
 from focalcal.experiments.planning import Costs, plan_cells
 from focalcal.experiments.spec_builder import spec_of
-from focalcal.results import Evaluations, Protocol, Store
+from focalcal.results import Evaluations, Protocol
 from focalcal.training import Optimizer, recipe
 
 DIGITS = recipe("digits_small_cnn_lite")
 SVHN = Evaluations(shifts=("svhn",))
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
 
 
 def cell(objective="ce", seed=0, *, protocol=(), **changed):

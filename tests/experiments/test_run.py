@@ -14,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.distributed_cell import spec as shared_spec
 from support.small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
 
 from focalcal.data import DataSetError, fingerprint, load_data
+from focalcal.experiments.executors.local import LocalExecutor
+from focalcal.experiments.grid import run_grid
 from focalcal.experiments.run import run_spec
 from focalcal.experiments.spec_builder import recipe_of, spec_of
 from focalcal.experiments.subsets import apply_protocol
@@ -24,6 +27,9 @@ from focalcal.metrics import summary
 from focalcal.models import PublishedWeightsError
 from focalcal.results import Evaluations, Protocol, Store
 from focalcal.training import NonFiniteLossError, predict, recipe, trained_network
+
+TESTS = Path(__file__).parents[1]
+TOLERANCE = 1e-4  # as stated in tests/training/test_distributed.py
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +262,30 @@ def test_tensorboard_logs_go_to_a_folder_of_the_run(tmp_path):
     spec = digits_spec()
     run_spec(spec, Store(tmp_path / "store"), tensorboard=tmp_path / "logs")
     assert list((tmp_path / "logs" / spec.key).glob("events*"))
+
+
+def test_parallel_jobs_change_no_number(tmp_path):
+    specs = [digits_spec(seed=seed) for seed in range(3)]
+    store = Store(tmp_path / "grid")
+    outcome = run_grid(specs, store, executor=LocalExecutor(2))
+    assert outcome.done == tuple(one.key for one in specs), store.failures()
+    alone = Store(tmp_path / "alone")
+    for one in specs:
+        assert same_numbers(store.run(one.key), run_spec(one, alone))
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_cell(tmp_path):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = [str(TESTS / "support" / "distributed_cell.py"), str(tmp_path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    done = subprocess.run([*launcher, *script], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    both = Store(tmp_path / "store").run(shared_spec().key)
+    assert both.record["provenance"]["machine"]["processes"] == 2
+    assert (tmp_path / "rank-0.txt").read_text() == f"{both.key} stored already stored"
+    assert (tmp_path / "rank-1.txt").read_text() == f"{both.key} "  # the second is not asked how far they are
+    one = run_spec(shared_spec(), Store(tmp_path / "one"))
+    for split in ("train", "val", "test"):
+        for name in ("error", "nll", "brier"):
+            assert both.metrics(split)[name] == pytest.approx(one.metrics(split)[name], abs=TOLERANCE)

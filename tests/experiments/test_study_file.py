@@ -1,15 +1,18 @@
 """What a study's file says becomes its cells; the shipped studies have the paper's."""
 
+import re
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
-from focalcal.experiments import load_study, parse_study
-from focalcal.experiments.shipped import shipped_studies
+from focalcal.experiments import StudyError, load_study, parse_study
+from focalcal.experiments.shipped import shipped_studies, study_table
 from focalcal.experiments.spec_builder import recipe_of, spec_of
 from focalcal.results import Evaluations, Protocol
 from focalcal.training import RECIPES, recipe
 
+GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "studies.md").read_text("utf-8")
 EIGHT = {"ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "fcl"}
 NINE = EIGHT | {"adafocal"}
 
@@ -245,3 +248,31 @@ def test_a_study_of_ones_own_is_found_by_its_path(tmp_path):
 def test_every_recipe_of_the_paper_serves_a_study():
     used = {name for study in CELLS for table in load_study(study).table.settings for name in table.recipe}
     assert {name for name in RECIPES if not name.endswith("_lite")} <= used
+
+
+def example():
+    (text,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    return text
+
+
+def test_the_guide_repeats_the_table():
+    assert study_table() in GUIDE
+
+
+def test_the_guides_example_has_the_cells_it_says():
+    specs = parse_study(example()).specs()
+    assert len(specs) == 72
+    assert "= 72 cells" in GUIDE
+
+
+def test_the_guides_faults_are_reported_like_that():
+    wrong = example().replace("lr = 0.02 ", "lr = -1 ").replace('"fcl"', '"fcll"')
+    with pytest.raises(StudyError) as caught:
+        parse_study(wrong, "mine.toml")
+    with pytest.raises(StudyError) as other:
+        parse_study(example().replace("lam =", "lamda ="), "mine.toml")
+    reported = [*str(caught.value).splitlines(), *str(other.value).splitlines()]
+    shown = re.findall(r"^    (mine\.toml: .*)$", GUIDE, re.MULTILINE)
+    assert len(reported) == len(shown) == 3
+    for line, wanted in zip(reported, shown, strict=True):
+        assert line.startswith(wanted.removesuffix(" ..."))

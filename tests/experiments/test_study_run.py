@@ -48,11 +48,6 @@ def study():
     return parse_study(STUDY, "two.toml")
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "runs")
-
-
 def test_a_study_is_run_and_the_result_has_what_a_report_needs(study, store):
     events = []
     result = run_study(study, store, InThisProcess(), on_event=events.append)

@@ -13,11 +13,6 @@ from focalcal.results import Evaluation, Evaluations, RunProblem, Store
 from focalcal.results.merge import runs_of
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
 def test_one_form_for_one_meaning():
     one = Evaluations(shifts=["svhn", "cifar10c", "svhn"], severities=[5, 1.0, 5], saliency=8.0)
     assert one == Evaluations(shifts=("cifar10c", "svhn"), severities=(1, 5), saliency=8)

@@ -9,11 +9,6 @@ from focalcal.results import RunProblem, Store
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
 def foreign(tmp_path):
     """Somebody's folder, of long ago."""
     folder = tmp_path / "thesis"

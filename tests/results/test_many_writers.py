@@ -12,11 +12,6 @@ from support.stored_runs import epochs_file, spec, stored
 from focalcal.results import Store, staging
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
 def test_killed_before_any_touch_of_a_file_there_is_a_whole_run_or_none(store, tmp_path, monkeypatch):
     epochs = epochs_file(tmp_path)
     seen = {"none": 0, "whole": 0}

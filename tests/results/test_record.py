@@ -26,11 +26,6 @@ from focalcal.results.split_metrics import split_metrics
 SEEDS = (0, 1)
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
 def focalcal(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

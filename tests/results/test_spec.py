@@ -59,6 +59,7 @@ def test_the_key_is_that_of_the_values_not_of_their_form(chosen, training, seed)
 def test_two_is_two():
     assert spec(gamma=2, lam=1).key == spec(gamma=2.0, lam=1.0).key == spec(lam=np.float64(1), gamma=np.int64(2)).key
     assert spec(gamma=2, lam=-0.0).key == spec(gamma=2, lam=0).key
+    assert Protocol(imbalance=10, train_examples=100.0) == Protocol(imbalance=10.0, train_examples=100)
 
 
 OTHER = {
@@ -136,6 +137,11 @@ def test_the_name_is_for_people():
         ({"training": {"steps": [{1: 2}]}}, TypeError, r"training\['steps'\]\[0\] must have names as keys, got 1"),
         ({"training": {"mean": [np.float32(1)]}}, TypeError, r"training\['mean'\]\[0\] must be what JSON can say"),
         ({"training": {"seed": 2**53 + 1}}, ValueError, "a float without loss"),
+        ({"protocol": {"imbalance": 0.5}}, ValueError, "imbalance must be finite and >= 1"),
+        ({"protocol": {"train_examples": 0}}, ValueError, "train_examples must be >= 1"),
+        ({"protocol": {"test_examples": 1.5}}, TypeError, "test_examples must be a whole number"),
+        ({"protocol": {"allow_partial": 1}}, TypeError, "allow_partial must be True or False"),
+        ({"protocol": {"evaluate_every": 0}}, ValueError, "evaluate_every must be >= 1"),
         ({"protocol": {"shift": ["svhn"]}}, ValueError, "Protocol has no field 'shift'; it has imbalance"),
         ({"protocol": ["svhn"]}, TypeError, "Protocol must be described by a mapping"),
     ],

@@ -15,11 +15,6 @@ from focalcal.results import Store
 from focalcal.results.layout import split_file
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
 def test_a_run_comes_back_as_it_was_stored(store, tmp_path):
     one, epochs = spec(3), epochs_file(tmp_path)
     weights = tmp_path / "w.pt"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -67,13 +67,11 @@ def compare(
 def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     from focalcal.analysis.evidence import measured, reading_order
     from focalcal.analysis.gaps import gaps_of_stores
-    from focalcal.results import Store
-    from focalcal.results.layout import store_folder
     from focalcal.results.merge import runs_of
 
-    chosen = [store_folder(folder) for folder in folders] if folders else [store_folder(None)]
-    runs, findings = runs_of([Store(folder, create=False) for folder in dict.fromkeys(chosen)])
-    named = ", ".join(map(str, chosen))
+    stores = [open_store(folder) for folder in dict.fromkeys(folders or [None])]
+    runs, findings = runs_of(stores)
+    named = ", ".join(str(store.path) for store in stores)
     if study is None:
         known, title = [], named
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, Threads, check_device
+from focalcal.cli.options import DataDir, Device, Json, Store, Threads, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -61,10 +61,8 @@ def evaluate(
     For example: focalcal evaluate --study vision --shift svhn
     """
     from focalcal.results import Evaluations
-    from focalcal.results import Store as RunStore
-    from focalcal.results.layout import store_folder
 
-    opened = RunStore(store_folder(store), create=False)
+    opened = open_store(store)
     try:
         asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
     except TypeError as error:  # of a value that was typed in, so not a bug

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, check_device
+from focalcal.cli.options import DataDir, Device, Json, Store, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ def operating_point_study(
     from focalcal.experiments.operating_point_study import run_operating_points
     from focalcal.experiments.operating_point_trial import verdict
     from focalcal.reports.tables import Table
-    from focalcal.results import Store as RunStore
-    from focalcal.results.layout import store_folder
 
     chosen = names or ["operating-point", "operating-point-real"]
     baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
@@ -71,7 +69,7 @@ def operating_point_study(
                 cells.update({spec.key: spec.name for spec in event.missing})
             display(event)
 
-        trials = run_operating_points(baselines, RunStore(store_folder(store)), executor, on_event=on_event)
+        trials = run_operating_points(baselines, open_store(store, create=True), executor, on_event=on_event)
     rows = _rows(trials, baselines)
     if out is not None:
         write_atomically(out, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from focalcal.results import Store as RunStore
 
 Store = Annotated[
     Path | None,
@@ -25,6 +28,14 @@ TensorBoard = Annotated[
     Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
+
+
+def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
+    """The store of the option, which is made if `create` says so."""
+    from focalcal.results import Store as RunStore
+    from focalcal.results.layout import store_folder
+
+    return RunStore(store_folder(folder), create=create)
 
 
 def check_device(name: str) -> str:

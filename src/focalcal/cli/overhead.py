@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +34,7 @@ def overhead(
     from focalcal.experiments.overhead import overhead as measured
 
     with bar("timing") as progress:
-        found = measured(
+        costs = measured(
             model=model,
             batch=batch,
             classes=classes,
@@ -43,24 +44,24 @@ def overhead(
             progress=progress,
         )
     if as_json:
-        print_json(found.as_dict())
+        print_json(asdict(costs))
     else:
-        typer.echo(overhead_text(found), nl=False)
+        typer.echo(overhead_text(costs), nl=False)
 
 
-def overhead_text(found: Overhead) -> str:
+def overhead_text(costs: Overhead) -> str:
     """Two tables, with the paper's ratios beside ours where it states them for this shape; theirs are from an A100."""
     from focalcal.experiments.overhead import PAPER_LOSS, PAPER_STEP, PAPER_STEP_MEMORY
 
-    papers_shape = (found.batch, found.classes) == (128, 10)
-    threads = f", {found.threads} thread{'s' if found.threads > 1 else ''}" if found.device.startswith("cpu") else ""
-    shape = f"{found.batch} x {found.classes} logits"
-    loss = _table(found.loss, {"paper: time": PAPER_LOSS} if papers_shape else {})
-    step = _table(found.step, {"paper: time": PAPER_STEP, "paper: memory": PAPER_STEP_MEMORY} if papers_shape else {})
+    papers_shape = (costs.batch, costs.classes) == (128, 10)
+    threads = f", {costs.threads} thread{'s' if costs.threads > 1 else ''}" if costs.device.startswith("cpu") else ""
+    shape = f"{costs.batch} x {costs.classes} logits"
+    loss = _table(costs.loss, {"paper: time": PAPER_LOSS} if papers_shape else {})
+    step = _table(costs.step, {"paper: time": PAPER_STEP, "paper: memory": PAPER_STEP_MEMORY} if papers_shape else {})
     text = (
-        f"{found.device}{threads}\n\n"
-        f"loss alone, forward and backward of {shape}; medians of {found.rounds[0]} rounds\n\n{loss.text()}\n"
-        f"a training step of {found.model}; medians of {found.rounds[1]} rounds\n\n{step.text()}"
+        f"{costs.device}{threads}\n\n"
+        f"loss alone, forward and backward of {shape}; medians of {costs.rounds[0]} rounds\n\n{loss.text()}\n"
+        f"a training step of {costs.model}; medians of {costs.rounds[1]} rounds\n\n{step.text()}"
     )
     if papers_shape:
         text += (
@@ -75,11 +76,13 @@ def _table(timings: tuple[Timing, ...], paper: dict[str, dict[str, float]]) -> T
     from focalcal.reports.tables import Table
 
     columns: dict[str, list[object]] = {
-        "objective": [one.name for one in timings],
-        "ms": [1000 * one.seconds for one in timings],
-        "time": [one.ratio for one in timings],
-        "MB": [None if one.memory is None else one.memory / 1e6 for one in timings],
-        "memory": [one.memory_ratio for one in timings],
+        "objective": [timing.name for timing in timings],
+        "ms": [1000 * timing.seconds for timing in timings],
+        "time": [timing.ratio for timing in timings],
+        "MB": [None if timing.memory is None else timing.memory / 1e6 for timing in timings],
+        "memory": [timing.memory_ratio for timing in timings],
     }
-    printed: dict[str, list[object]] = {title: [of.get(one.name) for one in timings] for title, of in paper.items()}
+    printed: dict[str, list[object]] = {
+        title: [of.get(timing.name) for timing in timings] for title, of in paper.items()
+    }
     return Table(columns | printed, headings={"time": "x time", "memory": "x memory"}, digits=4)

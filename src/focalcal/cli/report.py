@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ def report(
     What is missing, failed or damaged is said, and the rest shown.
     """
     from focalcal.reports.study_report import FOLDER, write_report
-    from focalcal.results import Store
-    from focalcal.results.layout import store_folder
     from focalcal.training.recipes import operating_points
 
-    opened = [Store(folder, create=False) for folder in stores or [store_folder()]]
+    opened = [open_store(folder) for folder in stores or [None]]
     options: dict[str, Any] = {"operating_points": operating_points()}
     if study is not None:
         from focalcal.experiments import load_study

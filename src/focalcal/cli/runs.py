@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """What was run, and error, NLL, ECE and Brier score on the test split."""
-    opened = _open(store)
+    opened = open_store(store)
     runs, problems = opened.survey()
     wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
     rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
@@ -68,7 +68,7 @@ def list_runs(
 @plain_failures()
 def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
     """One run: what was run, the metrics of every split, and where it comes from."""
-    run = _open(store).run(key)
+    run = open_store(store).run(key)
     epochs = len(run.epochs())
     metrics = {split: run.metrics(split) for split in run.record["metrics"]}
     facts = {"key": run.key, "name": run.spec.name, "path": str(run.path), "spec": run.spec.as_dict()}
@@ -103,7 +103,7 @@ def sql(
     """
     from focalcal.reports.tables import Table
 
-    names, rows = _answer(_open(store), query)
+    names, rows = _answer(open_store(store), query)
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif rows:
@@ -121,7 +121,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete runs for good. A damaged or foreign folder must be named in full."""
-    opened = _open(store)
+    opened = open_store(store)
     in_runs = [problem for problem in opened.problems() if problem.path.parent.name == "runs"]
     unusable = {problem.path.name: problem.message for problem in in_runs}
     named = dict((key, unusable[key]) if key in unusable else _removable(opened, key) for key in keys)
@@ -144,7 +144,7 @@ def export(
     store: _Store = None,
 ) -> None:
     """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split."""
-    opened = _open(store)
+    opened = open_store(store)
     typer.echo(opened.export(path, keys or None))
     if not keys:
         _print_problems(opened.problems())
@@ -154,18 +154,11 @@ def export(
 @plain_failures()
 def check(store: _Store = None) -> None:
     """Read every file of every run and compare its checksum; ends with 1 if something is wrong."""
-    runs, problems = _open(store).survey(contents=True)
+    runs, problems = open_store(store).survey(contents=True)
     typer.echo(f"{len(runs)} runs are whole")
     _print_problems(problems)
     if problems:
         raise typer.Exit(FAULTY)
-
-
-def _open(folder: Path | None) -> Store:
-    from focalcal.results import Store
-    from focalcal.results.layout import store_folder
-
-    return Store(store_folder(folder), create=False)
 
 
 def rows_of(runs: Iterable[Run], **wanted: Any) -> list[dict[str, Any]]:

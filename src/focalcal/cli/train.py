@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device
+from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 
@@ -80,8 +80,6 @@ def train(
     from focalcal.experiments import spec_of
     from focalcal.experiments.spec_builder import override_recipe
     from focalcal.results import Evaluations, Protocol
-    from focalcal.results import Store as RunStore
-    from focalcal.results.layout import store_folder
     from focalcal.training import is_first_process
     from focalcal.training import recipe as recipe_named
     from focalcal.training.determinism import possible_threads
@@ -102,8 +100,8 @@ def train(
         "threads": possible_threads(threads),
         "data_dir": data_dir,
     }
-    folder = store_folder(store)
-    run = _run(spec, RunStore(folder), tensorboard=tensorboard, **options)
+    opened = open_store(store, create=True)
+    run = _run(spec, opened, tensorboard=tensorboard, **options)
     if not is_first_process():
         return  # of those that torchrun started
     if keep_weights and "weights.pt" not in run.files:
@@ -115,7 +113,7 @@ def train(
     from focalcal.analysis.evidence import measured
     from focalcal.reports.study_tables.several_metrics import overview
 
-    typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {folder}\n")
+    typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {opened.path}\n")
     if (shown := overview(measured([run], title=run.spec.name))) is not None:
         typer.echo(shown.table.text(), nl=False)
 

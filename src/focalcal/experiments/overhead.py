@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 from typing import Any
@@ -67,10 +67,6 @@ class Overhead:
     rounds: tuple[int, int]
     loss: tuple[Timing, ...]
     step: tuple[Timing, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def overhead(

@@ -12,11 +12,6 @@ from focalcal.experiments.grid import run_grid
 from focalcal.results.store import Store
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def failure(store: Store, spec) -> dict:
     (only,) = (one for one in store.failures() if one["key"] == spec.key)
     return only

@@ -45,11 +45,6 @@ def cluster():
         ray.shutdown()
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def let_go(store: Store) -> None:
     Path(f"{store.path}-go").touch()
 

@@ -25,11 +25,6 @@ from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.results.store import Store
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def let_go(store: Store) -> None:
     Path(f"{store.path}-go").touch()
 
