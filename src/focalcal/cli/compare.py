@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import Json, open_store
+from focalcal.cli.options import Json, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -22,18 +22,13 @@ NOT_TESTED = 1  # exit code where no test at all could be made
 def compare(
     candidate: Annotated[str, typer.Argument(help="The objective to judge: fcl, or 'fcl lam=0.5' of a sweep.")],
     baselines: Annotated[
-        list[str] | None, typer.Argument(help="What to compare it with; default: every other.", show_default=False)
+        list[str] | None, typer.Argument(help="What to compare it with; default: every other.")
     ] = None,
     store: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A store's folder; several may be given. Default: $FOCALCAL_STORE, else focalcal-runs.",
-            show_default=False,
-        ),
+        typer.Option(help="A store's folder; several may be given. Default: $FOCALCAL_STORE, else focalcal-runs."),
     ] = None,
-    study: Annotated[
-        str | None, typer.Option(help="Only the cells of this study, by name or .toml file.", show_default=False)
-    ] = None,
+    study: Annotated[str | None, typer.Option(help="Only the cells of this study, by name or .toml file.")] = None,
     metrics: Annotated[str, typer.Option(help="Separated by commas; one family.")] = "ece,adaptive_ece,nll,brier",
     split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
     alpha: Annotated[float, typer.Option(help="Chance of a false verdict in a family.")] = 0.05,
@@ -69,7 +64,7 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     from focalcal.analysis.gaps import gaps_of_stores
     from focalcal.results.merge import runs_of
 
-    stores = [open_store(folder) for folder in dict.fromkeys(folders or [None])]
+    stores = open_stores(folders)
     runs, findings = runs_of(stores)
     named = ", ".join(str(store.path) for store in stores)
     if study is None:

@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-_Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.", show_default=False)]
+_Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list` names it.")]
 
 
 @app.command("list")

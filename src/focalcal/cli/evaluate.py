@@ -20,35 +20,24 @@ REFUSED = 1  # exit code where a run could not be evaluated
 
 @plain_failures(resumable=True)
 def evaluate(
-    keys: Annotated[
-        list[str] | None, typer.Argument(help="The runs' keys, or how they begin.", show_default=False)
-    ] = None,
+    keys: Annotated[list[str] | None, typer.Argument(help="The runs' keys, or how they begin.")] = None,
     study: Annotated[
         str | None,
         typer.Option(
             help="The stored runs of this study, a shipped one or a .toml file; without --shift, --saliency and "
-            "--test-set the study's own evaluations are made.",
-            show_default=False,
+            "--test-set the study's own evaluations are made."
         ),
     ] = None,
     shift: Annotated[
-        list[str] | None,
-        typer.Option("--shift", help="A shifted test set: svhn or cifar10c; may be repeated.", show_default=False),
+        list[str] | None, typer.Option(help="A shifted test set: svhn or cifar10c; may be repeated.")
     ] = None,
     severity: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--severity", help="A severity of cifar10c, from 1 to 5; may be repeated; default: 5.", show_default=False
-        ),
+        list[int] | None, typer.Option(help="A severity of cifar10c, from 1 to 5; may be repeated; default: 5.")
     ] = None,
     saliency: Annotated[int, typer.Option(help="Make Grad-CAM maps of so many test images.", min=0)] = 0,
     test_set: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--test-set",
-            help="Another test set: an .npz file with the arrays inputs and labels; may be repeated.",
-            show_default=False,
-        ),
+        typer.Option(help="Another test set: an .npz file with the arrays inputs and labels; may be repeated."),
     ] = None,
     store: Store = None,
     device: Device = "cpu",
@@ -73,13 +62,7 @@ def evaluate(
     if not asked.names and not test_set:
         raise ValueError("no evaluation is named; give --shift, --saliency, --test-set or a --study that has some")
     done = _evaluate(
-        runs,
-        opened,
-        asked,
-        test_sets=test_set or (),
-        device=check_device(device),
-        threads=threads,
-        data_dir=data_dir,
+        runs, opened, asked, test_sets=test_set or (), device=check_device(device), threads=threads, data_dir=data_dir
     )
     if as_json:
         print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])

@@ -33,15 +33,14 @@ def operating_point_study(
         list[str] | None,
         typer.Argument(
             help="Shipped studies or .toml files, whose cross-entropy cells the predictions are made from; by default "
-            "operating-point and operating-point-real.",
-            show_default=False,
+            "operating-point and operating-point-real."
         ),
     ] = None,
     store: Store = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1)] = 2,
     device: Device = "cpu",
     data_dir: DataDir = None,
-    out: Annotated[Path | None, typer.Option(help="Write every cell to this .csv file.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="Write every cell to this .csv file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train cross-entropy, FCL at the lam that it predicts, and controls; print what temperature each then needs.

@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 Store = Annotated[
     Path | None,
     typer.Option(
-        help="The folder that runs are kept in, made if it is not there; default: $FOCALCAL_STORE, else focalcal-runs.",
-        show_default=False,
+        help="The folder that runs are kept in, made if it is not there; default: $FOCALCAL_STORE, else focalcal-runs."
     ),
 ]
-DataDir = Annotated[
-    Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.", show_default=False)
-]
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.")]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
 Threads = Annotated[
     int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
 ]
-TensorBoard = Annotated[
-    Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.", show_default=False)
-]
+TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 
 def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
-    """The store of the option, which is made if `create` says so."""
+    """The store in that folder, or in the one that is used by default; made if `create` says so."""
     from focalcal.results import Store as RunStore
     from focalcal.results.layout import store_folder
 
     return RunStore(store_folder(folder), create=create)
+
+
+def open_stores(folders: list[Path] | None) -> list[RunStore]:
+    """Those in the folders, each once, or the one that is used by default."""
+    return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
 
 
 def check_device(name: str) -> str:

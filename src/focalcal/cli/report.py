@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, open_store
+from focalcal.cli.options import Json, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -25,25 +25,17 @@ class Against(StrEnum):
 def report(
     stores: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="The store's folder, or several; default: $FOCALCAL_STORE, else focalcal-runs.", show_default=False
-        ),
+        typer.Argument(help="The store's folder, or several; default: $FOCALCAL_STORE, else focalcal-runs."),
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file.",
-            show_default=False,
-        ),
+        typer.Option(help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder to write to; default: report, or report/STUDY, in the store.", show_default=False
-        ),
+        Path | None, typer.Option(help="The folder to write to; default: report, or report/STUDY, in the store.")
     ] = None,
     against: Annotated[
-        Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.", show_default=False)
+        Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.")
     ] = None,
     figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
     as_json: Json = False,
@@ -55,7 +47,7 @@ def report(
     from focalcal.reports.study_report import FOLDER, write_report
     from focalcal.training.recipes import operating_points
 
-    opened = [open_store(folder) for folder in stores or [None]]
+    opened = open_stores(stores)
     options: dict[str, Any] = {"operating_points": operating_points()}
     if study is not None:
         from focalcal.experiments import load_study

@@ -26,16 +26,13 @@ FAULTY = 1  # exit code of `check` where something is wrong
 _SHOWN = ("error", "nll", "ece", "brier")  # metrics of a list, of the test split
 _SHORT = 12  # digits of a key
 
-_Store = Annotated[
-    Path | None,
-    typer.Option(help="The store's folder; default: $FOCALCAL_STORE, else focalcal-runs.", show_default=False),
-]
-_Key = Annotated[str, typer.Argument(help="The run's key, or how it begins.", show_default=False)]
-_Keys = Annotated[list[str], typer.Argument(help="The runs' keys, or how they begin.", show_default=False)]
-_DataSet = Annotated[str | None, typer.Option(help="Only runs on this data set.", show_default=False)]
-_Model = Annotated[str | None, typer.Option(help="Only runs of this network.", show_default=False)]
-_Objective = Annotated[str | None, typer.Option(help="Only runs with this loss.", show_default=False)]
-_Seed = Annotated[int | None, typer.Option(help="Only runs with this seed.", show_default=False)]
+_Store = Annotated[Path | None, typer.Option(help="The store's folder; default: $FOCALCAL_STORE, else focalcal-runs.")]
+_Key = Annotated[str, typer.Argument(help="The run's key, or how it begins.")]
+_Keys = Annotated[list[str], typer.Argument(help="The runs' keys, or how they begin.")]
+_DataSet = Annotated[str | None, typer.Option(help="Only runs on this data set.")]
+_Model = Annotated[str | None, typer.Option(help="Only runs of this network.")]
+_Objective = Annotated[str | None, typer.Option(help="Only runs with this loss.")]
+_Seed = Annotated[int | None, typer.Option(help="Only runs with this seed.")]
 
 
 @app.command("list")
@@ -89,10 +86,7 @@ def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
 @plain_failures()
 def sql(
     query: Annotated[
-        str,
-        typer.Argument(
-            help="For example: select objective, avg(ece) from test_metrics group by all", show_default=False
-        ),
+        str, typer.Argument(help="For example: select objective, avg(ece) from test_metrics group by all")
     ],
     store: _Store = None,
     as_json: Json = False,
@@ -116,9 +110,7 @@ def sql(
 @app.command()
 @plain_failures()
 def rm(
-    keys: _Keys,
-    store: _Store = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    keys: _Keys, store: _Store = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
 ) -> None:
     """Delete runs for good. A damaged or foreign folder must be named in full."""
     opened = open_store(store)
@@ -140,7 +132,7 @@ def rm(
 @plain_failures()
 def export(
     path: Annotated[Path, typer.Argument(help="A .zip, .csv or .parquet file; replaced if it is there.")],
-    keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.", show_default=False)] = None,
+    keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.")] = None,
     store: _Store = None,
 ) -> None:
     """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split."""

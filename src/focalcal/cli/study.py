@@ -31,8 +31,7 @@ class Engine(StrEnum):
 @plain_failures(resumable=True)
 def study(
     name: Annotated[
-        str | None,
-        typer.Argument(help="A shipped study, or a .toml file. Without a name the studies are listed."),
+        str | None, typer.Argument(help="A shipped study, or a .toml file. Without a name the studies are listed.")
     ] = None,
     store: Store = None,
     jobs: Annotated[
@@ -54,8 +53,7 @@ def study(
         Engine, typer.Option(help="Run the cells in processes of this machine, or on a Ray cluster.")
     ] = Engine.local,
     address: Annotated[
-        str | None,
-        typer.Option(help="The address of a running Ray cluster; by default one is started here.", show_default=False),
+        str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
     ] = None,
     cpus_per_cell: Annotated[float, typer.Option(help="Processors that Ray reserves for a cell.", min=0)] = 1.0,
     gpus_per_cell: Annotated[float, typer.Option(help="GPUs that Ray reserves for a cell.", min=0)] = 0.0,

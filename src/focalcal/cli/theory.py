@@ -21,16 +21,12 @@ app = typer.Typer(
 
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.1 reaches the check that says what is wrong with it
 _EVERY_POSTERIOR = ", or --classes 3 for every posterior of three classes"
-_Posterior = Annotated[
-    list[str] | None,
-    typer.Argument(help="The class probabilities, for example 0.7 0.2 0.1", show_default=False),
-]
+_Posterior = Annotated[list[str] | None, typer.Argument(help="The class probabilities, for example 0.7 0.2 0.1")]
 _File = Annotated[
     Path | None,
     typer.Option(
         help="Take the rows of this .csv or .npy file instead; rows that sum to 1 within 1e-3, as those of a softmax "
-        "in float32, are divided by their sums.",
-        show_default=False,
+        "in float32, are divided by their sums."
     ),
 ]
 _Gamma = Annotated[float, typer.Option(help="The focusing of the focal term, >= 0.")]
@@ -114,7 +110,7 @@ def bound(
 @app.command(context_settings=_NEGATIVE)
 @plain_failures()
 def recover(
-    q: Annotated[list[str] | None, typer.Argument(help="The predicted probabilities.", show_default=False)] = None,
+    q: Annotated[list[str] | None, typer.Argument(help="The predicted probabilities.")] = None,
     gamma: _Gamma = 3.0,
     lam: _Lam = 1.0,
     file: _File = None,
@@ -142,9 +138,7 @@ def recover(
 @app.command(context_settings=_NEGATIVE)
 @plain_failures()
 def lam(
-    tolerance: Annotated[
-        float, typer.Option(help="The largest |q* - eta|_2 that is allowed, > 0.", show_default=False)
-    ],
+    tolerance: Annotated[float, typer.Option(help="The largest |q* - eta|_2 that is allowed, > 0.")],
     eta: _Posterior = None,
     gamma: _Gamma = 3.0,
     classes: Annotated[
@@ -210,8 +204,7 @@ def gradients(
     eps: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The probability that the true class lacks, 1 - p_t, between 0 and 1. Default: 0.5 0.1 0.01 0.001.",
-            show_default=False,
+            help="The probability that the true class lacks, 1 - p_t, between 0 and 1. Default: 0.5 0.1 0.01 0.001."
         ),
     ] = None,
     gamma: _Gamma = 3.0,

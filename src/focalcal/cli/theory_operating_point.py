@@ -19,8 +19,7 @@ def operating_point(
         Path,
         typer.Argument(
             help="Predictions on data that the network was not trained on, with labels: .npz, .parquet or .csv; an "
-            ".npz file has the arrays logits (or probs) and labels.",
-            show_default=False,
+            ".npz file has the arrays logits (or probs) and labels."
         ),
     ],
     gamma: Annotated[float, typer.Option(help="The focusing of the loss to train with, >= 0.")] = 3.0,
@@ -29,10 +28,7 @@ def operating_point(
         typer.Option(help="The gamma and lam of the loss that the network was trained with; 0 0 is cross-entropy."),
     ] = (0.0, 0.0),
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Draw the effective temperature over lam in this .png, .pdf or .svg file.", show_default=False
-        ),
+        Path | None, typer.Option(help="Draw the effective temperature over lam in this .png, .pdf or .svg file.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -18,8 +18,7 @@ def population(
         typer.Argument(
             help="The states: a .csv file with the headings eta_1, eta_2, ..., and if wanted weight and q_1, q_2, ...; "
             "or a .json file with a list of objects that have eta, and if wanted weight and q, such as "
-            "`focalcal theory solve --json` prints.",
-            show_default=False,
+            "`focalcal theory solve --json` prints."
         ),
     ],
     gamma: Annotated[

@@ -16,42 +16,29 @@ def train(
     objective: Annotated[
         str, typer.Option("--objective", "-o", help="The loss, by name or as package.module:Name.")
     ] = "fcl",
-    gamma: Annotated[float | None, typer.Option(help="Gamma of the focal losses and FCL.", show_default=False)] = None,
-    lam: Annotated[float | None, typer.Option(help="Lambda of FCL and MMCE.", show_default=False)] = None,
+    gamma: Annotated[float | None, typer.Option(help="Gamma of the focal losses and FCL.")] = None,
+    lam: Annotated[float | None, typer.Option(help="Lambda of FCL and MMCE.")] = None,
     option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="Another option of the loss, e.g. epsilon=0.1; may be repeated."),
+        list[str] | None, typer.Option(help="Another option of the loss, e.g. epsilon=0.1; may be repeated.")
     ] = None,
     data_set: Annotated[
-        str | None,
-        typer.Option(
-            help="The data set instead of the recipe's, by name or as package.module:function.", show_default=False
-        ),
+        str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
     ] = None,
     data_option: Annotated[
-        list[str] | None, typer.Option("--data-option", help="An option of the data set, NAME=VALUE; may be repeated.")
+        list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")
     ] = None,
-    classes: Annotated[
-        int | None, typer.Option(help="The number of classes of that data set.", min=2, show_default=False)
-    ] = None,
+    classes: Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            help="The network instead of the recipe's, by name or as package.module:Class.", show_default=False
-        ),
+        str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
     ] = None,
     model_option: Annotated[
-        list[str] | None, typer.Option("--model-option", help="An option of the network, NAME=VALUE; may be repeated.")
+        list[str] | None, typer.Option(help="An option of the network, NAME=VALUE; may be repeated.")
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of the weights, the order of the examples, the augmentation and drop-out.", min=0)
     ] = 0,
-    epochs: Annotated[
-        int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, show_default=False)
-    ] = None,
-    imbalance: Annotated[
-        float | None, typer.Option(help="Make the training split long-tailed by this factor.", show_default=False)
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)] = None,
+    imbalance: Annotated[float | None, typer.Option(help="Make the training split long-tailed by this factor.")] = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,

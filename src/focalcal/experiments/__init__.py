@@ -43,21 +43,6 @@ _HOME = {
     "spec_of": "spec_builder",
 }
 
-__all__ = [
-    "LocalExecutor",
-    "RayExecutor",
-    "StudyError",
-    "StudyResult",
-    "evaluate_run",
-    "evaluate_runs",
-    "find_gaps",
-    "load_study",
-    "parse_study",
-    "plan_study",
-    "recipe_of",
-    "run_spec",
-    "run_study",
-    "spec_of",
-]
+__all__ = list(_HOME)
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -30,6 +30,6 @@ _HOME = {
     "StoreProblem": "diagnostics",
 }
 
-__all__ = ["SCHEMA", "Evaluation", "Evaluations", "Protocol", "Run", "RunProblem", "Spec", "Store", "StoreProblem"]
+__all__ = list(_HOME)
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)
