@@ -1,7 +1,4 @@
-"""What a grid tells while it runs. Of one cell: Started, then any number of Progress, then Finished or Failed.
-
-A study tells Examined first.
-"""
+"""What a grid tells while it runs: Examined; then of each cell Started, any number of Progress, Finished or Failed."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Examined:
-    """The store was looked at, and these cells of the study are to be run."""
+    """The store was looked at, and these cells are to be run."""
 
     missing: Sequence[Spec]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from focalcal.experiments.events import Event, Failed, Finished, OnEvent
+from focalcal.experiments.events import Event, Examined, Failed, Finished, OnEvent
 from focalcal.results import Evaluations, Spec
 from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
@@ -76,6 +76,7 @@ def run_grid(
     if missing:
         store.check_writable()
         try:
+            note(Examined(missing))
             executor.run(missing, store, note, evaluations)
         except KeyboardInterrupt:
             interrupted = True

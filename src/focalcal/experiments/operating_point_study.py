@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from focalcal.experiments.completeness import examine_cells
-from focalcal.experiments.events import Examined, OnEvent
+from focalcal.experiments.events import OnEvent
 from focalcal.experiments.grid import Executor, run_grid
 from focalcal.experiments.operating_point_trial import Role, Trial, measured
 from focalcal.experiments.spec_builder import has_validation, recipe_of, spec_of
@@ -81,12 +81,7 @@ def _checked(spec: Spec) -> Spec:
 
 def _run(cells: Sequence[_Cell], store: Store, executor: Executor, on_event: OnEvent | None) -> bool:
     """Whether the round came to its end; cells may have failed."""
-    specs = list(dict.fromkeys(cell.spec for cell in cells))
-    stored = examine_cells(specs, store)
-    missing = [spec for spec in specs if not isinstance(stored.get(spec.key), Run)]
-    if missing and on_event is not None:
-        on_event(Examined(missing))
-    return not run_grid(specs, store, executor=executor, on_event=on_event, stored=stored).interrupted
+    return not run_grid((cell.spec for cell in cells), store, executor=executor, on_event=on_event).interrupted
 
 
 def _point(run: Run, trained_with: tuple[float, float] = (0.0, 0.0)) -> OperatingPoint | None:

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from focalcal.experiments.completeness import CellGap, examine_cells, find_gaps, is_complete
-from focalcal.experiments.events import Examined, OnEvent
+from focalcal.experiments.completeness import CellGap, examine_cells, find_gaps
+from focalcal.experiments.events import OnEvent
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Executor, Outcome, run_grid
 from focalcal.experiments.study_file import Study, load_study
@@ -77,9 +77,6 @@ def run_study(
     opened = store if isinstance(store, Store) else Store(store)
     specs, evaluations = tuple(chosen.specs(smoke)), chosen.evaluations(smoke)
     stored = examine_cells(specs, opened)
-    missing = [spec for spec in specs if not is_complete(stored.get(spec.key), evaluations)]
-    if missing and on_event is not None:
-        on_event(Examined(missing))
     outcome = run_grid(
         specs,
         opened,

@@ -100,7 +100,7 @@ def test_events_of_a_cell_come_in_order(store):
     run_grid(cells, store, executor=LocalExecutor(2, work=grid_work.train), on_event=events.append)
     assert [event.spec for event in events if isinstance(event, Started)] == cells
     for spec in cells:
-        mine = [event for event in events if event.key == spec.key]
+        mine = [event for event in events[1:] if event.key == spec.key]
         assert isinstance(mine[0], Started)
         assert isinstance(mine[-1], Finished)
         assert mine[-1].seconds > 0

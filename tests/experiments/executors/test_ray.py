@@ -68,7 +68,7 @@ def test_the_cell_of_a_killed_worker_is_run_again_and_all_are_stored_once(cluste
     assert Counter(called for called, _ in calls) == {spec.key: 1 + (spec.key == key) for spec in cells}
     assert store.run(key).record["provenance"]["pid"] != pid
     for spec in cells:
-        mine = [type(event) for event in events if event.key == spec.key]
+        mine = [type(event) for event in events[1:] if event.key == spec.key]
         assert mine[0] is Started
         assert mine[-1] is Finished
         assert set(mine[1:-1]) <= {Progress}
@@ -175,7 +175,7 @@ def test_a_cell_that_another_process_holds_is_waited_for(cluster, store):
         let_it_go.set()
         holder.join()
     assert outcome.done == (cells[0].key, cells[1].key)
-    assert [type(event) for event in events if event.key == cells[0].key] == [Started, Progress, Finished]
+    assert [type(event) for event in events[1:] if event.key == cells[0].key] == [Started, Progress, Finished]
     assert Counter(key for key, _ in grid_work.calls(store)) == {spec.key: 1 for spec in cells}
 
 
