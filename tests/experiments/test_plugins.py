@@ -190,7 +190,7 @@ def test_a_plug_in_that_cannot_be_built_is_a_fault_of_the_study(parts, objective
 
 
 def test_cells_without_plug_ins_are_not_tried(monkeypatch):
-    monkeypatch.setattr("focalcal.experiments.plugin_trial.load_data", None)
+    monkeypatch.setattr("focalcal.experiments.plugin_trial.load_run_data", None)
     try_plugins(load_study("digits").specs())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +22,9 @@ class StudyError(ValueError):
     def __init__(self, faults: Iterable[Fault], file: str, written: Mapping[str, Any]) -> None:
         self.faults = tuple(faults)
         self.file = file
+        order = {path: place for place, path in enumerate(_paths(written))}
         lines: dict[str, None] = {}
-        for fault in sorted(self.faults, key=lambda fault: _position(fault.path, written)):
+        for fault in sorted(self.faults, key=lambda fault: _position(fault.path, order)):
             key = _key_text(fault.path)
             lines[f"{file}: {f'{key}: ' if key else ''}{fault.message}"] = None
         super().__init__("\n".join(lines))
@@ -87,10 +88,10 @@ def parse_study(text: str, file: str = "study.toml") -> Study:
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
     table, faults, removed = _check_tables(written)
     faults += [Fault((key,), "must be given") for key in REQUIRED if key not in written]
-    of_form = {fault.path for fault in faults}
+    of_form, paths = {fault.path for fault in faults}, set(_paths(written))
     grids = {smoke: build_grid(table, smoke=smoke) for smoke in (False, True)}
     for grid in grids.values():
-        beyond = [Fault(_as_written(_before(fault.path, removed), written), fault.message) for fault in grid.faults]
+        beyond = [Fault(_as_written(_before(fault.path, removed), paths), fault.message) for fault in grid.faults]
         faults += [fault for fault in beyond if fault.path not in of_form]
     if faults:
         raise StudyError(faults, file, written)
@@ -105,16 +106,16 @@ def _check_tables(written: Mapping[str, Any]) -> tuple[StudyTable, list[Fault], 
     from pydantic import ValidationError
 
     faults: list[Fault] = []
-    removed: set[KeyPath] = set()
+    removed, existing = set[KeyPath](), set(_paths(written))
     while True:
         try:
             return StudyTable.model_validate(_without(written, removed)), faults, removed
         except ValidationError as error:
             errors: list[Any] = list(error.errors())
         if not faults:  # later ones follow from what was left out
-            faults = [Fault(_as_written(tuple(details["loc"]), written), _message(details)) for details in errors]
+            faults = [Fault(_as_written(tuple(details["loc"]), existing), _message(details)) for details in errors]
         paths = [details["loc"][:-1] if details["type"] == "missing" else details["loc"] for details in errors]
-        faulty = {_as_written(_before(path, removed), written) for path in paths}
+        faulty = {_as_written(_before(path, removed), existing) for path in paths}
         removed |= faulty - removed or {path[:1] for path in paths}  # whatever happens, something goes
 
 
@@ -145,13 +146,10 @@ def _before(path: KeyPath, removed: Collection[KeyPath]) -> KeyPath:
     return original
 
 
-def _as_written(path: KeyPath, written: Any) -> KeyPath:
+def _as_written(path: KeyPath, existing: Collection[KeyPath]) -> KeyPath:
     """The path without the place in a list where the file has a single value instead."""
-    for depth, part in enumerate(path):
-        if isinstance(part, int) and not isinstance(written, list):
-            return path[:depth]
-        written = _member(written, part)
-    return path
+    depths = (depth for depth, part in enumerate(path) if isinstance(part, int) and path[: depth + 1] not in existing)
+    return path[: next(depths, len(path))]
 
 
 def _message(details: Mapping[str, Any]) -> str:
@@ -175,17 +173,14 @@ def _key_text(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def _position(path: KeyPath, written: Any) -> list[int]:
-    """Where the key stands in the file, for sorting: tables keep their order; what is not there comes last."""
-    places = []
-    for part in path:
-        keys = list(written) if isinstance(written, dict) else []
-        places.append(part if isinstance(part, int) else keys.index(part) if part in keys else len(keys))
-        written = _member(written, part)
-    return places
+def _paths(written: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Of every key and item, in the order of the file."""
+    yield path
+    items = written.items() if isinstance(written, dict) else enumerate(written) if isinstance(written, list) else ()
+    for part, value in items:
+        yield from _paths(value, (*path, part))
 
 
-def _member(written: Any, part: str | int) -> Any:
-    if isinstance(written, dict):
-        return written.get(part) if isinstance(part, str) else None
-    return written[part] if isinstance(written, list) and isinstance(part, int) and part < len(written) else None
+def _position(path: KeyPath, order: Mapping[KeyPath, int]) -> list[int]:
+    """Where the key stands in the file, for sorting; what is not there comes last in its table."""
+    return [order.get(path[:depth], len(order)) for depth in range(1, len(path) + 1)]

@@ -89,9 +89,9 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     small = study.smoke
     settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
     objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
-    settings, faults = _settings(small.settings if len(settings_at) > 1 else study.settings, settings_at)
-    objectives, more = _objectives(small.objectives if len(objectives_at) > 1 else study.objectives, objectives_at)
-    faults += more
+    faults: list[Fault] = []
+    settings = _settings(small.settings if len(settings_at) > 1 else study.settings, settings_at, faults)
+    objectives = _objectives(small.objectives if len(objectives_at) > 1 else study.objectives, objectives_at, faults)
     protocol, evaluations = _rules(study.protocol, EVERYTHING, NOTHING_MORE)
     if smoke:
         size: dict[str, Any] = {
@@ -108,8 +108,7 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     else:
         faults += _temperature_faults(study, settings)
         crossed = list(product(settings, objectives))
-    pairs, more = _pairs(crossed)
-    faults += more
+    pairs = _pairs(crossed, faults)
     of_saliency = ("smoke",) if smoke and "saliency" in small.protocol.model_fields_set else ()
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
         if (problem := saliency_problem(model, evaluations)) is not None:
@@ -117,10 +116,9 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     return StudyGrid(pairs, small.seeds if smoke else study.seeds, protocol, evaluations, faults)
 
 
-def _settings(tables: Sequence[SettingsTable], at: KeyPath) -> tuple[list[Setting], list[Fault]]:
-    """Every recipe that is named, with its table's overrides."""
+def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault]) -> list[Setting]:
+    """Every recipe that is named, with its table's overrides; what is wrong is added to the faults, here and below."""
     settings: list[Setting] = []
-    faults: list[Fault] = []
     for position, table in enumerate(tables):
         path = (*at, position)
         for place, name in enumerate(table.recipe):
@@ -131,13 +129,12 @@ def _settings(tables: Sequence[SettingsTable], at: KeyPath) -> tuple[list[Settin
                 continue
             faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
             settings.append(Setting((*path, "recipe", place), recipe))
-    return settings, faults
+    return settings
 
 
-def _objectives(tables: Sequence[ObjectivesTable], at: KeyPath) -> tuple[list[Objective], list[Fault]]:
+def _objectives(tables: Sequence[ObjectivesTable], at: KeyPath, faults: list[Fault]) -> list[Objective]:
     """Every objective that is named, once for each combination of its options' values."""
     objectives: list[Objective] = []
-    faults: list[Fault] = []
     for position, table in enumerate(tables):
         path, options = (*at, position), table.options()
         for place, name in enumerate(table.name):
@@ -148,7 +145,7 @@ def _objectives(tables: Sequence[ObjectivesTable], at: KeyPath) -> tuple[list[Ob
                     Objective((*path, "name", place), name, dict(zip(options, values, strict=True)))
                     for values in product(*options.values())
                 ]
-    return objectives, faults
+    return objectives
 
 
 def _option_faults(objective: str, options: Mapping[str, Sequence[Any]], path: KeyPath) -> list[Fault]:
@@ -178,9 +175,9 @@ def _option_faults(objective: str, options: Mapping[str, Sequence[Any]], path: K
 _ANY_RECIPE = next(iter(RECIPES.values()))
 
 
-def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[tuple[Setting, Objective]], list[Fault]]:
+def _pairs(crossed: Iterable[tuple[Setting, Objective]], faults: list[Fault]) -> list[tuple[Setting, Objective]]:
+    """Those that go together, with every option resolved."""
     pairs: list[tuple[Setting, Objective]] = []
-    faults: list[Fault] = []
     for setting, objective in crossed:
         try:
             options = objective_options(objective.name, objective.options, setting.recipe)
@@ -191,7 +188,7 @@ def _pairs(crossed: Iterable[tuple[Setting, Objective]]) -> tuple[list[tuple[Set
             pairs.append((setting, replace(objective, options=options)))
         else:
             faults.append(Fault(objective.path, problem))
-    return pairs, faults
+    return pairs
 
 
 def _rules(table: ProtocolTable, protocol: Protocol, evaluations: Evaluations) -> tuple[Protocol, Evaluations]:
