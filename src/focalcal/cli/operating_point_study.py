@@ -52,7 +52,6 @@ def operating_point_study(
     from focalcal.cli.progress import grid_display
     from focalcal.core.atomic import write_atomically
     from focalcal.experiments import LocalExecutor, load_study
-    from focalcal.experiments.events import Event, Examined
     from focalcal.experiments.operating_point_study import run_operating_points
     from focalcal.experiments.operating_point_trial import verdict
     from focalcal.reports.tables import Table
@@ -60,15 +59,8 @@ def operating_point_study(
     chosen = names or ["operating-point", "operating-point-real"]
     baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
     executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
-    cells: dict[str, str] = {}
-    with grid_display(cells) as display:
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, Examined):
-                cells.update({spec.key: spec.name for spec in event.missing})
-            display(event)
-
-        trials = run_operating_points(baselines, open_store(store, create=True), executor, on_event=on_event)
+    with grid_display() as display:
+        trials = run_operating_points(baselines, open_store(store, create=True), executor, on_event=display)
     rows = _rows(trials, baselines)
     if out is not None:
         write_atomically(out, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())

@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
 from focalcal.experiments.events import Event, Examined, Failed, Finished, Progress, Started
+
+if TYPE_CHECKING:
+    from focalcal.results import Spec
 
 
 @contextmanager
@@ -74,7 +78,7 @@ def duration(seconds: float) -> str:
 
 
 class GridDisplay:
-    """Told every event of a grid whose cells have these names, by key; nothing is shown before the first."""
+    """Told every event of a grid; nothing is shown before the first. Cells are called by `names`, else by spec."""
 
     def __init__(self, names: Mapping[str, str], console: Any, bars: Any) -> None:
         self._names, self._console, self._bars = names, console, bars
@@ -91,7 +95,7 @@ class GridDisplay:
             self._cells = self._ended + len(event.missing)  # a grid may have several rounds
             self._bars.update(self._whole, total=self._cells, visible=True)
         elif isinstance(event, Started):
-            self._tasks[event.key] = self._bars.add_task(self._names[event.key], total=1.0, state="loading")
+            self._tasks[event.key] = self._bars.add_task(self._name(event.spec), total=1.0, state="loading")
         elif isinstance(event, Progress):
             self._shares[event.key] = event.done / event.of if event.of else 0.0
             if event.key in self._tasks:
@@ -103,18 +107,21 @@ class GridDisplay:
         # in the column of the names, which is the last to be cut off where the terminal is narrow
         self._bars.update(self._whole, completed=done, description=f"{self._ended} of {self._cells}, {so_far}")
 
+    def _name(self, spec: Spec) -> str:
+        return self._names.get(spec.key, spec.name)
+
     def _end(self, event: Finished | Failed) -> None:
         self._ended += 1
         self._shares.pop(event.key, None)
         if event.key in self._tasks:
             self._bars.remove_task(self._tasks.pop(event.key))
-        place = f"[{self._ended}/{self._cells}] {self._names[event.key]}"
+        place = f"[{self._ended}/{self._cells}] {self._name(event.spec)}"
         ending = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
         self._console.print(f"{place}: {ending}", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
-def grid_display(names: Mapping[str, str]) -> Iterator[GridDisplay]:
+def grid_display(names: Mapping[str, str] = MappingProxyType({})) -> Iterator[GridDisplay]:
     """A display that is removed when the block ends; the lines of finished cells stay."""
     with _bars(transient=True) as (console, bars):
         yield GridDisplay(names, console, bars)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.execution import DataDir, Device, Store, check_device, to_go_on
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, print_json
+from focalcal.cli.options import DataDir, Device, Json, Store, check_device
+from focalcal.cli.output import plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
     from focalcal.tuning import TuneResult
 
 
+@plain_failures(resumable=True)
 def tune(
     recipe: Annotated[str, typer.Argument(help="A recipe by name (see `focalcal train --list`).")],
     objective: Annotated[
@@ -23,7 +23,6 @@ def tune(
             "-o",
             help="A loss to try, by name or as package.module:Name; may be repeated. By default fcl, focal, brier, ls "
             "and dual_focal. Cross-entropy is always tried.",
-            show_default=False,
         ),
     ] = None,
     trials: Annotated[int, typer.Option(help="How many candidates are trained with the first seed.", min=1)] = 16,
@@ -32,33 +31,20 @@ def tune(
     sampler: Annotated[str, typer.Option(help="tpe (Optuna's) or grid.")] = "tpe",
     select: Annotated[
         list[str] | None,
-        typer.Option(
-            help="nll or brier; twice for a pair, whose second may be error. By default nll.", show_default=False
-        ),
+        typer.Option(help="nll or brier; twice for a pair, whose second may be error. By default nll."),
     ] = None,
     learning_rate: Annotated[bool, typer.Option("--lr", help="Search the learning rate as well.")] = False,
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,
-    epochs: Annotated[
-        int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, show_default=False)
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)] = None,
     data_set: Annotated[
-        str | None,
-        typer.Option(
-            help="The data set instead of the recipe's, by name or as package.module:function.", show_default=False
-        ),
+        str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
     ] = None,
-    classes: Annotated[
-        int | None, typer.Option(help="The number of classes of that data set.", min=2, show_default=False)
-    ] = None,
+    classes: Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            help="The network instead of the recipe's, by name or as package.module:Class.", show_default=False
-        ),
+        str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
     ] = None,
     storage: Annotated[
-        str | None,
-        typer.Option(help="An Optuna storage URL, for a search by several machines.", show_default=False),
+        str | None, typer.Option(help="An Optuna storage URL, for a search by several machines.")
     ] = None,
     store: Store = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)] = 2,
@@ -72,49 +58,40 @@ def tune(
 
     Example: focalcal tune digits_small_cnn_lite --trials 12
     """
-    with plain_failures(resumable=True):
-        from focalcal.cli.grid_display import grid_display
-        from focalcal.experiments import LocalExecutor
-        from focalcal.experiments.events import Event, Examined
-        from focalcal.experiments.overrides import override_recipe
-        from focalcal.results.layout import store_folder
-        from focalcal.training import recipe as recipe_named
-        from focalcal.tuning import tune as search
-        from focalcal.tuning.tuner import OBJECTIVES
+    from focalcal.cli.progress import grid_display
+    from focalcal.experiments import LocalExecutor
+    from focalcal.experiments.spec_builder import override_recipe
+    from focalcal.results.layout import store_folder
+    from focalcal.training import recipe as recipe_named
+    from focalcal.tuning import tune as search
+    from focalcal.tuning.tuner import OBJECTIVES
 
-        changes = {"epochs": epochs, "data_set": data_set, "classes": classes, "model": model}
-        chosen = override_recipe(recipe_named(recipe), {k: value for k, value in changes.items() if value is not None})
-        cells: dict[str, str] = {}
-        with grid_display(cells) as display:
-
-            def on_event(event: Event) -> None:
-                if isinstance(event, Examined):
-                    cells.update({spec.key: spec.name for spec in event.missing})
-                display(event)
-
-            result = search(
-                chosen,
-                store_folder(store),
-                objectives=objective or OBJECTIVES,
-                trials=trials,
-                seeds=seeds,
-                finalists=finalists,
-                sampler=sampler,  # type: ignore[arg-type]  # checked there
-                select=select or "nll",
-                learning_rate=learning_rate,
-                weight_decay=weight_decay,
-                executor=LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir}),
-                jobs=jobs,
-                storage=storage,
-                on_event=on_event,
-            )
-        if as_json:
-            print_json(result.record())
-        else:
-            typer.echo(_text(result))
-        if result.interrupted:
-            typer.echo(to_go_on(), err=True)
-            raise typer.Exit(130)
+    changes = {"epochs": epochs, "data_set": data_set, "classes": classes, "model": model}
+    chosen = override_recipe(recipe_named(recipe), {k: value for k, value in changes.items() if value is not None})
+    with grid_display() as display:
+        result = search(
+            chosen,
+            store_folder(store),
+            objectives=objective or OBJECTIVES,
+            trials=trials,
+            seeds=seeds,
+            finalists=finalists,
+            sampler=sampler,  # type: ignore[arg-type]  # checked there
+            select=select or "nll",
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            executor=LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir}),
+            jobs=jobs,
+            storage=storage,
+            on_event=display,
+        )
+    if as_json:
+        print_json(result.record())
+    else:
+        typer.echo(_text(result))
+    if result.interrupted:
+        typer.echo(to_go_on(), err=True)
+        raise typer.Exit(130)
 
 
 def _text(result: TuneResult) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from focalcal.experiments.overrides import override_recipe
-from focalcal.experiments.spec_builder import spec_of
+from focalcal.experiments.spec_builder import override_recipe, spec_of
 
 if TYPE_CHECKING:
     import optuna

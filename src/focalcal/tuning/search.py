@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.extras import required
 from focalcal.experiments.completeness import examine_cells
-from focalcal.experiments.events import Examined
 from focalcal.experiments.grid import run_grid
 from focalcal.posthoc import operating_point
 from focalcal.results import Run
@@ -75,19 +74,10 @@ class Problem:
     def train(self, candidates: Iterable[Candidate], seed: int = 0) -> tuple[dict[Candidate, Run], bool]:
         """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
         specs = {chosen: self.spec(chosen, seed) for chosen in candidates}
+        outcome = run_grid(specs.values(), self.store, executor=self.executor, on_event=self.on_event)
         stored = examine_cells(specs.values(), self.store)
-        missing = [spec for spec in specs.values() if not isinstance(stored.get(spec.key), Run)]
-        interrupted = False
-        if missing:
-            if self.on_event is not None:
-                self.on_event(Examined(missing))
-            outcome = run_grid(
-                specs.values(), self.store, executor=self.executor, on_event=self.on_event, stored=stored
-            )
-            interrupted = outcome.interrupted
-            stored = examine_cells(specs.values(), self.store)
         runs = {chosen: stored.get(spec.key) for chosen, spec in specs.items()}
-        return {chosen: run for chosen, run in runs.items() if isinstance(run, Run)}, interrupted
+        return {chosen: run for chosen, run in runs.items() if isinstance(run, Run)}, outcome.interrupted
 
 
 @dataclass(frozen=True, eq=False)
