@@ -17,6 +17,14 @@ Store = Annotated[
     ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.")]
+DataSet = Annotated[
+    str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
+]
+Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)]
+Model = Annotated[
+    str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
+]
+Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
 Threads = Annotated[
     int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)

@@ -6,7 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device, open_store
+from focalcal.cli.options import (
+    Classes,
+    DataDir,
+    DataSet,
+    Device,
+    Epochs,
+    Json,
+    Model,
+    Store,
+    TensorBoard,
+    Threads,
+    check_device,
+    open_store,
+)
 from focalcal.cli.output import plain_failures, print_json
 
 
@@ -21,23 +34,19 @@ def train(
     option: Annotated[
         list[str] | None, typer.Option(help="Another option of the loss, e.g. epsilon=0.1; may be repeated.")
     ] = None,
-    data_set: Annotated[
-        str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
-    ] = None,
+    data_set: DataSet = None,
     data_option: Annotated[
         list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")
     ] = None,
-    classes: Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
-    ] = None,
+    classes: Classes = None,
+    model: Model = None,
     model_option: Annotated[
         list[str] | None, typer.Option(help="An option of the network, NAME=VALUE; may be repeated.")
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of the weights, the order of the examples, the augmentation and drop-out.", min=0)
     ] = 0,
-    epochs: Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)] = None,
+    epochs: Epochs = None,
     imbalance: Annotated[float | None, typer.Option(help="Make the training split long-tailed by this factor.")] = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, check_device
+from focalcal.cli.options import Classes, DataDir, DataSet, Device, Epochs, Json, Model, Store, check_device
 from focalcal.cli.output import plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
@@ -35,14 +35,10 @@ def tune(
     ] = None,
     learning_rate: Annotated[bool, typer.Option("--lr", help="Search the learning rate as well.")] = False,
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,
-    epochs: Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)] = None,
-    data_set: Annotated[
-        str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
-    ] = None,
-    classes: Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
-    ] = None,
+    epochs: Epochs = None,
+    data_set: DataSet = None,
+    classes: Classes = None,
+    model: Model = None,
     storage: Annotated[
         str | None, typer.Option(help="An Optuna storage URL, for a search by several machines.")
     ] = None,
