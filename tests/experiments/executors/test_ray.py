@@ -7,13 +7,12 @@ import socket
 import sys
 import tempfile
 from collections import Counter
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 from support import grid_work
 from support.grid_process import PATIENCE, ended, grid_process
-from support.grid_work import cell
+from support.grid_work import cell, let_go
 from support.small_runs import digits_spec
 
 from focalcal.experiments.events import Failed, Finished, Progress, Started
@@ -43,10 +42,6 @@ def cluster():
         )
         yield
         ray.shutdown()
-
-
-def let_go(store: Store) -> None:
-    Path(f"{store.path}-go").touch()
 
 
 def test_the_cell_of_a_killed_worker_is_run_again_and_all_are_stored_once(cluster, store):
@@ -134,9 +129,8 @@ def test_no_message_is_lost_when_the_mailbox_answers_late(cluster, store, monkey
     assert outcome.done == (cells[0].key, cells[1].key)
 
 
-def test_a_store_that_a_node_does_not_see_is_named(cluster, store, tmp_path, monkeypatch):
+def test_a_store_that_a_node_does_not_see_is_named(cluster, store, tmp_path):
     store.path = tmp_path / "on another machine"
-    monkeypatch.setattr(store, "is_free", lambda _: True)  # as the machine says that sees it
     events = []
     RayExecutor(work=grid_work.at_once).run([cell(0)], store, events.append)
     assert "does not see the store" in events[-1].message

@@ -14,7 +14,7 @@ from threading import Event, Thread
 import pytest
 from support import grid_work
 from support.grid_process import PATIENCE, alive, ended, grid_process
-from support.grid_work import cell
+from support.grid_work import cell, let_go
 
 from focalcal.experiments import load_study
 from focalcal.experiments.events import Failed, Finished, Progress
@@ -23,10 +23,6 @@ from focalcal.experiments.executors.interrupts import STOPPING
 from focalcal.experiments.executors.local import LocalExecutor
 from focalcal.experiments.grid import Outcome, run_grid
 from focalcal.results.store import Store
-
-
-def let_go(store: Store) -> None:
-    Path(f"{store.path}-go").touch()
 
 
 def interrupted_once(store: Store, *, running: int, by: int) -> tuple[Outcome, list[int]]:

@@ -53,6 +53,15 @@ def watch(pool: Pool, specs: Sequence[Spec], store: Store, on_event: OnEvent, ev
             since[spec.key] = time.monotonic()
             on_event(Started(spec))
 
+    def next_free() -> Spec | None:
+        """The first cell that no other process works on, taken out of those that wait; None if there is none."""
+        for spec in waiting:
+            looks_itself = not pool.starts_at_once and spec.key not in since
+            if looks_itself or store.is_free(spec):
+                waiting.remove(spec)
+                return spec
+        return None
+
     def conclude(spec: Spec, failure: Failure | None) -> None:
         if failure == HELD:
             waiting.append(spec)
@@ -65,7 +74,7 @@ def watch(pool: Pool, specs: Sequence[Spec], store: Store, on_event: OnEvent, ev
     with interrupts() as interrupted:
         try:
             while waiting or running:
-                while pool.room() and (free := _next_free(waiting, store)) is not None:
+                while pool.room() and (free := next_free()) is not None:
                     pool.start(free)
                     running[free.key] = free
                     if pool.starts_at_once:
@@ -84,15 +93,6 @@ def watch(pool: Pool, specs: Sequence[Spec], store: Store, on_event: OnEvent, ev
                         on_event(message)
         finally:
             pool.stop()
-
-
-def _next_free(waiting: deque[Spec], store: Store) -> Spec | None:
-    """The first cell that no other process works on, taken out of those that wait; None if there is none."""
-    for spec in waiting:
-        if store.is_free(spec):
-            waiting.remove(spec)
-            return spec
-    return None
 
 
 def _record(failure: Failure, spec: Spec, store: Store) -> str:
