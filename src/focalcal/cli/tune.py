@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import Classes, DataDir, DataSet, Device, Epochs, Json, Model, Store, check_device
 from focalcal.cli.output import plain_failures, print_json, to_go_on
 
@@ -87,7 +88,7 @@ def tune(
         typer.echo(_text(result))
     if result.interrupted:
         typer.echo(to_go_on(), err=True)
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _text(result: TuneResult) -> str:
