@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from focalcal.cli.failures import plain_failures
-from focalcal.cli.plain_json import Json, json_text, print_json
+from focalcal.cli.options import Json
+from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.auditing import Audit, Gate
@@ -17,32 +17,20 @@ if TYPE_CHECKING:
 FAILED = 1  # exit code of a gate that is not met
 
 
+@plain_failures()
 def audit(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts.", show_default=False
-        ),
+        typer.Argument(help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts."),
     ],
     probs: Annotated[
-        str | None,
-        typer.Option(
-            help="The columns of probabilities: p for p_0, p_1, ..., or names with commas.", show_default=False
-        ),
+        str | None, typer.Option(help="The columns of probabilities: p for p_0, p_1, ..., or names with commas.")
     ] = None,
-    logits: Annotated[
-        str | None, typer.Option(help="The columns of logits, in place of probabilities.", show_default=False)
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels.", show_default=False)] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="A column whose values are audited apart, e.g. a site.", show_default=False)
-    ] = None,
-    ids: Annotated[
-        str | None, typer.Option(help="A column of names for rows, to list mistakes by.", show_default=False)
-    ] = None,
-    classes: Annotated[
-        Path | None, typer.Option(help="A text file with one class name per line.", show_default=False)
-    ] = None,
+    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
+    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
+    groups: Annotated[str | None, typer.Option(help="A column whose values are audited apart, e.g. a site.")] = None,
+    ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
+    classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
     calibrate: Annotated[
         str, typer.Option(help="Which calibrators to try: auto for all, none, or names with commas.")
     ] = "auto",
@@ -50,24 +38,17 @@ def audit(
         tuple[float, float],
         typer.Option(help="The gamma and lam of the loss that the network was trained with; 0 0 is cross-entropy."),
     ] = (0.0, 0.0),
-    baseline: Annotated[
-        Path | None, typer.Option(help="Another model's predictions of the same rows.", show_default=False)
-    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Another model's predictions of the same rows.")] = None,
     fail_if: Annotated[
-        list[str] | None,
-        typer.Option(help="Exit with 1 if this holds, e.g. 'ece > 0.05'; may be repeated.", show_default=False),
+        list[str] | None, typer.Option(help="Exit with 1 if this holds, e.g. 'ece > 0.05'; may be repeated.")
     ] = None,
     fail_on: Annotated[
-        str,
-        typer.Option(help="What a gate compares: interval (the end that favours the model) or estimate."),
+        str, typer.Option(help="What a gate compares: interval (the end that favours the model) or estimate.")
     ] = "interval",
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder.", show_default=False),
+        Path | None, typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder.")
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.", show_default=False)
-    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say how far the confidences of a model can be trusted, with error bars, and what would fix them.
@@ -76,69 +57,68 @@ def audit(
 
     Example: focalcal audit predictions.parquet --labels y --fail-if 'ece > 0.05' --out audit
     """
-    with plain_failures():
-        from focalcal.auditing import Gate
-        from focalcal.auditing.files import audit_files
+    from focalcal.auditing import Gate
+    from focalcal.auditing.files import audit_files
 
-        gates = [Gate.parse(text) for text in fail_if or ()]
-        on = _judged(fail_on)
-        columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels, "groups": groups, "ids": ids}
-        found = audit_files(
-            files,
-            baseline=baseline,
-            columns={name: value for name, value in columns.items() if value is not None},
-            calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
-            trained_with=trained_with,
-            class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
-        )
-        failed = [gate for gate in gates if gate.holds(found.metrics, on)]
+    gates = [Gate.parse(text) for text in fail_if or ()]
+    on = _judged(fail_on)
+    columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels, "groups": groups, "ids": ids}
+    found = audit_files(
+        files,
+        baseline=baseline,
+        columns={name: value for name, value in columns.items() if value is not None},
+        calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
+        trained_with=trained_with,
+        class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+    )
+    failed = [gate for gate in gates if gate.holds(found.metrics, on)]
+    if out is not None:
+        _write(found, out)
+    if junit is not None:
+        _write_junit(gates, failed, found, junit)
+    if as_json:
+        print_json({**found.record(), "gates": [{"gate": str(g), "failed": g in failed} for g in gates]})
+    else:
+        typer.echo(_text(found))
+        for gate in gates:
+            interval = found.metrics[gate.metric]
+            typer.echo(f"{'FAILED' if gate in failed else 'passed'}: fail if {gate}; {gate.metric} is {interval}")
         if out is not None:
-            _write(found, out)
-        if junit is not None:
-            _write_junit(gates, failed, found, junit)
-        if as_json:
-            print_json({**found.record(), "gates": [{"gate": str(g), "failed": g in failed} for g in gates]})
-        else:
-            typer.echo(_text(found))
-            for gate in gates:
-                interval = found.metrics[gate.metric]
-                typer.echo(f"{'FAILED' if gate in failed else 'passed'}: fail if {gate}; {gate.metric} is {interval}")
-            if out is not None:
-                typer.echo(out / "audit.html")
+            typer.echo(out / "audit.html")
     if failed:
         raise typer.Exit(FAILED)
 
 
+@plain_failures()
 def calibrate(
     calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
     file: Annotated[Path, typer.Argument(help="Predictions to calibrate.")],
     out: Annotated[Path, typer.Argument(help="The file to write, with probabilities: .npz, .parquet or .csv.")],
-    probs: Annotated[str | None, typer.Option(help="The columns of probabilities.", show_default=False)] = None,
-    logits: Annotated[str | None, typer.Option(help="The columns of logits.", show_default=False)] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels.", show_default=False)] = None,
+    probs: Annotated[str | None, typer.Option(help="The columns of probabilities.")] = None,
+    logits: Annotated[str | None, typer.Option(help="The columns of logits.")] = None,
+    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
 ) -> None:
     """Apply a stored calibrator to predictions and write the calibrated probabilities.
 
     Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
     """
-    with plain_failures():
-        from focalcal.posthoc import load_calibrator
-        from focalcal.predictions import Predictions
+    from focalcal.posthoc import load_calibrator
+    from focalcal.predictions import Predictions
 
-        fitted = load_calibrator(calibrator)
-        columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
-        given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
-        scores: dict[str, Any] = {given.kind: given.scores}
-        result = Predictions(
-            probs=fitted.predict_proba(**scores),
-            labels=given.labels,
-            split=given.split,
-            ids=given.ids,
-            groups=given.groups,
-            provenance={"calibrator": type(fitted).__name__, **given.provenance},
-        )
-        result.save(out)
-        typer.echo(out)
+    fitted = load_calibrator(calibrator)
+    columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
+    given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
+    scores: dict[str, Any] = {given.kind: given.scores}
+    result = Predictions(
+        probs=fitted.predict_proba(**scores),
+        labels=given.labels,
+        split=given.split,
+        ids=given.ids,
+        groups=given.groups,
+        provenance={"calibrator": type(fitted).__name__, **given.provenance},
+    )
+    result.save(out)
+    typer.echo(out)
 
 
 def _judged(text: str) -> Literal["interval", "estimate"]:

@@ -16,8 +16,13 @@ from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
 
 
 def print_json(value: Any) -> None:
+    """See `json_text`."""
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
     """Indented; what JSON does not know is written as text."""
-    typer.echo(json.dumps(without_odd_numbers(value), indent=2, allow_nan=False, default=str))
+    return json.dumps(without_odd_numbers(value), indent=2, allow_nan=False, default=str)
 
 
 def without_odd_numbers(value: Any) -> Any:
