@@ -15,7 +15,7 @@ from support.data_folders import cifar_batch, pixels
 
 from focalcal.data import DataSetError, load_data
 from focalcal.data.pickled_batches import read_pickle
-from focalcal.data.source_files import complete
+from focalcal.data.source_files import SourceFiles
 
 
 class Payload:
@@ -197,9 +197,9 @@ def test_too_many_examples_are_another_data_set(tmp_path):
     cifar_batch(tmp_path / "cifar-10-batches-py" / "test_batch", 10_010, 10, b"labels")
     with pytest.raises(DataSetError, match="test_batch: must hold 10000 images, got 10010"):
         load_data("cifar10", tmp_path, allow_partial=True)
-    labels = {"test": np.array([0, 0, 0, 1])}
-    with pytest.raises(DataSetError, match="toy: test must hold 4 examples, 2 of class 0, got 4, 3 of class 0"):
-        complete("toy", labels, {"test": (2, 2)}, allow_partial=True)
+    sources = SourceFiles("cifar10", tmp_path, allow_partial=True)
+    with pytest.raises(DataSetError, match="cifar10: test must hold 4 examples, 2 of class 0, got 4, 3 of class 0"):
+        sources.complete({"test": np.array([0, 0, 0, 1])}, {"test": (2, 2)})
 
 
 def altered(images, labels):

@@ -25,7 +25,7 @@ def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Every data set: whether it is here, what it is, and its licence."""
     with plain_failures():
         from focalcal.data.catalogue import CATALOGUE
-        from focalcal.data.location import state
+        from focalcal.data.source_files import state
 
         rows = [
             {"name": name, "here": state(name, data_dir), "what": entry.description, "licence": entry.licence}
@@ -46,7 +46,7 @@ def get(name: _Name, data_dir: DataDir = None) -> None:
         from focalcal.cli.progress import bar
         from focalcal.data.catalogue import catalogue_entry
         from focalcal.data.fetch import fetch_data_set
-        from focalcal.data.location import data_folder, state
+        from focalcal.data.source_files import data_folder, state
 
         entry = catalogue_entry(name)
         if entry.folder is None:
@@ -70,7 +70,7 @@ def verify(
     """Read a data set, check its content, and print its counts and fingerprints."""
     with plain_failures():
         from focalcal.data import load_data
-        from focalcal.data.text.glove import glove_contents
+        from focalcal.data.glove import glove_contents
 
         if name == "glove":
             files = glove_contents(data_dir, allow_partial=allow_partial)

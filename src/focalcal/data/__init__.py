@@ -11,19 +11,18 @@ from focalcal.core.plugins import resolve
 from focalcal.data.ag_news import load_ag_news
 from focalcal.data.catalogue import CATALOGUE
 from focalcal.data.chestxray14 import load_chestxray14
-from focalcal.data.cifar import load_cifar10, load_cifar100
-from focalcal.data.cifar10c import load_cifar10c
+from focalcal.data.cifar import load_cifar10, load_cifar10c, load_cifar100
 from focalcal.data.digits import load_digits
 from focalcal.data.errors import DataSetError
 from focalcal.data.examples import DataSet, Examples, fingerprint
 from focalcal.data.fashion_mnist import load_fashion_mnist
 from focalcal.data.fetch import fetch_data_set
 from focalcal.data.finsen import load_finsen
+from focalcal.data.glove import word_vectors
 from focalcal.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
-from focalcal.data.location import data_folder
 from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
+from focalcal.data.source_files import data_folder
 from focalcal.data.svhn import load_svhn
-from focalcal.data.text.glove import word_vectors
 from focalcal.data.tiny_imagenet import load_tiny_imagenet
 
 __all__ = [

@@ -25,7 +25,10 @@ _AT_ONCE = 500  # images in a chunk: float32 copies of all 10,000 would take a g
 
 @dataclass(frozen=True)
 class Corruption:
-    """`function(images, generators, strength)` on images (N, H, W, 3) in 0 .. 1, and its strength at each severity."""
+    """`function(images, generators, strength)` on images (N, H, W, 3) in 0 .. 1, and its strength at each severity.
+
+    Where nothing is random the generators, one per image, are ignored.
+    """
 
     function: Callable[[Images, Any, Any], Images]
     strengths: tuple[Any, Any, Any, Any, Any]

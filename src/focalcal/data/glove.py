@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.atomic import atomic_file
 from focalcal.data.errors import DataSetError, problem, reading
-from focalcal.data.location import data_folder, locate
-from focalcal.data.source_files import PART_WILL_DO, file_sha256
+from focalcal.data.source_files import PART_WILL_DO, data_folder, file_sha256, locate
 
 WORDS = 400_000  # in each of the four files of 6B
 
