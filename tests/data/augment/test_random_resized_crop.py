@@ -6,7 +6,7 @@ from PIL import Image
 from focalcal.core.counter_rng import example_keys
 from focalcal.core.rng import stream
 from focalcal.data.augment import RandomResizedCrop
-from focalcal.data.augment.random_resized_crop import resize_matrix
+from focalcal.data.augment.rectangles import resize_matrix
 
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
