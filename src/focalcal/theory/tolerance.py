@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count
+from focalcal.theory.bounds import class_count, simplex_constant, slope_bound
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing, one_number
-from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
