@@ -7,9 +7,9 @@ from focalcal.losses import FocalCalibrationLoss, MultilabelFocalCalibrationLoss
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training import RECIPES
 from focalcal.training.operating_points import operating_point
+from focalcal.training.optimization import build_optimizer
 
 SIDES = {"digits": 8, "teacher": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 # Recipes that differ in the split, the schedule, augmentation or the number of classes take the same step.
 STEPS = {
     (one.model, one.optimizer.name, one.image_size or SIDES.get(one.data_set)): name for name, one in RECIPES.items()
@@ -29,16 +29,6 @@ def batch(recipe, count=2):
     if MODEL_INFO[recipe.model].multilabel:
         return inputs, torch.arange(count * recipe.classes).view(count, -1) % 3 == 0
     return inputs, torch.arange(count) * (recipe.classes - 1)
-
-
-def optimizer(recipe, parameters):
-    settings = recipe.optimizer
-    options = {"lr": settings.lr, "weight_decay": settings.weight_decay}
-    if settings.name == "sgd":
-        options |= {"momentum": settings.momentum, "nesterov": settings.nesterov}
-    else:
-        options |= {"betas": settings.betas}
-    return OPTIMIZERS[settings.name](parameters, **options)
 
 
 def test_the_pairs_are_the_papers():
@@ -85,7 +75,7 @@ def test_one_step(name):
     assert all(torch.isfinite(one.grad).all() for one in trained.values())
     moved = {name for name, one in trained.items() if one.grad.any()}
     before = {name: one.detach().clone() for name, one in trained.items()}
-    optimizer(recipe, trained.values()).step()
+    build_optimizer(recipe.optimizer, model).step()
     for name, one in trained.items():
         assert torch.isfinite(one).all()
         if name in moved:
