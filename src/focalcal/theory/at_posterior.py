@@ -1,7 +1,6 @@
 """The slope and the curvature of the focal potential at q = eta, without loss near the vertices of the simplex.
 
-There 1 - eta_k of the largest class cannot be had from eta_k, which may round to 1: it is the sum of the others. Both
-quantities are logarithms, so that (1 - eta_k)^gamma cannot underflow, nor 1/eta_k overflow.
+Both are logarithms, from eta_k and its `complements`, so that (1 - eta_k)^gamma cannot underflow, nor 1/eta_k overflow.
 """
 
 from __future__ import annotations
@@ -10,6 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from focalcal.theory.posteriors import complements
+from focalcal.theory.potential import bent, minus_log
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -38,19 +40,10 @@ class AtPosterior:
 
 def at_posterior(eta: Float[np.ndarray, "*b k"], gamma: Float[np.ndarray, "*b"]) -> AtPosterior:
     """Both logarithms for posteriors and gammas that are checked and broadcast."""
-    gamma = gamma[..., None]
-    top = eta.argmax(-1)[..., None]
-    others = eta.copy()
-    np.put_along_axis(others, top, 0.0, -1)
-    rest = others.sum(-1, keepdims=True)
-    with np.errstate(all="ignore"):  # log 0 and 0 / 0 have limits, which are put in below
-        log_eta, complement, log_complement = np.log(eta), 1 - others, np.log1p(-others)
-        top_eta = np.take_along_axis(eta, top, -1)
-        np.put_along_axis(log_eta, top, np.where(rest < 0.5, np.log1p(-rest), np.log(top_eta)), -1)
-        np.put_along_axis(complement, top, rest, -1)
-        np.put_along_axis(log_complement, top, np.log(rest), -1)
-        bent = np.where(eta > 0, np.where(complement > 0, -log_eta * eta / complement, 1.0), 0.0)
-        power = gamma * log_complement  # NaN for gamma = 0 at a vertex, where nothing is asked for
-        focused = np.log(gamma) + np.log(2 + (gamma - 1) * bent)
-        log_curvature = power - log_complement + np.logaddexp(focused, log_complement - log_eta)
-        return AtPosterior(eta > 0, power + np.log1p(gamma * bent), np.where(eta > 0, log_curvature, np.inf))
+    gamma, rest = gamma[..., None], complements(eta)
+    with np.errstate(all="ignore"):  # log 0 is meant
+        minus_log_rest, bend = minus_log(rest, eta), bent(eta, rest)
+        power = -gamma * minus_log_rest  # NaN for gamma = 0 at a vertex, where nothing is asked for
+        focused = np.log(gamma) + np.log(2 + (gamma - 1) * bend)
+        log_curvature = power + minus_log_rest + np.logaddexp(focused, minus_log(eta, rest) - minus_log_rest)
+        return AtPosterior(eta > 0, power + np.log1p(gamma * bend), np.where(eta > 0, log_curvature, np.inf))

@@ -117,6 +117,16 @@ def same_classes(
     return eta, q
 
 
+def complements(probs: Float[np.ndarray, "*b k"]) -> Float[np.ndarray, "*b k"]:
+    """1 - p_k of checked rows, for a row's largest entry as the sum of the others: near 1 that entry lacks digits."""
+    top = probs.argmax(-1)[..., None]
+    others = probs.copy()
+    np.put_along_axis(others, top, 0.0, -1)
+    rest = 1 - others
+    np.put_along_axis(rest, top, others.sum(-1, keepdims=True), -1)
+    return rest
+
+
 def broadcast(
     eta: Float[np.ndarray, "*b k"], *parameters: Float[np.ndarray, "*b"]
 ) -> tuple[Float[np.ndarray, "*b k"], tuple[Float[np.ndarray, "*b"], ...]]:

@@ -76,18 +76,18 @@ def conditional_risk(q: Any, eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndar
 def phi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """phi(u)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(c > 0, _power(u, c, gamma) * _minus_log(u, c), 0.0)[()]
+        return np.where(c > 0, _power(u, c, gamma) * minus_log(u, c), 0.0)[()]
 
 
 def minus_psi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """-u phi'(u) = c^gamma (1 + gamma bent), bent = -u log(u) / c."""
-    return (_power(u, c, gamma) * (1 + gamma * _bent(u, c)))[()]
+    return (_power(u, c, gamma) * (1 + gamma * bent(u, c)))[()]
 
 
 def curvature_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """u^2 phi''(u) = c^gamma + gamma u c^(gamma-1) (2 + (gamma-1) bent), which is 1 at u = 0."""
     with np.errstate(invalid="ignore", over="ignore"):
-        focused = gamma * u * _power(u, c, gamma - 1) * (2 + (gamma - 1) * _bent(u, c))
+        focused = gamma * u * _power(u, c, gamma - 1) * (2 + (gamma - 1) * bent(u, c))
         return (_power(u, c, gamma) + np.where(gamma > 0, focused, 0.0))[()]
 
 
@@ -102,16 +102,15 @@ def _unit(name: str, u: Any) -> np.ndarray:
 def _power(u: np.ndarray, c: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """c^exponent; 1 for the exponent 0 at c = 0, too."""
     with np.errstate(all="ignore"):
-        log_c = np.where(u < 0.5, np.log1p(-u), np.log(c))
-        return np.where(exponent == 0, 1.0, np.exp(exponent * log_c))
+        return np.where(exponent == 0, 1.0, np.exp(exponent * -minus_log(c, u)))
 
 
-def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+def minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
     """-log u, from whichever of u and c is the smaller."""
     return np.where(c < 0.5, -np.log1p(-c), -np.log(u))
 
 
-def _bent(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+def bent(u: np.ndarray, c: np.ndarray) -> np.ndarray:
     """-u log(u) / c, from 0 at u = 0 to 1 at u = 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(u > 0, np.where(c > 0, u * _minus_log(u, c) / c, 1.0), 0.0)
+        return np.where(u > 0, np.where(c > 0, u * minus_log(u, c) / c, 1.0), 0.0)

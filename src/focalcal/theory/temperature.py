@@ -9,7 +9,8 @@ import numpy as np
 from focalcal.theory.bias import pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.population import state_rows
-from focalcal.theory.posteriors import at_least_zero, distributions, focusing, state_weights
+from focalcal.theory.posteriors import at_least_zero, complements, distributions, focusing, state_weights
+from focalcal.theory.potential import minus_log
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -97,18 +98,11 @@ def inverse_temperature(
 
 
 def _relative_logs(probs: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "n k"], np.ndarray]:
-    """log p minus its largest entry in the row, 0 off the support and where a row is uniform on it; and the support.
-
-    1 - p of the largest class is the sum of the others, which has the digits that log(p) loses near p = 1.
-    """
-    support, rows, top = probs > 0, np.arange(len(probs)), probs.argmax(1)
-    others = probs.copy()
-    others[rows, top] = 0.0
-    rest = others.sum(1)
+    """log p minus its largest entry in the row, 0 off the support and where a row is uniform on it; and the support."""
+    support = probs > 0
     with np.errstate(divide="ignore", invalid="ignore"):  # log 0 is meant, and masked
-        log_top = np.where(rest < 0.5, np.log1p(-rest), np.log(probs[rows, top]))
-        logs = np.where(support, np.log(probs) - log_top[:, None], 0.0)
-    logs[rows, top] = 0.0
+        logs = -minus_log(probs, complements(probs))
+        logs = np.where(support, logs - logs.max(1, keepdims=True), 0.0)
     logs[np.abs(logs).max(1) <= _ROUNDING] = 0.0
     return logs, support
 
