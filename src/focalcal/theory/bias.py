@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.at_posterior import at_posterior
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing
+from focalcal.theory.potential import at_posterior
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.checks import whole_number
-from focalcal.theory.at_posterior import at_posterior
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, one_number
-from focalcal.theory.potential import entropy, focal_potential, psi
+from focalcal.theory.potential import at_posterior, entropy, focal_potential, psi
 
 if TYPE_CHECKING:
     from jaxtyping import Float
