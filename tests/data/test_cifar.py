@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import pickle
-import pickletools
 import tracemalloc
 
 import numpy as np
@@ -77,7 +76,7 @@ def test_python_2_pickles_are_read():
 @pytest.mark.parametrize(
     "payload",
     [
-        Payload(os.system, "touch /tmp/focalcal-was-here"),
+        Payload(os.system, "touch was-here"),
         Payload(eval, "1 + 1"),
         Payload(getattr, "", "join"),
         Payload(np.load, "x"),
@@ -87,22 +86,14 @@ def test_python_2_pickles_are_read():
     ],
     ids=lambda payload: payload.reduced[0].__name__,
 )
-def test_a_pickle_that_calls_anything_is_refused_by_name(payload, tmp_path):
+def test_a_pickle_that_calls_anything_is_refused_by_name_and_calls_nothing(payload, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     fabricated(tmp_path)
     victim = tmp_path / "cifar-10-batches-py" / "data_batch_3"
     victim.write_bytes(pickle.dumps({b"data": payload, b"labels": [0]}, protocol=2))
     with pytest.raises(DataSetError, match=r"data_batch_3: must be a pickled CIFAR batch, got UnpicklingError"):
         load_data("cifar10", tmp_path, allow_partial=True)
-
-
-def test_a_system_call_is_not_made(tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(os, "system", lambda command: called.append(command))
-    content = b"cos\nsystem\n(S'echo'\ntR."
-    assert any(op.name == "REDUCE" for op, _, _ in pickletools.genops(content))
-    with pytest.raises(pickle.UnpicklingError, match=r"it asks for os\.system"):
-        read_pickle(content)
-    assert not called
+    assert not (tmp_path / "was-here").exists()
 
 
 @pytest.mark.parametrize("name", [b"numpy\ndtype", b"_codecs\nencode", b"numpy.core.multiarray\n_reconstruct"])
