@@ -73,9 +73,11 @@ def load_data(
         if option not in known:
             raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
     taken = signature(loader).parameters
-    needs_files = "folder" in taken and not (name in CATALOGUE and CATALOGUE[name].folder is None)
-    general = {"folder": data_folder(data_dir) if needs_files else None, "allow_partial": allow_partial}
-    data = loader(**{option: value for option, value in general.items() if option in taken}, **options)
+    if "folder" in taken:
+        options["folder"] = data_folder(data_dir)
+    if "allow_partial" in taken:
+        options["allow_partial"] = allow_partial
+    data = loader(**options)
     if not isinstance(data, DataSet):
         raise TypeError(f"data set {name!r} must give a focalcal.data.DataSet, got {type(data).__name__}; return one")
     return data
