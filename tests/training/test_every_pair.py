@@ -12,7 +12,8 @@ from focalcal.training.optimization import build_optimizer
 SIDES = {"digits": 8, "teacher": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
 # Recipes that differ in the split, the schedule, augmentation or the number of classes take the same step.
 STEPS = {
-    (one.model, one.optimizer.name, one.image_size or SIDES.get(one.data_set)): name for name, one in RECIPES.items()
+    (recipe.model, recipe.optimizer.name, recipe.image_size or SIDES.get(recipe.data_set)): name
+    for name, recipe in RECIPES.items()
 }
 
 
@@ -67,19 +68,19 @@ def test_one_step(name):
     assert loss > 0
     loss.backward()
 
-    trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    frozen = {name: one.detach().clone() for name, one in model.named_parameters() if not one.requires_grad}
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    frozen = {name: weight.detach().clone() for name, weight in model.named_parameters() if not weight.requires_grad}
     assert set(frozen) == ({"embedding.weight"} if recipe.word_vectors else set())
-    unreached = [name for name, one in trained.items() if one.grad is None]
+    unreached = [name for name, weight in trained.items() if weight.grad is None]
     assert not unreached
-    assert all(torch.isfinite(one.grad).all() for one in trained.values())
-    moved = {name for name, one in trained.items() if one.grad.any()}
-    before = {name: one.detach().clone() for name, one in trained.items()}
+    assert all(torch.isfinite(weight.grad).all() for weight in trained.values())
+    moved = {name for name, weight in trained.items() if weight.grad.any()}
+    before = {name: weight.detach().clone() for name, weight in trained.items()}
     build_optimizer(recipe.optimizer, model).step()
-    for name, one in trained.items():
-        assert torch.isfinite(one).all()
+    for name, weight in trained.items():
+        assert torch.isfinite(weight).all()
         if name in moved:
-            assert not torch.equal(one, before[name]), name
+            assert not torch.equal(weight, before[name]), name
     assert len(moved) > 0.9 * len(trained)
-    for name, one in frozen.items():
-        assert torch.equal(dict(model.named_parameters())[name], one)
+    for name, weight in frozen.items():
+        assert torch.equal(dict(model.named_parameters())[name], weight)

@@ -11,17 +11,17 @@ from focalcal.training.inputs import ten_crops
 
 def test_labels_ids_and_posterior_are_the_examples():
     data = load_data("teacher")
-    one = small_recipe(data_set="teacher")
-    network = build_network(one, data, seed=0)
-    found = predict(network, data.test, one, split="test", provenance={"seed": 0})
+    recipe = small_recipe(data_set="teacher")
+    network = build_network(recipe, data, seed=0)
+    predictions = predict(network, data.test, recipe, split="test", provenance={"seed": 0})
     assert network.training
-    assert (found.kind, found.split, found.scores.dtype) == ("logits", "test", torch.float32)
-    assert found.ids.tolist() == data.test.ids.tolist()
-    assert found.labels.tolist() == data.test.labels.tolist()
-    np.testing.assert_array_equal(found.posterior.numpy(), data.test.posterior)
-    assert dict(found.provenance) == {"seed": 0}
-    images = torch.from_numpy((data.test.inputs / 255 - one.mean[0]) / one.std[0]).float()
-    torch.testing.assert_close(found.logits, network(images).detach(), rtol=1e-4, atol=1e-5)
+    assert (predictions.kind, predictions.split, predictions.scores.dtype) == ("logits", "test", torch.float32)
+    assert predictions.ids.tolist() == data.test.ids.tolist()
+    assert predictions.labels.tolist() == data.test.labels.tolist()
+    np.testing.assert_array_equal(predictions.posterior.numpy(), data.test.posterior)
+    assert dict(predictions.provenance) == {"seed": 0}
+    images = torch.from_numpy((data.test.inputs / 255 - recipe.mean[0]) / recipe.std[0]).float()
+    torch.testing.assert_close(predictions.logits, network(images).detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("multilabel", [True, False])
@@ -30,16 +30,16 @@ def test_ten_crops_average_probabilities_and_not_logits(multilabel):
     data = multilabel_data(side=10) if multilabel else load_data("digits")
     classes, side = (14, 8) if multilabel else (10, 6)
     network = SmallCNN(classes, channels=1, width=4)
-    one = small_recipe(classes=classes, image_size=side, evaluation="ten_crop", model="small_cnn", model_options=())
-    found = predict(network, data.test, one, split="test")
-    assert found.kind == "probs"
-    assert found.multilabel is multilabel
+    recipe = small_recipe(classes=classes, image_size=side, evaluation="ten_crop", model="small_cnn", model_options=())
+    predictions = predict(network, data.test, recipe, split="test")
+    assert predictions.kind == "probs"
+    assert predictions.multilabel is multilabel
 
     network.eval()
     crops = ten_crops(torch.from_numpy(data.test.inputs), side)
     by_hand = torch.zeros(len(data.test), classes, dtype=torch.float64)
     with torch.no_grad():
         for place in range(10):
-            logits = network(((crops[:, place] / 255 - one.mean[0]) / one.std[0]).float()).double()
+            logits = network(((crops[:, place] / 255 - recipe.mean[0]) / recipe.std[0]).float()).double()
             by_hand += (logits.sigmoid() if multilabel else logits.softmax(1)) / 10
-    torch.testing.assert_close(found.probs, by_hand, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(predictions.probs, by_hand, rtol=1e-4, atol=1e-6)
