@@ -63,8 +63,8 @@ def speed(rows: int) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.process_time()
         table = pandas.read_parquet(path)
-        probs = table[[name for name in table if name.startswith("probs")]].to_numpy()
-        labels = table["labels"].to_numpy()
+        probs = table[[name for name in table if name.startswith("prob_")]].to_numpy()
+        labels = table["label"].to_numpy()
         log_loss(labels, probs)
         ((probs - np.eye(10)[labels]) ** 2).sum(1).mean()
         (probs.argmax(1) != labels).mean()

@@ -12,9 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from focalcal.theory.bias import first_order_bias, pre_asymptotic_bias
-from focalcal.theory.bounds import global_bound, interior_constant, interior_threshold
+from focalcal.theory.bounds import (
+    global_bound,
+    interior_constant,
+    interior_threshold,
+    simplex_bound,
+    simplex_constant,
+    slope_bound,
+)
 from focalcal.theory.minimiser import minimise
-from focalcal.theory.sharp_bounds import simplex_bound, simplex_constant, slope_bound
 
 COUNT, SMALLEST = 200, 1e-4
 LAMS = (1.0, 10.0, 100.0, 1000.0)

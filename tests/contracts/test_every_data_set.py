@@ -24,70 +24,60 @@ def folder_of(tmp_path):
     return made
 
 
+@pytest.fixture(scope="module", params=DATA_SETS)
+def folder(request, tmp_path_factory):
+    """A folder of every data set, for tests that change nothing in it, called as the data set is."""
+    path = tmp_path_factory.mktemp("folders") / request.param
+    path.mkdir()
+    FABRICATED[request.param](path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    return load_data(folder.name, folder, allow_partial=True)
+
+
 def test_all_are_fabricated_and_catalogued():
     assert set(FABRICATED) == set(DATA_SETS)
     assert set(DATA_SETS) | {"glove"} == set(CATALOGUE)
 
 
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_splits_share_no_example(name, folder_of):
-    data = load_data(name, folder_of(name), allow_partial=True)
+def test_splits_share_no_example(data):
+    """Nor, as an id made of a place in a file says little, an image under another id, bit for bit."""
     for first, second in combinations(data.splits.values(), 2):
         assert not set(first.ids.tolist()) & set(second.ids.tolist())
         if first.groups is not None:
             assert not set(first.groups.tolist()) & set(second.groups.tolist())
+        # Inputs of `discrete` are 40 states; texts are compared as texts, since words outside the vocabulary vanish.
+        if data.name != "discrete" and data.name not in TEXTS:
+            assert not {row.tobytes() for row in first.inputs} & {row.tobytes() for row in second.inputs}
+    if data.name in TEXTS:
+        assert data.provenance["texts_also_in_train"] == {"val": 0, "test": 0}
     assert len(data.test) > 0
 
 
-# Inputs of `discrete` are 40 states; texts are compared as texts below, since words outside the vocabulary vanish.
-@pytest.mark.parametrize("name", [name for name in DATA_SETS if name != "discrete" and name not in TEXTS])
-def test_splits_share_no_input_under_another_id(name, folder_of):
-    """An id made of a place in a file says little: no image of one split may be in another, bit for bit."""
-    data = load_data(name, folder_of(name), allow_partial=True)
-    contents = [{row.tobytes() for row in examples.inputs} for examples in data.splits.values()]
-    for first, second in combinations(contents, 2):
-        assert not first & second
+def test_loading_twice_gives_the_same(data, folder):
+    again = load_data(data.name, folder, allow_partial=True)
+    assert again.provenance == data.provenance
+    assert [fingerprint(part) for part in again.splits.values()] == [fingerprint(part) for part in data.splits.values()]
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_texts_in_two_splits_are_counted(name, folder_of):
-    data = load_data(name, folder_of(name), allow_partial=True)
-    assert data.provenance["texts_also_in_train"] == {"val": 0, "test": 0}
-
-
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_every_example_is_in_one_split(name, folder_of):
-    """Nothing is lost on the way."""
-    counts = load_data(name, folder_of(name), allow_partial=True).provenance["counts"]
-    assert sum(counts.values()) == EXAMPLES[name]
-
-
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_loading_twice_gives_the_same(name, folder_of):
-    folder = folder_of(name)
-    first, second = (load_data(name, folder, allow_partial=True) for _ in range(2))
-    assert first.provenance == second.provenance
-    for split, examples in first.splits.items():
-        assert fingerprint(examples) == fingerprint(second.splits[split])
-
-
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_provenance_is_plain_and_tells_the_counts(name, folder_of):
-    data = load_data(name, folder_of(name), allow_partial=True)
+def test_provenance_is_plain_and_tells_the_counts(data):
     assert json.loads(json.dumps(data.provenance)) == data.provenance
     assert data.provenance["counts"] == {split: len(examples) for split, examples in data.splits.items()}
-    assert data.provenance["fingerprints"] == {split: fingerprint(one) for split, one in data.splits.items()}
-    assert data.provenance["partial"] is (name in WITH_FILES)
-    assert data.name == data.provenance["name"] == name
+    assert sum(data.provenance["counts"].values()) == EXAMPLES[data.name]  # nothing is lost on the way
+    assert data.provenance["fingerprints"] == {split: fingerprint(part) for split, part in data.splits.items()}
+    has_files = data.name in WITH_FILES
+    assert data.provenance["partial"] is bool(data.provenance["files"]) is has_files
+    assert data.name == data.provenance["name"]
     for file in data.provenance["files"]:
         assert len(file["sha256"]) == 64
         assert file["bytes"] > 0
-    assert bool(data.provenance["files"]) is (name in WITH_FILES)
 
 
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_known_posteriors_are_distributions(name, folder_of):
-    for examples in load_data(name, folder_of(name), allow_partial=True).splits.values():
+def test_known_posteriors_are_distributions(data):
+    for examples in data.splits.values():
         if examples.posterior is not None:
             np.testing.assert_allclose(examples.posterior.sum(1), 1, atol=1e-12)
             assert examples.posterior.min() >= 0
@@ -145,17 +135,11 @@ def test_validation_is_what_is_asked_for_but_at_most_a_tenth_of_a_part(name, fol
         load_data(name, folder, allow_partial=True, validation=-1)
 
 
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_an_unknown_option_lists_the_known_ones(name, folder_of):
-    known = data_options(name)
-    folder = folder_of(name)
-    with pytest.raises(ValueError, match=rf"options of {name} must be among {', '.join(known)}, got 'colour'"):
-        load_data(name, folder, allow_partial=True, colour="red")
-    as_they_are, said = (
-        load_data(name, folder, allow_partial=True),
-        load_data(name, folder, allow_partial=True, **known),
-    )
-    assert as_they_are.provenance == said.provenance
+def test_an_unknown_option_lists_the_known_ones(data, folder):
+    known = data_options(data.name)
+    with pytest.raises(ValueError, match=rf"options of {data.name} must be among {', '.join(known)}, got 'colour'"):
+        load_data(data.name, folder, allow_partial=True, colour="red")
+    assert load_data(data.name, folder, allow_partial=True, **known).provenance == data.provenance
 
 
 @pytest.mark.parametrize("name", WITH_FILES)

@@ -84,19 +84,7 @@ def test_tiny_imagenet_tests_on_the_official_validation_images(tmp_path):
     np.testing.assert_array_equal(data.test.inputs[3], np.asarray(Image.open(path)).transpose(2, 0, 1))
 
 
-def test_decoded_images_are_decoded_once_and_again_when_they_change(tmp_path):
-    tiny_imagenet(tmp_path)
-    folder = tmp_path / "tiny-imagenet-200"
-    first = load_data("tiny_imagenet", tmp_path, allow_partial=True)
-    kept = {path.name: path.stat().st_mtime_ns for path in (folder / "decoded").iterdir()}
-    load_data("tiny_imagenet", tmp_path, allow_partial=True)
-    assert {path.name: path.stat().st_mtime_ns for path in (folder / "decoded").iterdir()} == kept
-    Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(folder / "val" / "images" / "val_0.JPEG")
-    again = load_data("tiny_imagenet", tmp_path, allow_partial=True)
-    assert not np.array_equal(first.test.inputs[0], again.test.inputs[0])
-
-
-def test_image_files_are_read_again_only_when_they_look_different(tmp_path, monkeypatch):
+def test_images_are_read_and_decoded_again_only_when_they_look_different(tmp_path, monkeypatch):
     tiny_imagenet(tmp_path)
     folder = tmp_path / "tiny-imagenet-200"
     images = sorted(folder.rglob("*.JPEG"))
@@ -104,11 +92,13 @@ def test_image_files_are_read_again_only_when_they_look_different(tmp_path, monk
         os.utime(image, (1_000_000_000, 1_000_000_000))
     first = load_data("tiny_imagenet", tmp_path, allow_partial=True)
     with monkeypatch.context() as patched:
-        patched.setattr("focalcal.data.image_cache._content_sha256", lambda paths: pytest.fail("read again"))
+        for function in ("_content_sha256", "_decode"):
+            patched.setattr(f"focalcal.data.image_cache.{function}", lambda *_: pytest.fail("read again"))
         assert load_data("tiny_imagenet", tmp_path, allow_partial=True).provenance == first.provenance
     Image.fromarray(pixels(1, 64, 64, 3, seed=99)[0]).save(images[0])
     again = load_data("tiny_imagenet", tmp_path, allow_partial=True)
     assert again.provenance["images_sha256"]["train"] != first.provenance["images_sha256"]["train"]
+    assert again.provenance["fingerprints"] != first.provenance["fingerprints"]
     Image.fromarray(pixels(1, 64, 64, 3, seed=98)[0]).save(images[0])  # at once, before the clock has moved on
     once_more = load_data("tiny_imagenet", tmp_path, allow_partial=True)
     assert once_more.provenance["images_sha256"]["train"] != again.provenance["images_sha256"]["train"]

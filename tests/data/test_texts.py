@@ -8,9 +8,9 @@ from references.data_fingerprints import assert_pinned
 from support.data_folders import ag_news, finsen, newsgroups, written_csv
 
 from focalcal.data import DataSetError, load_data, word_vectors
+from focalcal.data.documents import Tokeniser, words
+from focalcal.data.glove import glove_vectors
 from focalcal.data.newsgroups import NEWSGROUPS
-from focalcal.data.text.documents import Tokeniser, words
-from focalcal.data.text.glove import glove_vectors
 
 
 def read(data, tokens):
@@ -150,7 +150,7 @@ def test_word_vectors(glove):
 def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     first = glove_vectors(glove, ("", "the"), cache=cache)
-    monkeypatch.setattr("focalcal.data.text.glove._stream", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("focalcal.data.glove._stream", lambda *_: pytest.fail("read again"))
     np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=cache), first)
     monkeypatch.undo()
     glove_vectors(glove, ("", "caf\xe9"), cache=cache)

@@ -130,7 +130,9 @@ def test_another_file_is_refused(tmp_path):
     with pytest.raises(PublishedWeightsError, match="no array that begins with 'resnet20/', only with resnet32"):
         load_published_resnet(path, "resnet20")
     contents = path.read_bytes()
-    for damage in (b"", b"weights", contents[: len(contents) // 2], pickle.dumps({"a": 1})):
+    flipped = bytearray(contents)
+    flipped[len(contents) // 2] ^= 1
+    for damage in (b"", b"weights", contents[: len(contents) // 2], flipped, pickle.dumps({"a": 1})):
         path.write_bytes(damage)
         with pytest.raises(PublishedWeightsError, match=re.escape(str(path))):
             load_published_resnet(path, "resnet32")
@@ -142,13 +144,3 @@ def test_another_file_is_refused(tmp_path):
         load_published_resnet(tmp_path / "absent.npz", "resnet20")
     with pytest.raises(ValueError, match=r"name must be one of 'resnet20', .*, got 'resnet110'"):
         load_published_resnet(path, "resnet110")
-
-
-def test_a_flipped_bit_is_noticed(tmp_path):
-    path = tmp_path / "weights.npz"
-    np.savez(path, **archive()[1])
-    contents = bytearray(path.read_bytes())
-    contents[len(contents) // 2] ^= 1
-    path.write_bytes(contents)
-    with pytest.raises(PublishedWeightsError, match="damaged"):
-        load_published_resnet(path, "resnet20")

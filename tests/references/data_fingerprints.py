@@ -33,15 +33,11 @@ FINGERPRINTS = {
 OF_FILES = {
     "cifar100": (
         "5329fcbee584ecaa69e3304479628e7220dfaf563e314bfb22d3871c2003a589",
-        {
-            "test": "cb246bb5e6e7ff4a0336a8f9d1de89a202a8d38c790d64091840e025c30bac74",
-        },
+        {"test": "cb246bb5e6e7ff4a0336a8f9d1de89a202a8d38c790d64091840e025c30bac74"},
     ),
     "svhn": (
         "1a7dcd7039ce234976f5614e091c61019b3ad484b0d7bb1c4936e4df4c857f88",
-        {
-            "test": "dbd0cc7c959391ae0dc366969b9c68272df19b75b2ab5228856af56354c56f3a",
-        },
+        {"test": "dbd0cc7c959391ae0dc366969b9c68272df19b75b2ab5228856af56354c56f3a"},
     ),
     "newsgroups": (
         "e09ea16bfa8db929ce9abb2de722451e2009916ad0ba3cdf2209b4f09a4da526",

@@ -20,9 +20,9 @@ from focalcal.theory.bounds import (
     interior_bound,
     interior_threshold,
     log_classes_bound,
+    slope_bound,
 )
 from focalcal.theory.minimiser import minimise
-from focalcal.theory.sharp_bounds import slope_bound
 
 
 @pytest.fixture(scope="module")

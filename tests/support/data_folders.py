@@ -1,4 +1,4 @@
-"""Small folders in the official layouts, one a data set, for tests without the real files."""
+"""Small folders in the official layouts, one per data set, for tests without the real files."""
 
 import csv
 import gzip
@@ -144,39 +144,23 @@ def nothing(folder: Path):
     """For a data set that needs no file."""
 
 
-FABRICATED = {
-    "digits": nothing,
-    "cifar10": cifar10,
-    "cifar100": cifar100,
-    "cifar10c": cifar10c,
-    "svhn": svhn,
-    "fashion_mnist": fashion_mnist,
-    "tiny_imagenet": tiny_imagenet,
-    "newsgroups": newsgroups,
-    "newsgroups_19997": newsgroups_19997,
-    "ag_news": ag_news,
-    "finsen": finsen,
-    "chestxray14": chestxray14,
-    "gaussian_mixture": nothing,
-    "discrete": nothing,
-    "teacher": nothing,
+# What makes each small folder, and how many examples all splits together have: there, or in a set that needs no file.
+_FOLDERS = {
+    "digits": (nothing, 1797),
+    "cifar10": (cifar10, 120),
+    "cifar100": (cifar100, 300),
+    "cifar10c": (cifar10c, 20),
+    "svhn": (svhn, 60),
+    "fashion_mnist": (fashion_mnist, 60),
+    "tiny_imagenet": (tiny_imagenet, 25),
+    "newsgroups": (newsgroups, 36),
+    "newsgroups_19997": (newsgroups_19997, 40),
+    "ag_news": (ag_news, 28),
+    "finsen": (finsen, 120),
+    "chestxray14": (chestxray14, 40),
+    "gaussian_mixture": (nothing, 22_000),
+    "discrete": (nothing, 44_000),
+    "teacher": (nothing, 1797),
 }
-
-# How many there are, in all splits together: in the small folders, or in the set itself where it needs no file.
-EXAMPLES = {
-    "digits": 1797,
-    "cifar10": 120,
-    "cifar100": 300,
-    "cifar10c": 20,
-    "svhn": 60,
-    "fashion_mnist": 60,
-    "tiny_imagenet": 25,
-    "newsgroups": 36,
-    "newsgroups_19997": 40,
-    "ag_news": 28,
-    "finsen": 120,
-    "chestxray14": 40,
-    "gaussian_mixture": 22_000,
-    "discrete": 44_000,
-    "teacher": 1797,
-}
+FABRICATED = {name: make for name, (make, _) in _FOLDERS.items()}
+EXAMPLES = {name: count for name, (_, count) in _FOLDERS.items()}

@@ -17,8 +17,10 @@ from focalcal.theory.bounds import (
     interior_constant,
     interior_threshold,
     log_classes_bound,
+    simplex_bound,
+    simplex_constant,
+    slope_bound,
 )
-from focalcal.theory.sharp_bounds import simplex_bound, simplex_constant, slope_bound
 
 ROUNDING = 1e-14  # of a displacement that is 0 in theory
 

@@ -57,8 +57,8 @@ def test_bounds_at_the_boundary_of_the_simplex():
         (lambda: calibration_bounds(ETA, gamma=1, lam=0), "lam must be > 0, got 0; choose a positive value"),
         (lambda: calibration_bounds(ETA, gamma=-1, lam=1), "gamma must be finite and >= 0, got -1"),
         (lambda: calibration_bounds(ETA, gamma=1, lam=[1, 2]), r"lam must be one number, got shape \(2,\); call once"),
-        (lambda: calibration_bounds(ETA[0], gamma=1, lam=1), r"eta must be \(N, K\), one row a state"),
-        (lambda: calibration_bounds(ETA, [1, 0], gamma=1, lam=1), "weights must have one entry a state"),
+        (lambda: calibration_bounds(ETA[0], gamma=1, lam=1), r"eta must be \(N, K\), one row per state"),
+        (lambda: calibration_bounds(ETA, [1, 0], gamma=1, lam=1), "weights must have one entry per state"),
     ],
 )
 def test_bad_input(call, message):

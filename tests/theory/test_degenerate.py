@@ -7,9 +7,9 @@ from support.drawn_posteriors import distance
 
 from focalcal.theory import degenerate
 from focalcal.theory.bias import first_order_bias
+from focalcal.theory.bounds import slope_bound
 from focalcal.theory.degenerate import degenerate_posterior
 from focalcal.theory.potential import psi
-from focalcal.theory.sharp_bounds import slope_bound
 
 CASES = [(4, 1e-3), (4, 1.0), (5, 2.0), (5, 3.0), (6, 0.5), (7, 5.0), (10, 2.0), (10, 10.0), (100, 3.0), (1000, 5.0)]
 

@@ -3,7 +3,6 @@
 import mpmath
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -164,14 +163,6 @@ def test_many_rows_are_solved_in_pieces():
     np.testing.assert_allclose(solution.q[-1], minimise(eta[-1], gamma=3.0, lam=1.0).q, rtol=1e-11)
 
 
-def test_a_tensor_and_a_list_are_arrays():
-    expected = minimise(np.array([0.7, 0.2, 0.1]), gamma=2.0, lam=1.0).q
-    np.testing.assert_array_equal(
-        minimise(torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64), gamma=2, lam=1).q, expected
-    )
-    np.testing.assert_array_equal(minimise([0.7, 0.2, 0.1], gamma=torch.tensor(2.0), lam=1).q, expected)
-
-
 @pytest.mark.parametrize("eta", [[1.0], [1.0, 0.0, 0.0], [0.0, 1.0], [[1.0], [1.0]]])
 def test_a_vertex_stays_where_it_is(eta):
     for gamma in (0.0, 0.5, 3.0):
@@ -278,39 +269,18 @@ def test_the_absolute_anchor_goes_to_the_vertex():
 
 
 @pytest.mark.parametrize(
-    ("eta", "message"),
+    ("arguments", "message"),
     [
-        ([0.7, 0.4, -0.1], "got -0.1; pass probabilities"),
-        ([0.7, 0.2], "got a sum of 0.9; divide it by its sum"),
-        ([0.5, 0.502], "got a sum of 1.002"),
-        ([0.7, float("nan"), 0.3], "got nan"),
-        ([[0.5, 0.5], [0.5, 0.6]], "got a sum of 1.1 at index 1"),
-        (0.5, r"shape \(K,\)"),
-        ([], r"at least one class"),
-        (np.zeros((3, 0)), r"at least one class"),
+        ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
+        ({"lam": -0.5}, "lam must be finite and >= 0, got -0.5"),
+        ({"lam": float("inf")}, "lam must be finite and >= 0, got inf"),
+        ({"gamma": float("nan")}, "gamma must be finite and >= 0, got nan"),
+        ({"lam": [1.0, 2.0, 3.0], "eta": np.full((2, 2), 0.5)}, "must broadcast"),
+        ({"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
     ],
 )
-def test_what_is_not_a_distribution(eta, message):
+def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        minimise(eta, gamma=2.0, lam=1.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"gamma": -1.0}, ValueError, "gamma must be finite and >= 0, got -1"),
-        ({"lam": -0.5}, ValueError, "lam must be finite and >= 0, got -0.5"),
-        ({"lam": float("inf")}, ValueError, "lam must be finite and >= 0, got inf"),
-        ({"gamma": float("nan")}, ValueError, "gamma must be finite and >= 0, got nan"),
-        ({"gamma": "2"}, TypeError, "gamma must be numbers"),
-        ({"lam": [1.0, 2.0, 3.0], "eta": np.full((2, 2), 0.5)}, ValueError, "must broadcast"),
-        ({"eta": ["a", "b"]}, TypeError, "eta must be numbers"),
-        ({"eta": [[0.5, 0.5], [1.0]]}, ValueError, "eta must be an array"),
-        ({"max_steps": 0}, ValueError, "max_steps must be a whole number >= 1, got 0"),
-    ],
-)
-def test_bad_arguments(arguments, error, message):
-    with pytest.raises(error, match=message):
         minimise(**{"eta": [0.7, 0.3], "gamma": 2.0, "lam": 1.0, **arguments})
 
 

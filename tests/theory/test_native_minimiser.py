@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focalcal import _native
-from focalcal.theory import newton_native
-from focalcal.theory.newton import Roots, solve_with_numpy
+from focalcal.theory.newton import solve_natively, solve_with_numpy
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 
@@ -35,18 +34,15 @@ HARD = {
 }
 
 
-def native(eta, gamma, lam, *, max_steps=200, absolute=False):
-    q, d, figures, steps = newton_native.minimisers(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
-    return Roots(q, d, *figures, steps)
-
-
 def accepted(roots):
     return (roots.stationarity <= 1e-12) | (roots.excess <= 1e-12)
 
 
 def assert_agree(eta, gamma, lam, *, absolute):
     """To 1e-11, or to what the rounding floor leaves of it."""
-    here, there = (solve(eta, gamma, lam, max_steps=200, absolute=absolute) for solve in (native, solve_with_numpy))
+    here, there = (
+        solve(eta, gamma, lam, max_steps=200, absolute=absolute) for solve in (solve_natively, solve_with_numpy)
+    )
     for part in (here.q, here.displacement, here.stationarity, here.floor, here.excess):
         assert not np.isnan(part).any()
     # The same verdicts, but for rows whose figure lies at the limit, where rounding decides.
@@ -107,7 +103,7 @@ def test_anything(weights, gamma, lam, absolute):
 def test_max_steps_is_the_most_there_are(max_steps):
     rng = np.random.default_rng(0)
     eta, parameters = rng.dirichlet(np.ones(5), size=50), np.full((2, 50), 2.0)
-    here, there = (solve(eta, *parameters, max_steps=max_steps) for solve in (native, solve_with_numpy))
+    here, there = (solve(eta, *parameters, max_steps=max_steps) for solve in (solve_natively, solve_with_numpy))
     assert here.steps.max() == max_steps
     np.testing.assert_allclose(here.q, there.q, rtol=1e-12)
     np.testing.assert_allclose(here.stationarity, there.stationarity, rtol=1e-6, atol=1e-12)
@@ -116,21 +112,21 @@ def test_max_steps_is_the_most_there_are(max_steps):
 def test_any_layout_and_no_rows():
     rng = np.random.default_rng(0)
     eta, gamma, lam = rng.dirichlet(np.ones(4), size=6), rng.uniform(0, 5, 6), rng.uniform(0, 5, 6)
-    expected = native(eta, gamma, lam).q
-    np.testing.assert_allclose(native(np.asfortranarray(eta), gamma, lam).q, expected, rtol=1e-11)
-    np.testing.assert_allclose(native(eta[::2], gamma[::2], lam[::2]).q, expected[::2], rtol=1e-11)
-    assert native(eta[:0], gamma[:0], lam[:0]).q.shape == (0, 4)
+    expected = solve_natively(eta, gamma, lam).q
+    np.testing.assert_allclose(solve_natively(np.asfortranarray(eta), gamma, lam).q, expected, rtol=1e-11)
+    np.testing.assert_allclose(solve_natively(eta[::2], gamma[::2], lam[::2]).q, expected[::2], rtol=1e-11)
+    assert solve_natively(eta[:0], gamma[:0], lam[:0]).q.shape == (0, 4)
 
 
 def test_what_does_not_fit_together_is_refused():
     eta, two, three = np.full((2, 2), 0.5), np.ones(2), np.ones(3)
     for gamma, lam in ((three, two), (two, three), (np.ones((2, 1)), two)):
         with pytest.raises(ValueError, match="gamma and lam"):
-            native(eta, gamma, lam)
+            solve_natively(eta, gamma, lam)
     with pytest.raises(ValueError, match="inconsistent"):
-        native(np.zeros((2, 0)), two, two)
+        solve_natively(np.zeros((2, 0)), two, two)
     with pytest.raises(ValueError, match="inconsistent"):
-        native(eta, two, two, max_steps=0)
+        solve_natively(eta, two, two, max_steps=0)
     with pytest.raises(TypeError, match="takes 11 arguments"):
         _native.kernel().minimisers(1, 2)
 
@@ -141,7 +137,7 @@ def test_junk_ends(junk):
     eta = np.array([[0.5, 0.5, junk], [0.7, 0.2, 0.1], [0.7, 0.2, 0.1]])
     gamma, lam = np.array([2.0, junk, 2.0]), np.array([1.0, 1.0, junk])
     for absolute in (False, True):
-        assert native(eta, gamma, lam, absolute=absolute).steps.max() <= 200
+        assert solve_natively(eta, gamma, lam, absolute=absolute).steps.max() <= 200
 
 
 def run(code, **environment):

@@ -178,9 +178,9 @@ EVERY = [
         ((PROBS, ETA * 1.1), "eta must be a distribution over the last axis, .* within 0.001, got a sum of 1.1 at"),
         ((PROBS * np.nan, ETA), "probs must be a distribution .* got nan at index 0"),
         ((PROBS[:2], ETA), r"probs must have the shape \(3, 3\) of eta, got \(2, 3\); give each state a row"),
-        ((PROBS[0], ETA[0]), r"eta must be \(N, K\), one row a state, got shape \(3,\); one state is \(1, K\)"),
-        ((PROBS[:0], ETA[:0]), r"eta must be \(N, K\), one row a state, got shape \(0, 3\)"),
-        ((PROBS, ETA, [0.5, 0.5]), r"weights must have one entry a state, shape \(3,\), got \(2,\)"),
+        ((PROBS[0], ETA[0]), r"eta must be \(N, K\), one row per state, got shape \(3,\); one state is \(1, K\)"),
+        ((PROBS[:0], ETA[:0]), r"eta must be \(N, K\), one row per state, got shape \(0, 3\)"),
+        ((PROBS, ETA, [0.5, 0.5]), r"weights must have one entry per state, shape \(3,\), got \(2,\)"),
         ((PROBS, ETA, [0.5, 0.6, 0.1]), "weights must be a distribution"),
     ],
 )

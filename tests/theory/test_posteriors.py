@@ -21,7 +21,7 @@ HALF = np.array([0.5, 0.5])
     ],
 )
 def test_kinds_of_numbers(eta):
-    np.testing.assert_array_equal(minimise(eta, gamma=2.0, lam=1.0).q, HALF)
+    np.testing.assert_array_equal(minimise(eta, gamma=torch.tensor(2.0), lam=1).q, HALF)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,11 @@ def test_parameters_are_named(name):
         ([np.nan, 1.0], "eta must be a distribution .* got nan; find out"),
         ([[0.5, 0.5], [0.5, 0.6]], "got a sum of 1.1 at index 1; divide it by its sum"),
         ([[0.5, 0.5], [0.5]], "eta must be an array of numbers, got list: "),
+        ([0.7, 0.4, -0.1], "got -0.1; pass probabilities"),
+        ([0.5, 0.502], "got a sum of 1.002; divide it by its sum"),
         (0.5, r"eta must have shape \(K,\)"),
+        ([], "at least one class"),
+        (np.zeros((3, 0)), "at least one class"),
     ],
 )
 def test_no_distribution(eta, message):

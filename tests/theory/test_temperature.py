@@ -148,8 +148,19 @@ def test_weights_repeat_rows():
     assert alone == pytest.approx(effective_temperature(eta[1], gamma=3.0, lam=1.0), rel=1e-13)
 
 
-def test_posteriors_that_no_temperature_changes():
-    assert effective_temperature([[1.0, 0.0], [0.5, 0.5]], gamma=3.0, lam=1.0) == 1.0
+@pytest.mark.parametrize("classes", [2, 3, 7, 49, 1000])
+@pytest.mark.parametrize("present", [1.0, 0.6])
+def test_posteriors_that_no_temperature_changes(classes, present):
+    """Uniform on their supports, but for rounding: T = 1 by convention."""
+    draws = np.random.default_rng(classes)
+    eta = (draws.random((20, classes)) < present) | (np.arange(classes) == 0)
+    eta = eta / eta.sum(1, keepdims=True) * (1 + 1.1e-16 * draws.integers(-2, 3, eta.shape))
+    for lam in (0.0, 1.0, 1e3):
+        assert effective_temperature(eta, gamma=3.0, lam=lam) == 1.0
+        assert small_distortion_temperature(eta, gamma=3.0, lam=lam) == 1.0
+    mixed = np.concatenate([eta, np.r_[0.5, np.full(classes - 1, 0.5 / (classes - 1))][None]])  # not uniform for K > 2
+    alone = effective_temperature(mixed[-1], gamma=3.0, lam=1.0)
+    assert effective_temperature(mixed, gamma=3.0, lam=1.0) == pytest.approx(alone, rel=1e-12)
 
 
 def test_gamma_and_lam_broadcast():

@@ -8,8 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
 
-from focalcal.theory.bounds import interior_constant, log_classes_bound
-from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
+from focalcal.theory.bounds import interior_constant, log_classes_bound, simplex_constant, slope_bound
 from focalcal.theory.tolerance import lam_for
 
 

@@ -7,12 +7,13 @@ from focalcal.losses import FocalCalibrationLoss, MultilabelFocalCalibrationLoss
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training import RECIPES
 from focalcal.training.operating_points import operating_point
+from focalcal.training.optimization import build_optimizer
 
 SIDES = {"digits": 8, "teacher": 8, "fashion_mnist": 28, "cifar10": 32, "cifar100": 32, "tiny_imagenet": 64}
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 # Recipes that differ in the split, the schedule, augmentation or the number of classes take the same step.
 STEPS = {
-    (one.model, one.optimizer.name, one.image_size or SIDES.get(one.data_set)): name for name, one in RECIPES.items()
+    (recipe.model, recipe.optimizer.name, recipe.image_size or SIDES.get(recipe.data_set)): name
+    for name, recipe in RECIPES.items()
 }
 
 
@@ -29,16 +30,6 @@ def batch(recipe, count=2):
     if MODEL_INFO[recipe.model].multilabel:
         return inputs, torch.arange(count * recipe.classes).view(count, -1) % 3 == 0
     return inputs, torch.arange(count) * (recipe.classes - 1)
-
-
-def optimizer(recipe, parameters):
-    settings = recipe.optimizer
-    options = {"lr": settings.lr, "weight_decay": settings.weight_decay}
-    if settings.name == "sgd":
-        options |= {"momentum": settings.momentum, "nesterov": settings.nesterov}
-    else:
-        options |= {"betas": settings.betas}
-    return OPTIMIZERS[settings.name](parameters, **options)
 
 
 def test_the_pairs_are_the_papers():
@@ -77,19 +68,19 @@ def test_one_step(name):
     assert loss > 0
     loss.backward()
 
-    trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    frozen = {name: one.detach().clone() for name, one in model.named_parameters() if not one.requires_grad}
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    frozen = {name: weight.detach().clone() for name, weight in model.named_parameters() if not weight.requires_grad}
     assert set(frozen) == ({"embedding.weight"} if recipe.word_vectors else set())
-    unreached = [name for name, one in trained.items() if one.grad is None]
+    unreached = [name for name, weight in trained.items() if weight.grad is None]
     assert not unreached
-    assert all(torch.isfinite(one.grad).all() for one in trained.values())
-    moved = {name for name, one in trained.items() if one.grad.any()}
-    before = {name: one.detach().clone() for name, one in trained.items()}
-    optimizer(recipe, trained.values()).step()
-    for name, one in trained.items():
-        assert torch.isfinite(one).all()
+    assert all(torch.isfinite(weight.grad).all() for weight in trained.values())
+    moved = {name for name, weight in trained.items() if weight.grad.any()}
+    before = {name: weight.detach().clone() for name, weight in trained.items()}
+    build_optimizer(recipe.optimizer, model).step()
+    for name, weight in trained.items():
+        assert torch.isfinite(weight).all()
         if name in moved:
-            assert not torch.equal(one, before[name]), name
+            assert not torch.equal(weight, before[name]), name
     assert len(moved) > 0.9 * len(trained)
-    for name, one in frozen.items():
-        assert torch.equal(dict(model.named_parameters())[name], one)
+    for name, weight in frozen.items():
+        assert torch.equal(dict(model.named_parameters())[name], weight)

@@ -48,9 +48,9 @@ def test_transformers_have_these_kinds_where_the_recipes_spare_them(name):
         network = build_model(name, classes=10)
     spared = set(undecayed_names(network, ("bias", "norm", "position")))
     weights = dict(network.named_parameters())
-    assert all(weights[one].dim() >= 2 for one in weights if one not in spared)  # matrices and kernels alone
-    assert all(weights[one].dim() == 1 or "position" in one or "cls_token" in one for one in spared)
-    positions = [one for one in spared if "position" in one or "cls_token" in one]
+    assert all(weights[key].dim() >= 2 for key in weights if key not in spared)  # matrices and kernels alone
+    assert all(weights[key].dim() == 1 or "position" in key or "cls_token" in key for key in spared)
+    positions = [key for key in spared if "position" in key or "cls_token" in key]
     assert len(positions) == (2 if name == "vit_small" else 12)  # a table in each of Swin's blocks
 
 
@@ -60,9 +60,9 @@ def test_groups_hold_every_trained_parameter_once():
     optimizer = build_optimizer(settings, network)
     decayed, spared = optimizer.param_groups
     assert [decayed["weight_decay"], spared["weight_decay"]] == [0.05, 0.0]
-    assert [id(one) for one in decayed["params"]] == [id(network.first.weight)]
-    both = [id(one) for group in optimizer.param_groups for one in group["params"]]
-    assert sorted(both) == sorted(id(one) for one in network.parameters() if one.requires_grad)
+    assert [id(weight) for weight in decayed["params"]] == [id(network.first.weight)]
+    both = [id(weight) for group in optimizer.param_groups for weight in group["params"]]
+    assert sorted(both) == sorted(id(weight) for weight in network.parameters() if weight.requires_grad)
 
 
 def test_weight_decay_reaches_the_decayed_alone():
@@ -70,8 +70,8 @@ def test_weight_decay_reaches_the_decayed_alone():
     nn.init.ones_(network.first.weight)
     settings = Optimizer(name="adamw", lr=0.1, weight_decay=0.5, undecayed=("bias", "norm"))
     optimizer = build_optimizer(settings, network)
-    for one in network.parameters():
-        one.grad = torch.zeros_like(one)
+    for weight in network.parameters():
+        weight.grad = torch.zeros_like(weight)
     optimizer.step()
     torch.testing.assert_close(network.first.weight, torch.full((4, 4), 1 - 0.1 * 0.5))
     torch.testing.assert_close(network.norm.weight, torch.ones(4))

@@ -15,11 +15,11 @@ from focalcal.theory.bounds import (
     interior_bound,
     interior_threshold,
     log_classes_bound,
+    slope_bound,
 )
 from focalcal.theory.consistency import same_decision
 from focalcal.theory.minimiser import Solution, SolverError, minimise, minimise_l1
 from focalcal.theory.posteriors import distributions
-from focalcal.theory.sharp_bounds import slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -24,7 +24,7 @@ _Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list
 def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Every data set: whether it is here, what it is, and its licence."""
     from focalcal.data.catalogue import CATALOGUE
-    from focalcal.data.location import state
+    from focalcal.data.source_files import state
 
     rows = [
         {"name": name, "here": state(name, data_dir), "what": entry.description, "licence": entry.licence}
@@ -45,7 +45,7 @@ def get(name: _Name, data_dir: DataDir = None) -> None:
     from focalcal.cli.progress import bar
     from focalcal.data.catalogue import catalogue_entry
     from focalcal.data.fetch import fetch_data_set
-    from focalcal.data.location import data_folder, state
+    from focalcal.data.source_files import data_folder, state
 
     entry = catalogue_entry(name)
     if entry.folder is None:
@@ -69,7 +69,7 @@ def verify(
 ) -> None:
     """Read a data set, check its content, and print its counts and fingerprints."""
     from focalcal.data import load_data
-    from focalcal.data.text.glove import glove_contents
+    from focalcal.data.glove import glove_contents
 
     if name == "glove":
         files = glove_contents(data_dir, allow_partial=allow_partial)

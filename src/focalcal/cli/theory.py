@@ -88,8 +88,7 @@ def bound(
     from focalcal.analysis.posterior_facts import posterior_bounds
     from focalcal.reports.tables import Table
     from focalcal.reports.theory_facts import bound_texts
-    from focalcal.theory.bounds import log_classes_bound
-    from focalcal.theory.sharp_bounds import simplex_bound
+    from focalcal.theory.bounds import log_classes_bound, simplex_bound
 
     if classes is not None:
         sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes

@@ -11,19 +11,18 @@ from focalcal.core.plugins import resolve
 from focalcal.data.ag_news import load_ag_news
 from focalcal.data.catalogue import CATALOGUE
 from focalcal.data.chestxray14 import load_chestxray14
-from focalcal.data.cifar import load_cifar10, load_cifar100
-from focalcal.data.cifar10c import load_cifar10c
+from focalcal.data.cifar import load_cifar10, load_cifar10c, load_cifar100
 from focalcal.data.digits import load_digits
 from focalcal.data.errors import DataSetError
 from focalcal.data.examples import DataSet, Examples, fingerprint
 from focalcal.data.fashion_mnist import load_fashion_mnist
 from focalcal.data.fetch import fetch_data_set
 from focalcal.data.finsen import load_finsen
+from focalcal.data.glove import word_vectors
 from focalcal.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
-from focalcal.data.location import data_folder
 from focalcal.data.newsgroups import load_newsgroups, load_newsgroups_19997
+from focalcal.data.source_files import data_folder
 from focalcal.data.svhn import load_svhn
-from focalcal.data.text.glove import word_vectors
 from focalcal.data.tiny_imagenet import load_tiny_imagenet
 
 __all__ = [
@@ -74,9 +73,11 @@ def load_data(
         if option not in known:
             raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
     taken = signature(loader).parameters
-    needs_files = "folder" in taken and not (name in CATALOGUE and CATALOGUE[name].folder is None)
-    general = {"folder": data_folder(data_dir) if needs_files else None, "allow_partial": allow_partial}
-    data = loader(**{option: value for option, value in general.items() if option in taken}, **options)
+    if "folder" in taken:
+        options["folder"] = data_folder(data_dir)
+    if "allow_partial" in taken:
+        options["allow_partial"] = allow_partial
+    data = loader(**options)
     if not isinstance(data, DataSet):
         raise TypeError(f"data set {name!r} must give a focalcal.data.DataSet, got {type(data).__name__}; return one")
     return data

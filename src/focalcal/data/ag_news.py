@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.data.documents import Documents, official_texts
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.source_files import SourceFiles
-from focalcal.data.text.documents import Documents, official_texts
 
 AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 _EXPECTED = {"train": (30_000,) * 4, "test": (1_900,) * 4}

@@ -3,6 +3,10 @@
 A batch is a pickled dict: `data` uint8 (N, 3072), the red plane, then green, then blue; and a list of labels.
 The 50,000 training images become 45,000 / 5,000 with the split of the literature (`splits.hold_out`). A batch of
 CIFAR-10 whose images, labels or order are not the published ones is refused, whatever the bytes of its pickle.
+
+CIFAR-10-C (Hendrycks and Dietterich 2019) has its test images, corrupted, and nothing to train on. A corruption's .npy
+file holds (50000, 32, 32, 3): five severities of the 10,000 images in their order, so that ids are those of CIFAR-10's
+test images and labels.npy repeats its labels five times.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import one_of, whole_number
 from focalcal.data.errors import problem, reading
-from focalcal.data.examples import DataSet, Examples
+from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.pickled_batches import read_pickle
 from focalcal.data.source_files import SourceFiles
 
@@ -33,6 +38,11 @@ _PUBLISHED = {
     "test_batch": "2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
 }
 _BATCHES_100 = {"train": ("train",), "test": ("test",)}
+CORRUPTIONS = (
+    *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+)
+_SEVERITIES = 5
 
 
 def load_cifar10(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
@@ -49,6 +59,21 @@ def load_cifar100(folder: Path, *, allow_partial: bool = False, validation: int 
     parts = {split: _read(sources, split, names, "fine_labels") for split, names in _BATCHES_100.items()}
     expected = {"train": (500,) * 100, "test": (100,) * 100}
     return sources.data_set(_fine_classes(sources), parts, expected, validation, official="official test")
+
+
+def load_cifar10c(
+    folder: Path, *, allow_partial: bool = False, corruption: str = "gaussian_noise", severity: int = 5
+) -> DataSet:
+    """One corruption at one severity, 1 .. 5."""
+    one_of("corruption", corruption, CORRUPTIONS)
+    whole_number("severity", severity, least=1, most=_SEVERITIES, remedy="5 is the strongest")
+    sources = SourceFiles("cifar10c", folder, allow_partial=allow_partial)
+    test = _corrupted(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)
+    whole = sources.complete({"test": test.labels}, {"test": (1000,) * 10})
+    provenance = sources.provenance(
+        split="test only", partial=not whole, options={"corruption": corruption, "severity": severity}
+    )
+    return DataSet("cifar10c", CIFAR10_CLASSES, test.none(), test.none(), test, provenance=provenance)
 
 
 def _fine_classes(sources: SourceFiles) -> tuple[str, ...]:
@@ -96,3 +121,17 @@ def _check_published(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> 
     if digest.hexdigest() != published:
         rule = f"must hold the published images and labels, SHA-256 {published}"
         raise problem(path, rule, digest.hexdigest(), remedy)
+
+
+def _corrupted(sources: SourceFiles, images: Path, labels: Path, severity: int) -> Examples:
+    with reading(labels, "CIFAR-10-C's labels"):
+        truth = np.load(sources.remember(labels, "CIFAR-10-C's labels"), allow_pickle=False).astype(np.int64)
+    with reading(images, "CIFAR-10-C's images"):
+        pixels = np.load(sources.remember(images, "CIFAR-10-C's images"), mmap_mode="r", allow_pickle=False)
+        if pixels.dtype != np.uint8 or pixels.shape != (len(truth), 32, 32, 3) or len(truth) % _SEVERITIES:
+            rule = f"must be uint8 ({len(truth)}, 32, 32, 3), five severities of as many images"
+            raise problem(images, rule, f"{pixels.dtype} {pixels.shape}", "fetch it again")
+        count = len(truth) // _SEVERITIES
+        rows = slice((severity - 1) * count, severity * count)
+        inputs = np.ascontiguousarray(pixels[rows].transpose(0, 3, 1, 2))
+        return Examples(inputs, truth[rows], numbered_ids("test", count))

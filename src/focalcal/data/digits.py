@@ -5,16 +5,14 @@ The grey values 0 .. 16 are scaled to 0 .. 255. Needs no file and no network, he
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from focalcal.data.examples import DataSet, Examples, numbered_ids
 from focalcal.data.splits import stratified
 
 
-def load_digits(folder: Path | None = None, *, allow_partial: bool = False, seed: int = 1) -> DataSet:
-    """60 / 20 / 20 per cent, every digit divided alike, by `seed`; `folder` and `allow_partial` are not used."""
+def load_digits(*, seed: int = 1) -> DataSet:
+    """60 / 20 / 20 per cent, every digit divided alike, by `seed`."""
     import sklearn
     from sklearn.datasets import load_digits as bundled
 

@@ -144,15 +144,12 @@ def fingerprint(examples: Examples) -> str:
         values = getattr(examples, column.name)
         if values is None:
             continue
-        digest.update(f"{column.name} {_kind(values)} {values.shape}\n".encode())
+        kind = "str" if values.dtype.kind == "U" else values.dtype.name
+        digest.update(f"{column.name} {kind} {values.shape}\n".encode())
         step = max(1, (16 << 20) // max(1, values[:1].nbytes))
         for start in range(0, len(values), step):
             digest.update(_canonical(values[start : start + step]))
     return digest.hexdigest()
-
-
-def _kind(values: NDArray[Any]) -> str:
-    return "str" if values.dtype.kind == "U" else values.dtype.name
 
 
 def _canonical(values: NDArray[Any]) -> bytes:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.data.documents import Documents, tokenised
 from focalcal.data.errors import problem, reading
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.source_files import PART_WILL_DO, SourceFiles
 from focalcal.data.splits import stratified, validation_split
-from focalcal.data.text.documents import Documents, text_data_set
 
 FINSEN_CLASSES = (
     *("Consumer and Services", "Corporate Finance", "Credit and Lending", "Economic Health", "Government and Policy"),
@@ -70,15 +70,9 @@ def load_finsen(
     train, val = validation_split(rest, validation, whole=whole)
     note = f"stratified 85 / 15, seed 42; validation: the first {len(val)} of a shuffle, NumPy seed 1"
     leak = "title and tag removed" if strip_tags else "the text holds its tag, which has one category"
-    return text_data_set(
-        "finsen",
-        FINSEN_CLASSES,
-        documents,
-        {"train": train, "val": val, "test": test},
-        num_words=num_words,
-        length=length,
-        provenance=sources.provenance(split=note, partial=not whole, leak=leak),
-    )
+    provenance = sources.provenance(split=note, partial=not whole, leak=leak)
+    data = DataSet("finsen", FINSEN_CLASSES, train, val, test, provenance=provenance)
+    return tokenised(data, documents, num_words=num_words, length=length)
 
 
 def finsen_items(sources: SourceFiles) -> list[Item]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.atomic import write_atomically
+from focalcal.core.atomic import atomic_file, write_atomically
 from focalcal.core.extras import required
 from focalcal.data.errors import problem, reading
 
@@ -71,17 +69,11 @@ def _content_sha256(paths: Sequence[Path]) -> str:
 
 def _decode(paths: Sequence[Path], kept: Path, shape: tuple[int, int, int, int], mode: str) -> None:
     pillow = required("PIL.Image", purpose="Reading image files")
-    temporary = kept.with_name(f".{secrets.token_hex(16)}.tmp")
-    try:
-        out = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
-        for row, path in enumerate(paths):
+    with atomic_file(kept) as out:  # one image after the other, so that memory holds one
+        np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        for path in paths:
             with reading(path, "an image file"), pillow.open(path) as image:
                 plain = image.convert(mode)
                 if plain.size != (shape[3], shape[2]):
                     plain = plain.resize((shape[3], shape[2]), pillow.Resampling.BILINEAR)
-                out[row] = np.atleast_3d(np.asarray(plain)).transpose(2, 0, 1)
-        out.flush()
-        del out
-        os.replace(temporary, kept)
-    finally:
-        temporary.unlink(missing_ok=True)
+                out.write(np.atleast_3d(np.asarray(plain)).transpose(2, 0, 1).tobytes())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,7 @@ _TEACHER_STEPS = 100
 _AT_ONCE = 4096  # rows whose features are in memory as float64
 
 
-def load_discrete(
-    folder: Path | None = None,
-    *,
-    allow_partial: bool = False,
-    sizes: tuple[int, int, int] = (20_000, 4_000, 20_000),
-    seed: int = 0,
-) -> DataSet:
+def load_discrete(*, sizes: tuple[int, int, int] = (20_000, 4_000, 20_000), seed: int = 0) -> DataSet:
     """Fresh draws for every split; `sizes` are those of train, val and test."""
     states = population()
     splits = {}
@@ -51,9 +44,7 @@ def load_discrete(
 
 
 def load_gaussian_mixture(
-    folder: Path | None = None,
     *,
-    allow_partial: bool = False,
     classes: int = 5,
     dimensions: int = 10,
     separation: float = 1.5,
@@ -98,9 +89,7 @@ def gaussian_posterior(
     return np.asarray(odds / odds.sum(1, keepdims=True))
 
 
-def load_teacher(
-    folder: Path | None = None, *, allow_partial: bool = False, temperature: float = 2.0, seed: int = 0
-) -> DataSet:
+def load_teacher(*, temperature: float = 2.0, seed: int = 0) -> DataSet:
     """The digits, relabelled; use `relabelled` for any other data set of images or features."""
     return replace(relabelled(load_digits(), temperature=temperature, seed=seed), name="teacher")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.data.documents import Documents, official_texts, tokenised
 from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, numbered_ids
 from focalcal.data.source_files import SourceFiles
 from focalcal.data.splits import shuffled
-from focalcal.data.text.documents import Documents, official_texts, text_data_set
 
 NEWSGROUPS = (
     *("alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"),
@@ -72,16 +72,11 @@ def load_newsgroups_19997(
     rows = documents.rows()
     order, share = shuffled(len(rows), 1), len(rows) / sum(_ORIGINAL)
     first, second = round(_TRAIN * share), round((_TRAIN + _VAL) * share)
-    splits = {
-        "train": rows.take(order[:first]),
-        "val": rows.take(order[first:second]),
-        "test": rows.take(order[second:]),
-    }
+    train, val, test = (rows.take(part) for part in np.split(order, [first, second]))
     note = "shuffle with NumPy seed 1, cut into 15,098 / 900 / 3,999 (in these shares where partial)"
     provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
-    return text_data_set(
-        "newsgroups_19997", NEWSGROUPS, documents, splits, num_words=num_words, length=length, provenance=provenance
-    )
+    data = DataSet("newsgroups_19997", NEWSGROUPS, train, val, test, provenance=provenance)
+    return tokenised(data, documents, num_words=num_words, length=length)
 
 
 def _read(sources: SourceFiles, folder: Path, cut_header: bool) -> Documents:

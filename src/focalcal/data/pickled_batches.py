@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickletools
 import warnings
+from functools import cache
 from math import prod
 from pickle import UnpicklingError
 from typing import Any
@@ -59,7 +60,7 @@ def read_pickle(content: bytes) -> dict[str, Any]:
         for opcode, argument, position in pickletools.genops(content):
             try:
                 machine.follow(opcode.name, argument)
-            except (UnpicklingError, IndexError, KeyError, TypeError, ValueError) as error:
+            except (UnpicklingError, AttributeError, LookupError, TypeError, ValueError) as error:
                 reason = str(error) if isinstance(error, UnpicklingError) else f"no sense is in it ({error!r})"
                 raise UnpicklingError(f"{opcode.name} at byte {position}: {reason}") from None
     content = machine.stack.pop()
@@ -75,7 +76,9 @@ class _Machine:
         self.stack: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
-        self._texts: dict[int, tuple[Any, Any]] = {}  # by identity: a pickle can convert one text a million times
+        # Each text is converted once: a pickle can ask for it a million times.
+        self._text = cache(lambda content: content.decode("latin1"))
+        self._bytes = cache(lambda text: text.encode("latin1"))
 
     def follow(self, name: str, argument: Any) -> None:
         """One opcode."""
@@ -139,23 +142,12 @@ class _Machine:
     def _plain(self, value: Any) -> str | int:
         """A text or a whole number; in lists there is nothing else, and as keys."""
         if isinstance(value, bytes):
-            return str(self._convert(value, str))
+            return str(self._text(value))
         if type(value) not in (int, str):
             kinds = "arrays, text, whole numbers, and lists of text and whole numbers"
             raise UnpicklingError(f"it must hold {kinds} in one dict, got {type(value).__name__} in another place")
         plain: str | int = value
         return plain
-
-    def _convert(self, value: Any, kind: type[str] | type[bytes]) -> Any:
-        """A text as bytes, or bytes as a text; once each, however often it is asked for."""
-        if isinstance(value, kind):
-            return value
-        if not isinstance(value, str | bytes):
-            raise UnpicklingError(f"it must have {kind.__name__} there, got {type(value).__name__}")
-        if id(value) not in self._texts:
-            made = value.decode("latin1") if isinstance(value, bytes) else value.encode("latin1")
-            self._texts[id(value)] = (value, made)  # the value as well, lest another get its id
-        return self._texts[id(value)][1]
 
     def _global(self, name: Any) -> None:
         if name not in _NAMES:
@@ -166,7 +158,7 @@ class _Machine:
         """What a call would give; no function is called."""
         called = function if isinstance(function, _Name) else None
         if called == "encode" and arguments[1:] in ((), ("latin1",)):
-            return self._convert(arguments[0], bytes)
+            return self._bytes(arguments[0])
         if called == "dtype" and arguments[0] in ("u1", b"u1"):
             return _Dtype()
         if called == "new array":
@@ -180,7 +172,7 @@ class _Machine:
         if not isinstance(target, _Array):
             raise UnpicklingError(f"it sets the state of a {type(target).__name__}, which has none")
         _, shape, dtype, fortran, raw = state
-        content = self._convert(raw, bytes)
+        content = raw if isinstance(raw, bytes) else self._bytes(raw)
         known = isinstance(dtype, _Dtype) and isinstance(shape, tuple) and len(shape) <= 4
         if not known or any(type(n) is not int or n < 0 for n in shape) or prod(shape) != len(content):
             raise UnpicklingError("an array must be of bytes (uint8), as many as its shape says")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -11,11 +12,9 @@ from torch import nn
 
 from focalcal.core.plugins import resolve
 from focalcal.models.densenet import DenseNet121, chexnet, densenet121
-from focalcal.models.info import IMAGENET, NOT_KNOWN, PLUS_MINUS_ONE, ModelInfo, Normalisation
-from focalcal.models.mlp import MLP
-from focalcal.models.published import load_published_resnet
-from focalcal.models.resnet import ResNet, basic_resnet, resnet50, wide_resnet26_10
-from focalcal.models.small_cnn import SmallCNN
+from focalcal.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
+from focalcal.models.resnet import ResNet, basic_resnet, load_published_resnet, resnet50, wide_resnet26_10
+from focalcal.models.small_networks import MLP, SmallCNN
 from focalcal.models.text_cnn import GlobalPoolingCNN
 from focalcal.models.vision_transformers import SwinTransformer, VisionTransformer
 from focalcal.models.weight_files import PublishedWeightsError
@@ -41,47 +40,27 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 }
 
 _CIFAR = ModelInfo(inputs="images", shape=(3, 32, 32), feature_layer="features")
-# Only the class token reaches the logits, so the last maps with a gradient enter the last block's attention.
-_LAST_PATCHES = "network.vit.layers.11.layernorm_before"
+_VIT = ModelInfo(
+    inputs="images",
+    shape=(3, 224, 224),
+    # Only the class token reaches the logits, so the last maps with a gradient enter the last block's attention.
+    feature_layer="network.vit.layers.11.layernorm_before",
+    feature_layout="class_and_patches",
+    normalisation=IMAGENET,
+)
 
 MODEL_INFO: dict[str, ModelInfo] = {
-    "resnet8": _CIFAR,
-    "resnet20": _CIFAR,
-    "resnet32": _CIFAR,
-    "resnet44": _CIFAR,
-    "resnet56": _CIFAR,
-    "resnet110": _CIFAR,
-    "resnet50": _CIFAR,
-    "resnet50_tiny": ModelInfo(inputs="images", shape=(3, 64, 64), feature_layer="features"),
+    **dict.fromkeys(("resnet8", "resnet20", "resnet32", "resnet44", "resnet56", "resnet110", "resnet50"), _CIFAR),
+    "resnet50_tiny": replace(_CIFAR, shape=(3, 64, 64)),
     "wide_resnet26_10": _CIFAR,
     "densenet121": _CIFAR,
-    "chexnet": ModelInfo(
-        inputs="images", shape=(3, 224, 224), feature_layer="features", normalisation=IMAGENET, multilabel=True
-    ),
-    "gp_cnn": ModelInfo(inputs="tokens", shape=(1000,), feature_layer=None, feature_layout=None),
-    "mlp": ModelInfo(inputs="features", shape=None, feature_layer=None, feature_layout=None),
+    "chexnet": replace(_CIFAR, shape=(3, 224, 224), normalisation=IMAGENET, multilabel=True),
+    "gp_cnn": replace(UNKNOWN, inputs="tokens", shape=(1000,)),
+    "mlp": replace(UNKNOWN, inputs="features"),
     "small_cnn": _CIFAR,
-    "vit_small": ModelInfo(
-        inputs="images",
-        shape=(3, 224, 224),
-        feature_layer=_LAST_PATCHES,
-        feature_layout="class_and_patches",
-        normalisation=PLUS_MINUS_ONE,
-    ),
-    "deit_small": ModelInfo(
-        inputs="images",
-        shape=(3, 224, 224),
-        feature_layer=_LAST_PATCHES,
-        feature_layout="class_and_patches",
-        normalisation=IMAGENET,
-    ),
-    "swin_tiny": ModelInfo(
-        inputs="images",
-        shape=(3, 224, 224),
-        feature_layer="network.swin.layernorm",
-        feature_layout="patches",
-        normalisation=IMAGENET,
-    ),
+    "vit_small": replace(_VIT, normalisation=PLUS_MINUS_ONE),
+    "deit_small": _VIT,
+    "swin_tiny": replace(_VIT, feature_layer="network.swin.layernorm", feature_layout="patches"),
 }
 
 
@@ -115,7 +94,7 @@ def model_options(name: str) -> list[str]:
 
 def model_info(name: str) -> ModelInfo:
     """What the network expects; of code that is not the package's the attribute `info`, if it has one."""
-    return MODEL_INFO[name] if name in MODEL_INFO else getattr(model_builder(name), "info", NOT_KNOWN)
+    return MODEL_INFO[name] if name in MODEL_INFO else getattr(model_builder(name), "info", UNKNOWN)
 
 
 __all__ = [

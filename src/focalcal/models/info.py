@@ -39,4 +39,4 @@ class ModelInfo:
     multilabel: bool = False
 
 
-NOT_KNOWN = ModelInfo(inputs="any", shape=None, feature_layer=None, feature_layout=None)
+UNKNOWN = ModelInfo(inputs="any", shape=None, feature_layer=None, feature_layout=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,9 @@ def _from_hub(name: str, *files: str) -> Path:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    load = _safetensors().load_file if path.suffix == ".safetensors" else _load_pickle
+    load: Any = partial(torch.load, map_location="cpu", weights_only=True)  # admits tensors and plain values, no code
+    if path.suffix == ".safetensors":
+        load = required("safetensors.torch", purpose="A .safetensors file", extra="transformers").load_file
     try:
         content: Any = load(path)
     except Exception as error:  # a damaged file can make either reader raise nearly anything
@@ -134,13 +137,5 @@ def _read(path: Path) -> dict[str, Tensor]:
     return dict(content)
 
 
-def _load_pickle(path: Path) -> Any:
-    return torch.load(path, map_location="cpu", weights_only=True)  # admits tensors and plain values, no code
-
-
 def _refusal(path: Path, reason: str) -> PublishedWeightsError:
     return PublishedWeightsError(f"{path} must hold tensors by name: {reason}; fetch it again or choose another file")
-
-
-def _safetensors() -> Any:
-    return required("safetensors.torch", purpose="A .safetensors file", extra="transformers")

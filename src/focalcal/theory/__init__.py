@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from focalcal.theory.bounds import interior_constant as interior_constant
     from focalcal.theory.bounds import interior_threshold as interior_threshold
     from focalcal.theory.bounds import log_classes_bound as log_classes_bound
+    from focalcal.theory.bounds import simplex_bound as simplex_bound
+    from focalcal.theory.bounds import simplex_constant as simplex_constant
+    from focalcal.theory.bounds import slope_bound as slope_bound
     from focalcal.theory.calibration import CalibrationBounds as CalibrationBounds
     from focalcal.theory.calibration import CalibrationChain as CalibrationChain
     from focalcal.theory.calibration import EceChain as EceChain
@@ -63,80 +66,39 @@ if TYPE_CHECKING:
     from focalcal.theory.propriety import propriety_error as propriety_error
     from focalcal.theory.recovery import log_posterior as log_posterior
     from focalcal.theory.recovery import recover as recover
-    from focalcal.theory.sharp_bounds import simplex_bound as simplex_bound
-    from focalcal.theory.sharp_bounds import simplex_constant as simplex_constant
-    from focalcal.theory.sharp_bounds import slope_bound as slope_bound
     from focalcal.theory.study import TheoryStudy as TheoryStudy
     from focalcal.theory.study import run_study as run_study
     from focalcal.theory.temperature import effective_temperature as effective_temperature
     from focalcal.theory.temperature import small_distortion_temperature as small_distortion_temperature
     from focalcal.theory.tolerance import lam_for as lam_for
 
-_HOME = {
-    "asymptote_delay": "bias",
-    "first_order_bias": "bias",
-    "first_order_constant": "bias",
-    "pre_asymptotic_bias": "bias",
-    "entropy_bound": "bounds",
-    "global_bound": "bounds",
-    "interior_bound": "bounds",
-    "interior_constant": "bounds",
-    "interior_threshold": "bounds",
-    "log_classes_bound": "bounds",
-    "CalibrationBounds": "calibration",
-    "CalibrationChain": "calibration",
-    "EceChain": "calibration",
-    "ScoreDecomposition": "calibration",
-    "ScoreMap": "calibration",
-    "best_score_map": "calibration",
-    "calibration_bounds": "calibration",
-    "calibration_chain": "calibration",
-    "ece_chain": "calibration",
-    "exact_cal2": "calibration",
-    "expected_brier": "calibration",
-    "murphy_population": "calibration",
-    "population_ece": "calibration",
-    "posthoc_headroom": "calibration",
-    "decision_gap": "consistency",
-    "decreasing_differences": "consistency",
-    "keeps_decision": "consistency",
-    "degenerate_posterior": "degenerate",
-    "ScalingExponents": "gradients",
-    "TrueLogitGradients": "gradients",
-    "anchor_share": "gradients",
-    "l2_gradient_range": "gradients",
-    "scaling_exponents": "gradients",
-    "true_logit_gradients": "gradients",
-    "Match": "matching",
-    "MatchStatus": "matching",
-    "matching_lam": "matching",
-    "Solution": "minimiser",
-    "SolverError": "minimiser",
-    "Status": "minimiser",
-    "l1_anchor_minimisers": "minimiser",
-    "minimise": "minimiser",
-    "minimise_l1": "minimiser",
-    "conditional_risk": "potential",
-    "entropy": "potential",
-    "focal_potential": "potential",
-    "phi": "potential",
-    "phi_curvature": "potential",
-    "phi_slope": "potential",
-    "psi": "potential",
-    "LargestDistortion": "propriety",
-    "largest_distortion": "propriety",
-    "propriety_error": "propriety",
-    "log_posterior": "recovery",
-    "recover": "recovery",
-    "simplex_bound": "sharp_bounds",
-    "simplex_constant": "sharp_bounds",
-    "slope_bound": "sharp_bounds",
-    "TheoryStudy": "study",
-    "run_study": "study",
-    "effective_temperature": "temperature",
-    "small_distortion_temperature": "temperature",
-    "lam_for": "tolerance",
+_NAMES = {
+    "bias": ("asymptote_delay", "first_order_bias", "first_order_constant", "pre_asymptotic_bias"),
+    "bounds": (
+        *("entropy_bound", "global_bound", "interior_bound", "interior_constant", "interior_threshold"),
+        *("log_classes_bound", "simplex_bound", "simplex_constant", "slope_bound"),
+    ),
+    "calibration": (
+        *("CalibrationBounds", "CalibrationChain", "EceChain", "ScoreDecomposition", "ScoreMap", "best_score_map"),
+        *("calibration_bounds", "calibration_chain", "ece_chain", "exact_cal2", "expected_brier"),
+        *("murphy_population", "population_ece", "posthoc_headroom"),
+    ),
+    "consistency": ("decision_gap", "decreasing_differences", "keeps_decision"),
+    "degenerate": ("degenerate_posterior",),
+    "gradients": (
+        *("ScalingExponents", "TrueLogitGradients", "anchor_share", "l2_gradient_range", "scaling_exponents"),
+        *("true_logit_gradients",),
+    ),
+    "matching": ("Match", "MatchStatus", "matching_lam"),
+    "minimiser": ("Solution", "SolverError", "Status", "l1_anchor_minimisers", "minimise", "minimise_l1"),
+    "potential": ("conditional_risk", "entropy", "focal_potential", "phi", "phi_curvature", "phi_slope", "psi"),
+    "propriety": ("LargestDistortion", "largest_distortion", "propriety_error"),
+    "recovery": ("log_posterior", "recover"),
+    "study": ("TheoryStudy", "run_study"),
+    "temperature": ("effective_temperature", "small_distortion_temperature"),
+    "tolerance": ("lam_for",),
 }
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [*_HOME]
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.at_posterior import at_posterior
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing
+from focalcal.theory.potential import at_posterior
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -18,7 +18,7 @@ def first_order_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b
 
     psi(t) = t phi'(t), and psi_bar is its mean over the support of eta. The theorem is about the interior of the
     simplex; q* is 0 where eta is, and what is left is the same problem with fewer classes, so it holds on every face.
-    eta (K,) or (*b, K), gamma >= 0, lam > 0. Its l2 norm is also a bound, see `sharp_bounds.slope_bound`.
+    eta (K,) or (*b, K), gamma >= 0, lam > 0. Its l2 norm is also a bound, see `slope_bound`.
 
     >>> first_order_bias([0.5, 0.25, 0.25], gamma=1.0, lam=100.0).round(5)
     array([-0.00083,  0.00042,  0.00042])

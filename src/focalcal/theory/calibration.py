@@ -16,11 +16,10 @@ import torch
 from focalcal.core.binning import bin_index, equal_width_edges
 from focalcal.core.checks import whole_number
 from focalcal.core.scores import as_tensor
-from focalcal.theory.bounds import interior_constant
+from focalcal.theory.bounds import interior_constant, simplex_bound, slope_bound
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
 from focalcal.theory.posteriors import above_zero, as_float64, at_least_zero, distributions, one_number, state_weights
 from focalcal.theory.potential import focal_potential
-from focalcal.theory.sharp_bounds import simplex_bound, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float

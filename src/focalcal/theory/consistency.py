@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.theory.minimiser import Solution, minimise
-from focalcal.theory.posteriors import at_least_zero, broadcast, distributions
+from focalcal.theory.posteriors import at_least_zero, broadcast, complements, distributions
 from focalcal.theory.potential import curvature_at, minus_psi_at, phi_at, phi_slope
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def decision_gap(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
 def _divergence(
     eta: np.ndarray, ours: Solution, tied: Solution, step: np.ndarray, gamma: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
-    q, not_q, p, not_p = ours.q, _complement(ours.q), tied.q, _complement(tied.q)
+    q, not_q, p, not_p = ours.q, complements(ours.q), tied.q, complements(tied.q)
     with np.errstate(all="ignore"):  # outside the support, which is masked
         near = np.abs(step) * (1 / np.minimum(q, p) + (1 + gamma) / np.minimum(not_q, not_p)) < 0.5
         # eta_k / q_k is of order one where eta_k and q_k are so small that 1 / q_k is infinite.
@@ -97,16 +97,6 @@ def _divergence(
         own = np.where((eta > 0) & (step != 0), focal, 0.0).sum(-1)
     outside = np.where(eta > 0, 0.0, step).sum(-1)
     return lam * (step**2).sum(-1) + own - ours.multiplier * outside
-
-
-def _complement(q: np.ndarray) -> np.ndarray:
-    """1 - q_k, for a row's largest entry as the sum of the others: near a vertex q_k lacks digits of it."""
-    at = q.argmax(-1)[..., None]
-    others = q.copy()
-    np.put_along_axis(others, at, 0.0, -1)
-    rest = 1 - others
-    np.put_along_axis(rest, at, others.sum(-1, keepdims=True), -1)
-    return rest
 
 
 def _second_order(q: np.ndarray, not_q: np.ndarray, step: np.ndarray, gamma: np.ndarray) -> np.ndarray:

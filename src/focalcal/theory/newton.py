@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal import _native
-from focalcal.theory import newton_native
 from focalcal.theory.newton_point import NewtonPoint, Rows, evaluate, start
 
 if TYPE_CHECKING:
@@ -65,9 +64,7 @@ def solve_rows(
     By compiled code where there is some; it computes what `solve_with_numpy` does.
     """
     if _native.available():
-        q, d, figures, steps = newton_native.minimisers(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
-        log_multiplier, stationarity, floor, excess = figures
-        return Roots(q, d, log_multiplier, stationarity, floor, excess, steps)
+        return solve_natively(eta, gamma, lam, max_steps=max_steps, absolute=absolute)
     at_once = max(1, _AT_ONCE // eta.shape[1])
     pieces = [slice(start, start + at_once) for start in range(0, max(len(eta), 1), at_once)]
     solved = [
@@ -119,6 +116,28 @@ def solve_with_numpy(
                 at, rows, point, share = at[left], rows[left], point[left], share[left]
         roots.put(at, point, swap)
     return roots
+
+
+def solve_natively(
+    eta: Float[np.ndarray, "b k"],
+    gamma: Float[np.ndarray, " b"],
+    lam: Float[np.ndarray, " b"],
+    *,
+    max_steps: int = 200,
+    absolute: bool = False,
+) -> Roots:
+    """The same by compiled code, from arrays in any layout."""
+    eta, gamma, lam = (np.ascontiguousarray(given, dtype=np.float64) for given in (eta, gamma, lam))
+    if eta.ndim != 2 or gamma.shape != eta.shape[:1] or lam.shape != eta.shape[:1]:
+        raise ValueError(f"eta must be (B, K), gamma and lam (B,), got {eta.shape}, {gamma.shape} and {lam.shape}")
+    q, d = np.empty(eta.shape), np.empty(eta.shape)
+    figures, steps = np.empty((4, len(eta))), np.empty(len(eta), dtype=np.int64)
+    _native.kernel().minimisers(
+        eta.ctypes.data, gamma.ctypes.data, lam.ctypes.data, *eta.shape, min(max_steps, 2**62), absolute,
+        q.ctypes.data, d.ctypes.data, figures.ctypes.data, steps.ctypes.data,
+    )  # fmt: skip
+    log_multiplier, stationarity, floor, excess = figures
+    return Roots(q, d, log_multiplier, stationarity, floor, excess, steps)
 
 
 def _top_first(eta: Float[np.ndarray, "b k"]) -> Int[np.ndarray, "b k"]:

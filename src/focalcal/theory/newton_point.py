@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.at_posterior import at_posterior
+from focalcal.theory.potential import at_posterior
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -19,7 +19,7 @@ _HUGE = float(np.finfo(np.float64).max)  # keeps infinity out of quotients
 
 @dataclass(frozen=True)
 class Rows:
-    """The problems, one a row, with the class m in column 0."""
+    """The problems, one per row, with the class m in column 0."""
 
     eta: Float[np.ndarray, "b k"]
     log_eta: Float[np.ndarray, "b k"]

@@ -59,9 +59,9 @@ def top_label(probs: Any, eta: Any, weights: Any = None, displacement: Any = Non
 
 
 def state_rows(name: str, array: Float[np.ndarray, "..."]) -> Float[np.ndarray, "n k"]:
-    """Refuse what is not one row a state."""
+    """Refuse what is not one row per state."""
     if array.ndim != 2 or len(array) == 0:
-        raise ValueError(f"{name} must be (N, K), one row a state, got shape {array.shape}; one state is (1, K)")
+        raise ValueError(f"{name} must be (N, K), one row per state, got shape {array.shape}; one state is (1, K)")
     return array
 
 

@@ -94,7 +94,7 @@ def state_weights(weights: Any, states: int) -> Float[np.ndarray, " n"]:
         return np.full(states, 1 / states)
     checked = distributions("weights", weights)
     if checked.shape != (states,):
-        raise ValueError(f"weights must have one entry a state, shape ({states},), got {checked.shape}")
+        raise ValueError(f"weights must have one entry per state, shape ({states},), got {checked.shape}")
     return checked
 
 
@@ -112,9 +112,19 @@ def same_classes(
     except ValueError:
         raise ValueError(
             f"q must broadcast with the shape {eta.shape} of eta, got {q.shape}; "
-            "give one prediction, or one a posterior"
+            "give one prediction, or one per posterior"
         ) from None
     return eta, q
+
+
+def complements(probs: Float[np.ndarray, "*b k"]) -> Float[np.ndarray, "*b k"]:
+    """1 - p_k of checked rows, for a row's largest entry as the sum of the others: near 1 that entry lacks digits."""
+    top = probs.argmax(-1)[..., None]
+    others = probs.copy()
+    np.put_along_axis(others, top, 0.0, -1)
+    rest = 1 - others
+    np.put_along_axis(rest, top, others.sum(-1, keepdims=True), -1)
+    return rest
 
 
 def broadcast(
@@ -127,7 +137,7 @@ def broadcast(
         shapes = ", ".join(str(p.shape) for p in parameters)
         raise ValueError(
             f"gamma and lam must broadcast with the leading shape {eta.shape[:-1]} of the posteriors, got {shapes}; "
-            "give one value, or one a posterior"
+            "give one value, or one per posterior"
         ) from None
     return np.broadcast_to(eta, (*batch, eta.shape[-1])), tuple(np.broadcast_to(p, batch) for p in parameters)
 

@@ -4,18 +4,20 @@ Everywhere u may be 0 or 1: the limits are returned, and never a warning. (1 - u
 exp(gamma log(1 - u)), whose relative error is that of its logarithm; rounding 1 - u first would cost gamma eps.
 
 The functions that end in `_at` take checked u and c = 1 - u, for who knows c to more digits than u has near 1.
+Slope and curvature `at_posterior`, q = eta, are logarithms: (1 - eta_k)^gamma cannot underflow, nor 1/eta_k overflow.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.theory.posteriors import as_float64, at_least_zero, broadcast, distributions, same_classes
+from focalcal.theory.posteriors import as_float64, at_least_zero, broadcast, complements, distributions, same_classes
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 
 def phi(u: Any, gamma: Any) -> Float[np.ndarray, "..."]:
@@ -76,7 +78,7 @@ def conditional_risk(q: Any, eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndar
 def phi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """phi(u)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(c > 0, _power(u, c, gamma) * _minus_log(u, c), 0.0)[()]
+        return np.where(c > 0, _power(u, c, gamma) * minus_log(u, c), 0.0)[()]
 
 
 def minus_psi_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
@@ -91,6 +93,38 @@ def curvature_at(u: np.ndarray, c: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return (_power(u, c, gamma) + np.where(gamma > 0, focused, 0.0))[()]
 
 
+@dataclass(frozen=True, eq=False)
+class AtPosterior:
+    """Of checked posteriors (*b, K); outside the support the values are limits at 0, for the caller to mask.
+
+    support         eta_k > 0
+    log_minus_psi   log of -psi(eta_k) = (1 - eta_k)^gamma (1 + gamma bent_k), bent_k = -eta_k log(eta_k) / (1 - eta_k)
+    log_curvature   log of eta_k phi''(eta_k) = (1 - eta_k)^(gamma-1) (gamma (2 + (gamma-1) bent_k) + (1-eta_k)/eta_k)
+    """
+
+    support: Bool[np.ndarray, "*b k"]
+    log_minus_psi: Float[np.ndarray, "*b k"]
+    log_curvature: Float[np.ndarray, "*b k"]
+
+    @property
+    def centred_psi(self) -> Float[np.ndarray, "*b k"]:
+        """psi_bar - psi(eta_k), psi_bar the mean over the support; 0 outside."""
+        minus_psi = np.where(self.support, np.exp(self.log_minus_psi), 0.0)
+        mean = minus_psi.sum(-1, keepdims=True) / self.support.sum(-1, keepdims=True)
+        return np.where(self.support & (self.support.sum(-1, keepdims=True) > 1), minus_psi - mean, 0.0)
+
+
+def at_posterior(eta: Float[np.ndarray, "*b k"], gamma: Float[np.ndarray, "*b"]) -> AtPosterior:
+    """Both logarithms for posteriors and gammas that are checked and broadcast."""
+    gamma, rest = gamma[..., None], complements(eta)
+    with np.errstate(all="ignore"):  # log 0 is meant
+        minus_log_rest, bend = minus_log(rest, eta), _bent(eta, rest)
+        power = -gamma * minus_log_rest  # NaN for gamma = 0 at a vertex, where nothing is asked for
+        focused = np.log(gamma) + np.log(2 + (gamma - 1) * bend)
+        log_curvature = power + minus_log_rest + np.logaddexp(focused, minus_log(eta, rest) - minus_log_rest)
+        return AtPosterior(eta > 0, power + np.log1p(gamma * bend), np.where(eta > 0, log_curvature, np.inf))
+
+
 def _unit(name: str, u: Any) -> np.ndarray:
     array = as_float64(name, u)
     wrong = ~((array >= 0) & (array <= 1))
@@ -102,11 +136,10 @@ def _unit(name: str, u: Any) -> np.ndarray:
 def _power(u: np.ndarray, c: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """c^exponent; 1 for the exponent 0 at c = 0, too."""
     with np.errstate(all="ignore"):
-        log_c = np.where(u < 0.5, np.log1p(-u), np.log(c))
-        return np.where(exponent == 0, 1.0, np.exp(exponent * log_c))
+        return np.where(exponent == 0, 1.0, np.exp(exponent * -minus_log(c, u)))
 
 
-def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
+def minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
     """-log u, from whichever of u and c is the smaller."""
     return np.where(c < 0.5, -np.log1p(-c), -np.log(u))
 
@@ -114,4 +147,4 @@ def _minus_log(u: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _bent(u: np.ndarray, c: np.ndarray) -> np.ndarray:
     """-u log(u) / c, from 0 at u = 0 to 1 at u = 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(u > 0, np.where(c > 0, u * _minus_log(u, c) / c, 1.0), 0.0)
+        return np.where(u > 0, np.where(c > 0, u * minus_log(u, c) / c, 1.0), 0.0)

@@ -54,7 +54,7 @@ def log_posterior(
     log(-phi'(u)) = gamma log(1 - u) + log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So
     rows in which softmax underflows or rounds to one have the right limits. lam = 0 is the inverse of focal loss,
     eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. float64 logits of at
-    least two classes; gamma >= 0 and lam >= 0 are numbers, or columns with one a row.
+    least two classes; gamma >= 0 and lam >= 0 are numbers, or columns with one per row.
     """
     if not torch.compiler.is_exporting():  # values are not known yet
         for name, given in (("gamma", gamma), ("lam", lam)):

@@ -21,11 +21,11 @@ from focalcal.theory.bounds import (
     interior_bound,
     interior_threshold,
     log_classes_bound,
+    slope_bound,
 )
 from focalcal.theory.calibration import calibration_bounds, calibration_chain
 from focalcal.theory.cross_check import slsqp, stationarity_of
 from focalcal.theory.minimiser import Solution, minimise
-from focalcal.theory.sharp_bounds import slope_bound
 from focalcal.theory.study_tables import (
     Columns,
     calibration_slope_table,

@@ -9,7 +9,8 @@ import numpy as np
 from focalcal.theory.bias import pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.population import state_rows
-from focalcal.theory.posteriors import at_least_zero, distributions, focusing, state_weights
+from focalcal.theory.posteriors import at_least_zero, complements, distributions, focusing, state_weights
+from focalcal.theory.potential import minus_log
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _SETTLED = 4e-15  # a relative step of 1/T that is rounding
 _MOST_STEPS = 100
 _FACTOR = 4.0  # the farthest that a step moves 1/T
+_ROUNDING = 1e-14  # logarithms in a row that differ by no more do so by rounding alone
 
 
 def effective_temperature(eta: Any, *, gamma: Any, lam: Any, weights: Any = None) -> Float[np.ndarray, "*s"]:
@@ -47,8 +49,7 @@ def small_distortion_temperature(eta: Any, *, gamma: float, lam: float, weights:
     """
     posterior, weight = population(eta, weights)
     bias = pre_asymptotic_bias(posterior, gamma=gamma, lam=lam)
-    with np.errstate(divide="ignore"):
-        log_eta = np.where(posterior > 0, np.log(posterior), 0.0)
+    log_eta, _ = _relative_logs(posterior)
     mean, variance = _moments(posterior, log_eta)
     spread = weight @ variance
     if not spread > 0:
@@ -77,7 +78,7 @@ def inverse_temperature(
     """
     if gamma == 0:
         return 1.0
-    log_q, support = _log_minimisers(eta, gamma, lam)
+    log_q, support = _relative_logs(minimise(eta, gamma=gamma, lam=lam).unwrap())
     target = (eta * log_q).sum(1)
     b, low, high = 1.0, 0.0, np.inf  # f' < 0 at low and > 0 at high
     for _ in range(_MOST_STEPS):
@@ -96,22 +97,14 @@ def inverse_temperature(
     return b
 
 
-def _log_minimisers(
-    eta: Float[np.ndarray, "n k"], gamma: float, lam: float
-) -> tuple[Float[np.ndarray, "n k"], np.ndarray]:
-    """log q* minus its largest entry in the row, 0 off the support; and the support.
-
-    1 - q of the largest class is the sum of the others, which has the digits that log(q) loses near q = 1.
-    """
-    q = minimise(eta, gamma=gamma, lam=lam).unwrap()
-    support, rows, top = q > 0, np.arange(len(q)), q.argmax(1)
-    others = q.copy()
-    others[rows, top] = 0.0
-    log_top = np.log1p(-np.minimum(others.sum(1), 1 - 1 / q.shape[1]))  # q_top is at least 1/K, but for rounding
-    with np.errstate(divide="ignore"):
-        log_q = np.where(support, np.log(q) - log_top[:, None], 0.0)
-    log_q[rows, top] = 0.0
-    return log_q, support
+def _relative_logs(probs: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "n k"], np.ndarray]:
+    """log p minus its largest entry in the row, 0 off the support and where a row is uniform on it; and the support."""
+    support = probs > 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # log 0 is meant, and masked
+        logs = -minus_log(probs, complements(probs))
+        logs = np.where(support, logs - logs.max(1, keepdims=True), 0.0)
+    logs[np.abs(logs).max(1) <= _ROUNDING] = 0.0
+    return logs, support
 
 
 def _moments(

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from focalcal.theory.bounds import class_count
+from focalcal.theory.bounds import class_count, simplex_constant, slope_bound
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.posteriors import above_zero, at_least_zero, broadcast, distributions, focusing, one_number
-from focalcal.theory.sharp_bounds import simplex_constant, slope_bound
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -25,8 +24,8 @@ _ROUNDING = 1e-15  # what the order of a sum can change in a norm
 def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: int | None = None) -> float:
     """The anchor weight that keeps |q* - eta|_2 <= tolerance, over given posteriors or over all of them.
 
-    With `eta`, (K,) or (*b, K), and gamma a number or one a posterior: the smallest such lam >= 0, found by solving for
-    q*; 0.0 if no anchor is needed, as for gamma = 0. It errs by less than 1e-10 of itself (or what the last
+    With `eta`, (K,) or (*b, K), and gamma a number or one per posterior: the smallest such lam >= 0, found by solving
+    for q*; 0.0 if no anchor is needed, as for gamma = 0. It errs by less than 1e-10 of itself (or what the last
     digit of q* decides, where lam is so small that q* hardly depends on it), and to the safe side: the q* of `minimise`
     at the returned lam is within the tolerance. The distance does not increase with lam: of q at lam and q'
     at lam' > lam each minimises its own risk, and adding both inequalities leaves
@@ -46,7 +45,7 @@ def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: in
     if allowed < _SMALLEST:
         raise ValueError(f"tolerance must be at least {_SMALLEST:g}, got {allowed:g}; lam would exceed float64 below")
     if at_least_zero("gamma", gamma).size == 0:
-        raise ValueError("gamma must have at least one value, got none; give one, or one a posterior")
+        raise ValueError("gamma must have at least one value, got none; give one, or one per posterior")
     if (eta is None) == (classes is None):
         given = "neither" if eta is None else "both"
         raise ValueError(f"exactly one of eta and classes must be given, got {given}; eta for posteriors you know")

@@ -5,7 +5,7 @@ from focalcal.training.distributed import is_first_process
 from focalcal.training.fit import Fitted, fit
 from focalcal.training.network import build_network, check_start, trained_network
 from focalcal.training.non_finite import NonFiniteLossError
-from focalcal.training.predict import predict
+from focalcal.training.outputs import predict
 from focalcal.training.recipe import Optimizer, Recipe, Schedule, Step
 from focalcal.training.recipes import RECIPES, recipe, source_of
 from focalcal.training.recipes.recipe_tables import recipe_table, sources_table

@@ -18,7 +18,7 @@ from focalcal.core.rng import stream
 from focalcal.core.scores import as_tensor
 from focalcal.data import Examples
 from focalcal.data.augment import Compose
-from focalcal.data.augment.random_resized_crop import resize_matrix
+from focalcal.data.augment.rectangles import resize_matrix
 from focalcal.training.recipe import Recipe
 
 CROPS = 10

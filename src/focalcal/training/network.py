@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from focalcal.core.rng import stream
 from focalcal.data import DataSet
-from focalcal.data.location import data_folder
-from focalcal.data.text.glove import glove_vectors
+from focalcal.data.glove import glove_vectors
+from focalcal.data.source_files import data_folder
 from focalcal.models import build_model, model_info
 from focalcal.training.recipe import Recipe
 

@@ -1,8 +1,9 @@
-"""What a network says about a split, and how good that is: the numbers of the epoch log."""
+"""What a network says about a split: as predictions, and how good they are, the numbers of the epoch log."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from focalcal.data import Examples
 from focalcal.metrics import multilabel_summary, reliability, summary
+from focalcal.predictions import Predictions
 from focalcal.training.distributed import Processes
 from focalcal.training.inputs import Inputs
+from focalcal.training.recipe import Recipe
 
 _ELEMENTS = 1 << 20  # of an evaluation batch's inputs, unless the training batch holds more
 _WAITING = 1 << 20  # logits that running metrics keep before they add them up
@@ -55,12 +59,11 @@ class Outputs:
         """Sums over the 15 bins of the reliability diagram, which add up over seeds; None for several labels."""
         if self.multilabel:
             return None
-        found = reliability(self.probs, self.labels)
-        held = found.count > 0
-        sums = {"confidence": found.confidence, "correct": found.accuracy}
-        return {"count": found.count.astype(int).tolist()} | {
-            name: [float(f"{value:.6g}") for value in (found.count * np.where(held, means, 0.0)).tolist()]
-            for name, means in sums.items()
+        bins = reliability(self.probs, self.labels)
+        means = {"confidence": bins.confidence, "correct": bins.accuracy}
+        return {"count": bins.count.astype(int).tolist()} | {
+            name: [float(f"{value:.6g}") for value in (bins.count * np.where(bins.count > 0, mean, 0.0)).tolist()]
+            for name, mean in means.items()
         }
 
 
@@ -82,6 +85,37 @@ def outputs(network: nn.Module, inputs: Inputs, processes: Processes) -> Outputs
     none = torch.empty(0, inputs.recipe.classes, device=processes.device)  # with fewer examples than processes
     logits = torch.cat([none, *parts]).view(own.stop - own.start, inputs.crops, inputs.recipe.classes)
     return Outputs(processes.whole(logits, len(inputs)).cpu(), inputs.labels)
+
+
+def predict(
+    model: nn.Module,
+    examples: Examples,
+    recipe: Recipe,
+    *,
+    split: str,
+    device: str | torch.device = "cpu",
+    provenance: Mapping[str, Any] | None = None,
+) -> Predictions:
+    """What `model` says about `examples`, which go through what the recipe's test images go through.
+
+    float32 logits; with `evaluation` "ten_crop" float64 probabilities, the mean over the crops of softmax, or of
+    sigmoid where an example has several labels. Labels, ids, groups and posterior are the examples'. The model is moved
+    to `device`, and evaluated in evaluation mode; its mode is as before afterwards.
+    """
+    place = torch.device(device)
+    result = outputs(model.to(place), Inputs(examples, recipe, place, reported=True), Processes(place))
+    averaged = result.logits.shape[1] > 1
+    return Predictions(
+        logits=None if averaged else result.logits[:, 0].contiguous(),
+        probs=result.probs if averaged else None,
+        labels=examples.labels,
+        split=split,
+        multilabel=result.multilabel,
+        ids=examples.ids,
+        groups=examples.groups,
+        posterior=examples.posterior,
+        provenance=provenance,
+    )
 
 
 def _batch_rows(inputs: Inputs) -> int:

@@ -207,7 +207,7 @@ class Recipe(JsonDataclass):
             if given is not None and option not in model_options(self.model):
                 able = [model for model in MODELS if option in model_options(model)]
                 raise ValueError(
-                    f"{name} must be None for {self.model}, which takes none, got {text(name, given)!r}; leave it out, "
+                    f"{name} must be None for {self.model}, which takes none, got {given!r}; leave it out, "
                     f"or use {', '.join(able)}"
                 )
             if given is not None:

@@ -106,15 +106,6 @@ def test_the_range_stays(name):
     assert 0 <= result.min() <= result.max() <= 1
 
 
-def test_constant_images_keep_their_value_when_resized():
-    for interpolation in ("bilinear", "bicubic"):
-        crop = RandomResizedCrop(9, interpolation=interpolation)
-        assert torch.equal(
-            crop(torch.full((20, 3, 12, 12), 77, dtype=torch.uint8), stream(0, "c")).unique().int(),
-            torch.tensor([77], dtype=torch.int32),
-        )
-
-
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_an_empty_batch(augmentation, dtype):
     result = augmentation(batch(0, dtype), example_keys(0, "augment", ids=[]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from focalcal.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from focalcal.data.corruptions.textures import SIDE, TEXTURES, frost_textures, plasma_fractal
+from focalcal.data.corruptions.weather import SIDE, TEXTURES, frost_textures, plasma_fractal
 
 
 def generators(count):

@@ -4,8 +4,7 @@ from focalcal.core.counter_rng import example_keys
 from focalcal.data.augment.augmentation import Augmentation, Compose
 from focalcal.data.augment.pad_crop_flip import PadCropFlip, RandomFlip
 from focalcal.data.augment.rand_augment import RandAugment
-from focalcal.data.augment.random_erasing import RandomErasing
-from focalcal.data.augment.random_resized_crop import RandomResizedCrop
+from focalcal.data.augment.rectangles import RandomErasing, RandomResizedCrop
 
 __all__ = [
     "Augmentation",

@@ -17,21 +17,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 OPERATIONS = (
-    "auto_contrast",
-    "equalize",
-    "invert",
-    "rotate",
-    "posterize",
-    "solarize",
-    "solarize_add",
-    "color",
-    "contrast",
-    "brightness",
-    "sharpness",
-    "shear_x",
-    "shear_y",
-    "translate_x",
-    "translate_y",
+    *("auto_contrast", "equalize", "invert", "rotate", "posterize", "solarize", "solarize_add"),
+    *("color", "contrast", "brightness", "sharpness", "shear_x", "shear_y", "translate_x", "translate_y"),
 )
 LARGEST = 10.0  # magnitudes run from 0, no change or little, to here
 _AFFINE = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")

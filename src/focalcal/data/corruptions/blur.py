@@ -9,6 +9,7 @@ import numpy as np
 from scipy import ndimage
 
 from focalcal.data.corruptions.pixels import (
+    Array,
     Generators,
     Images,
     along_both_axes,
@@ -19,12 +20,9 @@ from focalcal.data.corruptions.pixels import (
     zoom_matrix,
 )
 
-Array = np.ndarray[Any, Any]
 
-
-def defocus_blur(images: Images, generators: Generators, strength: tuple[float, float]) -> Images:
+def defocus_blur(images: Images, _: Generators, strength: tuple[float, float]) -> Images:
     """Convolution with `disk_kernel(radius, alias)`, borders mirrored about the outer pixels' centres."""
-    del generators  # nothing is random
     kernel = disk_kernel(*strength)[None, :, :, None]
     blurred: Images = ndimage.correlate(images, kernel, mode="mirror")
     return blurred
@@ -98,9 +96,8 @@ def streak_weights(radius: float, sigma: float) -> Array:
     return normalised
 
 
-def zoom_blur(images: Images, generators: Generators, largest: float) -> Images:
+def zoom_blur(images: Images, _: Generators, largest: float) -> Images:
     """The mean of the image and its zooms about the centre by 1, 1.01, 1.02 ... `largest`."""
-    del generators  # nothing is random
     height, width = images.shape[1:3]
     return mix(images, _mean_of_zooms(height, width, largest), height, width)
 

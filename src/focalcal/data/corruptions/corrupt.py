@@ -25,7 +25,10 @@ _AT_ONCE = 500  # images in a chunk: float32 copies of all 10,000 would take a g
 
 @dataclass(frozen=True)
 class Corruption:
-    """`function(images, generators, strength)` on images (N, H, W, 3) in 0 .. 1, and its strength at each severity."""
+    """`function(images, generators, strength)` on images (N, H, W, 3) in 0 .. 1, and its strength at each severity.
+
+    Where nothing is random the generators, one per image, are ignored.
+    """
 
     function: Callable[[Images, Any, Any], Images]
     strengths: tuple[Any, Any, Any, Any, Any]
@@ -70,7 +73,8 @@ def corrupt(images: Any, name: str, severity: int, *, seed: int, ids: Iterable[i
     comes from the stream (seed, "corrupt", name, severity, ids[n]), `ids` being 0 .. N - 1 unless given: a part of a
     set, with its ids, is corrupted as in the whole set. H and W are free, but the strengths are meant for 32.
     """
-    _check(name, severity)
+    one_of("name", name, CORRUPTIONS)
+    whole_number("severity", severity, least=1, most=max(SEVERITIES), remedy="5 is the strongest")
     levels = _channels_last(images.cpu().numpy() if isinstance(images, Tensor) else images)
     numbers = range(len(levels)) if ids is None else _id_list(ids, len(levels))
     corruption = CORRUPTIONS[name]
@@ -116,11 +120,6 @@ def corrupted(data: DataSet, name: str, severity: int = 5, *, seed: int) -> Data
         test=replace(test, inputs=images),
         provenance=provenance,
     )
-
-
-def _check(name: str, severity: int) -> None:
-    one_of("name", name, CORRUPTIONS)
-    whole_number("severity", severity, least=1, most=max(SEVERITIES), remedy="5 is the strongest")
 
 
 def _channels_last(levels: Any) -> Levels:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 from scipy import ndimage
 
 from focalcal.core.extras import required
 from focalcal.data.corruptions.pixels import (
+    Array,
     Generators,
     Images,
     along_both_axes,
@@ -23,12 +23,9 @@ from focalcal.data.corruptions.pixels import (
     uniform,
 )
 
-Array = np.ndarray[Any, Any]
 
-
-def contrast(images: Images, generators: Generators, factor: float) -> Images:
+def contrast(images: Images, _: Generators, factor: float) -> Images:
     """(x - mean) factor + mean, with the mean of each channel of each image."""
-    del generators  # nothing is random
     mean: Images = images.mean((1, 2), keepdims=True)
     return ((images - mean) * factor + mean).astype(np.float32)
 
@@ -61,9 +58,8 @@ def _affine_sources(moves: Array, height: int, width: int) -> tuple[Array, Array
     return sources[..., 1], sources[..., 0]
 
 
-def pixelate(images: Images, generators: Generators, share: float) -> Images:
+def pixelate(images: Images, _: Generators, share: float) -> Images:
     """Down to floor(share side) pixels and up again, each by means over boxes, in whole levels (Pillow's BOX)."""
-    del generators  # nothing is random
     height, width = images.shape[1:3]
     low, narrow = max(int(height * share), 1), max(int(width * share), 1)
     small = mix(images, along_both_axes(box_matrix(height, low), box_matrix(width, narrow)), low, narrow)
@@ -71,9 +67,8 @@ def pixelate(images: Images, generators: Generators, share: float) -> Images:
     return mix(round_levels(small), large, height, width)
 
 
-def jpeg_compression(images: Images, generators: Generators, quality: int) -> Images:
+def jpeg_compression(images: Images, _: Generators, quality: int) -> Images:
     """Written as JPEG at `quality` and read back, by Pillow."""
-    del generators  # nothing is random
     pillow = required("PIL.Image", purpose="jpeg_compression")
     read = []
     for levels in to_levels(images):

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from focalcal.data.errors import problem
 from focalcal.data.examples import DataSet, Examples
 from focalcal.data.source_files import SourceFiles
-from focalcal.data.splits import validation_split
 
 _TO_SPACE = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n', " "))
 
@@ -54,44 +53,30 @@ def official_texts(
     *,
     num_words: int,
     length: int,
-    official: str = "official",
     **more: Any,
 ) -> DataSet:
     """The official "train" and "test" of `parts`, if complete; `validation` texts of train are held out."""
-    whole = sources.complete({split: part.labels for split, part in parts.items()}, expected)
     documents = Documents.join(parts["train"], parts["test"])
     rows, cut = documents.rows(), len(parts["train"].texts)
-    train, val = validation_split(rows.take(np.arange(cut)), validation, whole=whole)
-    splits = {"train": train, "val": val, "test": rows.take(np.arange(cut, len(rows)))}
-    note = f"{official}; validation: the first {len(val)} of a shuffle of the training texts, NumPy seed 1"
-    provenance = sources.provenance(split=note, partial=not whole, **more)
-    return text_data_set(
-        sources.name, classes, documents, splits, num_words=num_words, length=length, provenance=provenance
-    )
+    halves = {"train": rows.take(np.arange(cut)), "test": rows.take(np.arange(cut, len(rows)))}
+    data = sources.data_set(classes, halves, expected, validation, what="texts", **more)
+    return tokenised(data, documents, num_words=num_words, length=length)
 
 
-def text_data_set(
-    name: str,
-    classes: tuple[str, ...],
-    documents: Documents,
-    splits: dict[str, Examples],
-    *,
-    num_words: int,
-    length: int,
-    provenance: dict[str, Any],
-) -> DataSet:
-    """The data set of tokens (N, length) whose `splits` hold rows of `documents`."""
-    if not len(splits["train"]):
+def tokenised(data: DataSet, documents: Documents, *, num_words: int, length: int) -> DataSet:
+    """`data`, which holds rows of `documents`, with tokens (N, length) as inputs."""
+    if not len(data.train):
         rule = "train must hold texts, of which the vocabulary is made"
-        raise problem(name, rule, "none", "put its training part there too")
-    tokeniser = Tokeniser.from_texts(documents.of(splits["train"]), num_words=num_words)
+        raise problem(data.name, rule, "none", "put its training part there too")
+    texts = {split: documents.of(rows) for split, rows in data.splits.items()}
+    tokeniser = Tokeniser.from_texts(texts["train"], num_words=num_words)
     numbered: dict[str, Any] = {
-        split: replace(rows, inputs=tokeniser.rows(documents.of(rows), length=length)) for split, rows in splits.items()
+        split: replace(rows, inputs=tokeniser.rows(texts[split], length=length)) for split, rows in data.splits.items()
     }
-    seen = set(documents.of(splits["train"]))
-    repeated = {split: sum(text in seen for text in documents.of(splits[split])) for split in ("val", "test")}
+    seen = set(texts["train"])
+    repeated = {split: sum(text in seen for text in texts[split]) for split in ("val", "test")}
     facts = {"num_words": num_words, "length": length, "texts_also_in_train": repeated}
-    return DataSet(name, classes, **numbered, vocabulary=tokeniser.vocabulary, provenance=provenance | facts)
+    return replace(data, **numbered, vocabulary=tokeniser.vocabulary, provenance={**data.provenance, **facts})
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.atomic import atomic_file
 from focalcal.data.errors import DataSetError, problem, reading
-from focalcal.data.location import data_folder, locate
-from focalcal.data.source_files import PART_WILL_DO, file_sha256
+from focalcal.data.source_files import PART_WILL_DO, data_folder, file_sha256, locate
 
 WORDS = 400_000  # in each of the four files of 6B
 
@@ -95,7 +94,10 @@ def _stream(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
         if vectors is None:
             vectors = np.zeros((len(vocabulary), numbers.count(b" ") + 1), np.float32)
         if word in wanted:
-            vectors[wanted[word]] = _vector(path, number, numbers)
+            vector = [float(part) for part in numbers.split()]
+            if not np.isfinite(vector).all():
+                raise problem(path, f"line {number} must have finite numbers", numbers[:60], "fetch it again")
+            vectors[wanted[word]] = vector
     if vectors is None:
         raise problem(path, "must hold a word and its vector per line", "none", "fetch it again")
     return vectors
@@ -113,10 +115,3 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bytes]]:
                 raise problem(path, rule, spaces, "it is cut off or damaged: fetch it again")
             word, *numbers = line.split(b" ", 1) if spaces == dimension else line.rsplit(b" ", dimension)
             yield word, b" ".join(numbers)
-
-
-def _vector(path: Path, number: int, numbers: bytes) -> list[float]:
-    vector = [float(part) for part in numbers.split()]
-    if not np.isfinite(vector).all():
-        raise problem(path, f"line {number} must have finite numbers", numbers[:60], "fetch it again")
-    return vector

@@ -1,1 +1,0 @@
-"""Texts as rows of tokens, and vectors of words."""
