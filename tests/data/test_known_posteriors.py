@@ -95,6 +95,18 @@ def test_a_teacher_keeps_inputs_and_ids():
     assert (taught.test.posterior.max(1) < 0.9).mean() > 0.3  # ... and leaves them ambiguous
 
 
+def test_a_teacher_labels_test_images_as_often_as_wanted():
+    once, often = load_data("teacher"), load_data("teacher", test_draws=10)
+    assert len(often.test) == 10 * len(once.test)
+    assert len(set(often.test.ids)) == len(often.test)
+    np.testing.assert_array_equal(often.test.posterior.reshape(10, *once.test.posterior.shape)[3], once.test.posterior)
+    labels = often.test.labels.reshape(10, -1)
+    assert (labels[0] != labels[1]).any(), "every copy has a draw of its own"
+    assert often.provenance["fingerprints"]["train"] == once.provenance["fingerprints"]["train"]
+    with pytest.raises(ValueError, match="test_draws must be a whole number >= 1, got 0"):
+        load_data("teacher", test_draws=0)
+
+
 def test_a_hotter_teacher_is_less_sure():
     cold, hot = (relabelled(load_data("digits"), temperature=t).test.posterior.max(1).mean() for t in (1.0, 4.0))
     assert hot < cold

@@ -138,7 +138,7 @@ def audit(
     baseline: Predictions | None = None,
     trained_with: tuple[float, float] | None = (0.0, 0.0),
     class_names: Sequence[str] | None = None,
-    resamples: int = 1000,
+    resamples: int | None = None,
     seed: int = 0,
 ) -> Audit:
     """Look at held-out predictions and say how far their confidences can be trusted.
@@ -148,7 +148,9 @@ def audit(
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
     class_names   one per class; by default their numbers
+    resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
+    resamples = resamples or min(1000, max(200, 10_000_000 // predictions.n))
     whole_number("resamples", resamples, least=100, remedy="1000 is usual")
     rows = rows_of(predictions)
     names = _names(class_names, predictions.n_classes)

@@ -16,7 +16,7 @@ from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 
 SUFFIXES = (".npz", ".npy", ".parquet", ".csv")
-SAMPLE = 200_000  # rows at most
+SAMPLE = 100_000  # rows at most
 _ELEMENTS = 40_000_000  # of a sample at most, whatever the number of classes
 _BATCH = 1 << 22  # elements read at once, about
 

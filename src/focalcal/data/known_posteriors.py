@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import whole_number
 from focalcal.core.forty_states import population
 from focalcal.core.rng import numpy_stream
 from focalcal.data.digits import load_digits
@@ -89,9 +90,20 @@ def gaussian_posterior(
     return np.asarray(odds / odds.sum(1, keepdims=True))
 
 
-def load_teacher(*, temperature: float = 2.0, seed: int = 0) -> DataSet:
-    """The digits, relabelled; use `relabelled` for any other data set of images or features."""
-    return replace(relabelled(load_digits(), temperature=temperature, seed=seed), name="teacher")
+def load_teacher(*, temperature: float = 2.0, seed: int = 0, test_draws: int = 1) -> DataSet:
+    """The digits, relabelled; use `relabelled` for any other data set of images or features.
+
+    With `test_draws` each test image occurs so often, each time with a label of its own draw: 360 labels say little.
+    """
+    whole_number("test_draws", test_draws, least=1, remedy="it is how often each test image is labelled")
+    digits = load_digits()
+    if test_draws > 1:
+        order = np.tile(np.arange(len(digits.test)), test_draws)
+        once = digits.test
+        test = Examples(once.inputs[order], once.labels[order], numbered_ids("digit-test", len(order)))
+        split = f"{digits.provenance['split']}; every test image {test_draws} times"
+        digits = replace(digits, test=test, provenance={**digits.provenance, "split": split})
+    return replace(relabelled(digits, temperature=temperature, seed=seed), name="teacher")
 
 
 def relabelled(data: DataSet, *, temperature: float = 2.0, seed: int = 0) -> DataSet:

@@ -41,10 +41,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Setting:
-    """A recipe with its overrides, and where it is named."""
+    """A recipe with its overrides, where it is named, and its own objectives if it has any in place of the study's."""
 
     path: KeyPath
     recipe: Recipe
+    objectives: tuple[Objective, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,15 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
         }
         protocol, evaluations = _rules(small.protocol, replace(protocol, **size), evaluations)
         settings = [
-            Setting(setting.path, shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
+            replace(setting, recipe=shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
             for setting in settings
         ]
-        crossed = _cover(settings, objectives)
+        shared = [setting for setting in settings if not setting.objectives]
+        crossed = _cover(shared, objectives)
+        crossed += [pair for setting in settings for pair in _cover([setting], setting.objectives)]
     else:
         faults += _temperature_faults(study, settings)
-        crossed = list(product(settings, objectives))
+        crossed = [(setting, each) for setting in settings for each in setting.objectives or objectives]
     pairs = _pairs(crossed, faults)
     of_saliency = ("smoke",) if smoke and "saliency" in small.protocol.model_fields_set else ()
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
@@ -121,6 +124,7 @@ def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault])
     settings: list[Setting] = []
     for position, table in enumerate(tables):
         path = (*at, position)
+        own = tuple(_objectives(table.objectives, (*path, "objectives"), faults))
         for place, name in enumerate(table.recipe):
             try:
                 recipe = override_recipe(RECIPES[name], table.overrides())
@@ -128,7 +132,7 @@ def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault])
                 faults.append(Fault(path, _one_line(error)))
                 continue
             faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
-            settings.append(Setting((*path, "recipe", place), recipe))
+            settings.append(Setting((*path, "recipe", place), recipe, own))
     return settings
 
 

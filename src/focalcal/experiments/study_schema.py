@@ -112,10 +112,11 @@ class SettingsTable(Table):
     after_normalisation: list[StepTable] | None = None
     image_size: Annotated[Count | None, _EMPTY_IS_NONE] = None
     evaluation: Annotated[str, _among("an evaluation", EVALUATIONS)] | None = None
+    objectives: list["ObjectivesTable"] = []
 
     def overrides(self) -> dict[str, Any]:
         """The fields that are written, at every depth."""
-        return self.model_dump(exclude={"recipe"}, exclude_unset=True)
+        return self.model_dump(exclude={"recipe", "objectives"}, exclude_unset=True)
 
 
 class ObjectivesTable(Table):
