@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.analysis.comparisons import FamilyNote, comparisons, counts, out_of_reach, seeds_needed, usual_candidate
 from focalcal.analysis.evidence import measured, reading_order
-from focalcal.reports.comparison_text import limits_of_comparisons, note_sentences
+from focalcal.reports.study_tables.paired import limits_of_comparisons, note_sentences
 from focalcal.results import Store
 
 

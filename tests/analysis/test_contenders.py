@@ -8,14 +8,15 @@ import pytest
 from support.synthetic_study import add, spec, study_store
 
 from focalcal.analysis import contenders as module
+from focalcal.analysis.cell_means import HEADLINE, leaders
 from focalcal.analysis.contenders import constant_guesses, contenders, within_margin
 from focalcal.analysis.evidence import gather, measured, reading_order
-from focalcal.analysis.leaders import HEADLINE, leaders
 from focalcal.analysis.surface import surface
 from focalcal.reports.figures.surface import surface_note
-from focalcal.reports.study_page import runs_table, study_page
+from focalcal.reports.study_page import study_page
 from focalcal.reports.study_summary import summary
 from focalcal.reports.study_tables import all_tables
+from focalcal.reports.study_tables.runs import runs_table
 from focalcal.results import Store
 
 SETTING = "digits/small_cnn"

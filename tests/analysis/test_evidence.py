@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import gaps_of_stores
-from focalcal.reports.gap_text import gap_sentences, note_text
+from focalcal.reports.study_summary import gap_sentences, note_text
 from focalcal.results import Store
 from focalcal.results.diagnostics import RunFailure
 

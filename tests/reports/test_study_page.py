@@ -15,7 +15,7 @@ import focalcal.reports.study_page_data
 from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import EvidenceGap
-from focalcal.analysis.origins import origins
+from focalcal.analysis.labels import origins
 from focalcal.reports import page as kit
 from focalcal.reports.page import THEME, template
 from focalcal.reports.study_page import SCRIPTS, study_page

@@ -3,9 +3,9 @@ import re
 import pytest
 from support.synthetic_study import add, spec, study_store
 
-from focalcal.analysis.collected import collected
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.analysis.evidence import collected
 from focalcal.reports.study_report import FOLDER, PAGE, write_report
+from focalcal.reports.study_summary import gap_sentences
 from focalcal.results import Store
 
 

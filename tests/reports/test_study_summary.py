@@ -3,12 +3,11 @@ import math
 import pytest
 from support.synthetic_study import add, spec, study_store
 
+from focalcal.analysis.cell_means import leaders
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.gaps import EvidenceGap
-from focalcal.analysis.leaders import leaders
-from focalcal.reports.gap_text import note_text
-from focalcal.reports.study_summary import summary
-from focalcal.reports.study_tables.leaders import leaders_table
+from focalcal.reports.study_summary import note_text, summary
+from focalcal.reports.study_tables.runs import leaders_table
 from focalcal.results import Store
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED
+from focalcal.analysis.numbers import HIGHER_IS_BETTER, UNDIRECTED
 from focalcal.stats import PRIMARY, Comparison, compare, verdict_counts
 
 CANDIDATES = ("fcl", "multilabel_fcl")
@@ -17,7 +17,7 @@ CANDIDATES = ("fcl", "multilabel_fcl")
 
 @dataclass(frozen=True)
 class FamilyNote:
-    """Why a family has no test of a metric, or one of fewer pairs; `reports.comparison_text` has the sentences.
+    """Why a family has no test of a metric, or one of fewer pairs; `reports.study_tables.paired` has the sentences.
 
     not measured  `objectives` have no such metric
     not finite    the pairs of `seeds` were left out

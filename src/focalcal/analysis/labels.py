@@ -1,11 +1,18 @@
-"""What runs are called beside each other: by what tells them apart."""
+"""What runs are called beside each other, by what tells them apart; and what their specs and provenance share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from focalcal.results import Spec
+
+if TYPE_CHECKING:
+    from focalcal.analysis.evidence import RunEvidence
+
+ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+Facts = dict[str, Any]
 
 
 def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
@@ -47,3 +54,41 @@ def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
     """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
     labels = objective_labels(specs)
     return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Facts by their path, `spec.training.optimizer.lr`: those of all runs, and those of each run by key."""
+
+    shared: Facts
+    own: dict[str, Facts]
+
+
+def origins(runs: Iterable[RunEvidence]) -> Origins:
+    """Of one run alone, everything is its own."""
+    facts = {run.key: _facts(run) for run in runs}
+    if len(facts) < 2:
+        return Origins({}, facts)
+    first = next(iter(facts.values()))
+    shared = {
+        path: value
+        for path, value in first.items()
+        if all(path in others and others[path] == value for others in facts.values())
+    }
+    own = {key: {path: value for path, value in leaves.items() if path not in shared} for key, leaves in facts.items()}
+    return Origins(shared, own)
+
+
+def _facts(run: RunEvidence) -> Facts:
+    parts = {"spec": run.spec, "provenance": run.record.get("provenance", {})}
+    leaves = dict(leaf for name, part in parts.items() for leaf in _leaves(name, part))
+    return leaves | {name: run.record[name] for name in ("epochs", "seconds") if name in run.record}
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Every value that is not a mapping, with its path; an empty mapping is left out."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _leaves(f"{path}.{name}", part)
+    else:
+        yield path, value

@@ -103,6 +103,7 @@ VISION = tuple(_ECE)
 CIFAR10 = tuple(setting for setting in VISION if setting.startswith("cifar10/"))
 TRANSFORMERS = tuple(f"cifar100/{model}" for model in _TRANSFORMERS)
 TEN_SEED_SETTINGS = tuple(_COMMON_SPLIT)  # and of the common split: the same three
+SURFACE_LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
 # AUROC that others reported for the findings of ChestX-ray14, as CheXNet's authors list them; their splits are others.
 # Wang et al. (2017), Yao et al. (2017), Rajpurkar et al. (2017, CheXNet).
@@ -151,7 +152,7 @@ def paper_number(setting: str, objective: str, metric: str, *, protocol: Protoco
         data_set, _, model = setting.partition("/")
         if data_set != "cifar100" or model not in _TRANSFORMERS:
             return None
-        columns = [f"{name} {one}" for name in _TRANSFORMERS for one in ("error", "ece")]
+        columns = [f"{name} {kind}" for name in _TRANSFORMERS for kind in ("error", "ece")]
         return _made(_at(_FINE_TUNED.get(objective), columns, f"{model} {metric}"), True, "Table 3, fine-tuned")
     if setting == "chestxray14/chexnet":
         return _made(_CHEST.get(objective, {}).get(metric), False, "Section 6.5")

@@ -6,18 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from focalcal.analysis.comparisons import CANDIDATES
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.metric_names import title
-from focalcal.analysis.numbers import Mean, Printed, Rounded
+from focalcal.analysis.numbers import Mean, Printed, Rounded, title
 from focalcal.analysis.paper_numbers import PaperNumber, paper_number, study_of, table_cells
 from focalcal.analysis.paper_queries import Answer
 from focalcal.analysis.paper_runs import PaperRuns, differences
 from focalcal.analysis.paper_text import READ_INTO_IT, TEXT_NUMBERS, TextNumber
-from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.tables import Table
+from focalcal.reports.tables import CaptionedTable, Table
 
 NOT_RUN = "not run"
-_FCL = ("fcl", "multilabel_fcl")
 _ELSEWHERE = "The paper's other numbers stand beside ours in focalcal theory study and focalcal overhead."
 
 
@@ -109,7 +107,7 @@ def _points(runs: list[RunEvidence]) -> str:
     """Which gamma and lam these runs of FCL have; most of the paper's are in its supplement and not known here."""
     settings: dict[str, list[str]] = {}
     for run in runs:
-        if run.objective in _FCL:
+        if run.objective in CANDIDATES:
             point = ", ".join(f"{name} = {run.options[name]:g}" for name in ("gamma", "lam") if name in run.options)
             settings.setdefault(point, []).append(run.setting)
     told = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]
@@ -143,7 +141,7 @@ def _in_unit(number: TextNumber, ours: Answer) -> float:
 
 def _shown(number: TextNumber, ours: Answer) -> Rounded | str:
     if ours.of is not None:
-        return f"{ours.value:g} of {ours.of}"
+        return str(ours)
     return Rounded(_in_unit(number, ours), f".{max(2, _decimals(number.printed))}f")
 
 

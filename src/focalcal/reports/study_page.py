@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.analysis.comparisons import CANDIDATES
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import study_families
 from focalcal.analysis.surface import Point, Surface, surface
+from focalcal.reports.headline_text import result_sentence
 from focalcal.reports.objectives import DARK, LIGHT, short_name
-from focalcal.reports.page import Page, render
-from focalcal.reports.study_page_data import page_data
-from focalcal.reports.study_sections import StudyContent, sections
-from focalcal.reports.study_summary import summary
-from focalcal.reports.study_tables.leaders import leaders_table
-from focalcal.reports.study_tables.runs import runs_table
+from focalcal.reports.page import Page, Section, html_table, render
+from focalcal.reports.study_page_data import MEANINGS, METRICS, TERMS, page_data
+from focalcal.reports.study_summary import note_text, summary
+from focalcal.reports.study_tables.flags import MARGIN, RULE
+from focalcal.reports.study_tables.runs import leaders_table, runs_table
 
 if TYPE_CHECKING:
     from focalcal.analysis.paper_claims import JudgedClaim
-    from focalcal.reports.study_tables import CaptionedTable
+    from focalcal.reports.tables import CaptionedTable
 
 SCRIPTS = tuple(
     f"study/{name}.js"
@@ -29,7 +31,27 @@ SCRIPTS = tuple(
         *("posterior", "runs", "page"),
     )
 )
-_WITH_SURFACES = ("fcl", "multilabel_fcl")
+_HEADINGS = {
+    "result": "Result",
+    "differences": "Differences",
+    "reliability": "Reliability",
+    "temperature": "Temperature",
+    "training": "Training",
+    "surfaces": "Surface",
+    "posterior": "Known posterior",
+    "paper": "Against the paper",
+    "limits": "In words",
+    "tables": "Tables",
+    "runs": "Runs",
+}
+_FOLDED = {  # tables that stand below a chart, by section
+    "differences": ("verdicts", "comparisons"),
+    "temperature": ("temperature", "temperature_distance"),
+    "paper": ("against_paper", "against_paper_text"),
+}
+_OPTIONAL = ("surfaces", "posterior", "paper")  # left out if there is nothing to show in them
+_LEADERS = "Mean ± standard deviation over seeds, test split; less is better. A lead is not a proof."
+_RUNS = "Test split, not scaled. T is the fitted temperature."
 _SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
 
 
@@ -51,26 +73,61 @@ def study_page(
     claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
     """
-    given, said = dict(tables or {}), summary(evidence, name=short_name)
+    given, families = dict(tables or {}), study_families(evidence)
     surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
-    numbers = page_data(evidence, study_families(evidence), surfaces)
-    own = {"leaders": leaders_table(said.leaders, short_name), "runs": runs_table(evidence)}
-    content = StudyContent(
-        evidence=evidence,
-        summary=said,
-        tables=given,
-        leaders=own["leaders"],
-        runs=own["runs"],
-        surfaces=surfaces,
-        claims=claims,
-        every_epochs=numbers["every_epochs"],
-    )
+    numbers = page_data(evidence, families, surfaces)
+    sentences = summary(evidence, name=short_name)
+    leading, listed = leaders_table(sentences.leaders, short_name), runs_table(evidence)
+    shown = partial(html_table, names={name: short_name(name) for name in evidence.objectives}, meanings=MEANINGS)
+    html = {name: shown(name, table.title, table.table, table.note) for name, table in given.items()}
+    apart = {name for names in _FOLDED.values() for name in names}
+    has = {
+        "runs": bool(evidence.runs),
+        "differences": any(family.comparisons for family in families),
+        "reliability": any(run.reliability is not None for run in evidence.runs),
+        "temperature": any(run.scaled is not None for run in evidence.runs),
+        "training": any(run.epochs for run in evidence.runs),
+        "surfaces": bool(surfaces),
+        "posterior": any(run.details is not None and run.details.posterior is not None for run in evidence.runs),
+        "paper": bool(claims) or any(name in given for name in _FOLDED["paper"]),
+    }
+    context: dict[str, Any] = {
+        "terms": METRICS | TERMS,
+        "has": has,
+        "tables": [table for name, table in html.items() if name not in apart],
+        "sentence": result_sentence(evidence, sentences),
+        "summary": sentences,
+        "every_epochs": numbers["every_epochs"],
+        "surfaces": surfaces,
+        "margin": MARGIN,
+        "rule": RULE,
+        "claims": [_claim(judged) for judged in claims],
+        "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
+        "runs_table": listed
+        and shown("runs", "Every run", listed, _RUNS, links=[f"run-{run.key}" for run in evidence.runs]),
+        "runs": [{"key": run.key, "name": run.name, "notes": map(note_text, run.notes)} for run in evidence.runs],
+    }
+    sections = [
+        Section(
+            name,
+            heading,
+            render(
+                f"study/{name}.html.j2",
+                folded=[html[table] for table in _FOLDED.get(name, ()) if table in html],
+                **context,
+            ),
+            quiet=name == "result",
+        )
+        for name, heading in _HEADINGS.items()
+        if name not in _OPTIONAL or has[name]
+    ]
+    own = {"leaders": leading, "runs": listed}
     return Page(
         title=evidence.title,
-        lead=render("study/lead.html.j2", ran=said.ran),
-        sections=sections(content),
+        lead=render("study/lead.html.j2", ran=sentences.ran),
+        sections=sections,
         data=numbers,
-        tables={name: one.table for name, one in given.items()}
+        tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
         scripts=SCRIPTS,
         styles=(palette_css(), "study/study.css"),
@@ -98,7 +155,18 @@ def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[s
             curve=curves.get(setting, ()),
         )
         for setting in evidence.settings
-        for objective in _WITH_SURFACES
+        for objective in CANDIDATES
         for metric in _SURFACES
     ]
-    return [found for found in made if found is not None and np.isfinite(found.values).any()]
+    return [grid for grid in made if grid is not None and np.isfinite(grid.values).any()]
+
+
+def _claim(judged: JudgedClaim) -> dict[str, str]:
+    numbers = [] if judged.judgement is None else judged.judgement.numbers
+    return {
+        "says": judged.claim.says,
+        "section": judged.claim.section,
+        "study": judged.claim.study,
+        "verdict": judged.verdict,
+        "ours": "; ".join(f"{what}: {answer}" for what, answer in numbers),
+    }

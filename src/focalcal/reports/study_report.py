@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.analysis.collected import collected
-from focalcal.analysis.evidence import Evidence, FittedOn, gather
+from focalcal.analysis.evidence import Evidence, FittedOn, collected, gather
 from focalcal.analysis.operating_curve import operating_curves
 from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
 from focalcal.analysis.paper_runs import PaperRuns
@@ -25,7 +24,7 @@ from focalcal.reports.study_tables import all_tables
 
 if TYPE_CHECKING:
     from focalcal.analysis.surface import Point
-    from focalcal.reports.study_tables import CaptionedTable
+    from focalcal.reports.tables import CaptionedTable
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"

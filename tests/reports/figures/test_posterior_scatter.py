@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.figure_runs import faults, font_sizes
 
-from focalcal.analysis.posterior_panel import best_probabilities
+from focalcal.analysis.run_details import best_probabilities
 from focalcal.reports.figures.posterior import posterior_scatter
 from focalcal.reports.objectives import short_name
 from focalcal.theory import minimise

@@ -12,9 +12,9 @@ from support.external_tools import needs
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.against_paper import against_paper
-from focalcal.reports.study_page import runs_table
 from focalcal.reports.study_page_data import page_data
 from focalcal.reports.study_tables import all_tables
+from focalcal.reports.study_tables.runs import runs_table
 from focalcal.results import Store
 
 SETTING = "digits/small_cnn"

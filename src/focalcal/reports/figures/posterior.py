@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.analysis.posterior_panel import POINTS, PosteriorPanel, posterior_panel
+from focalcal.analysis.run_details import POINTS, PosteriorPanel, posterior_panel
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, panels, plain
 from focalcal.reports.objectives import short_name

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from focalcal.analysis.comparisons import comparisons, usual_candidate
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.metric_names import SINGLE_LABEL
-from focalcal.reports.study_tables.by_metric import best_counts, metric_table
-from focalcal.reports.study_tables.captioned import CaptionedTable
+from focalcal.analysis.numbers import SINGLE_LABEL
+from focalcal.reports.study_tables.by_metric import best_counts, metric_table, shift_auroc
 from focalcal.reports.study_tables.findings import findings
 from focalcal.reports.study_tables.flags import flag_note
 from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 from focalcal.reports.study_tables.several_metrics import common_split, lam_sweep, overview, transformers
-from focalcal.reports.study_tables.shift import shift_auroc
 from focalcal.reports.study_tables.temperature import temperature, temperature_distance
+from focalcal.reports.tables import CaptionedTable
 
-__all__ = ["CaptionedTable", "all_tables"]
+__all__ = ["all_tables"]
 
 _POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
 

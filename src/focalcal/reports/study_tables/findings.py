@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from focalcal.analysis.cell_means import label_means
-from focalcal.analysis.contenders import may_be_best
+from focalcal.analysis.contenders import best_objectives
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.metric_names import HIGHER_IS_BETTER, TITLES
-from focalcal.analysis.numbers import Mean, best
+from focalcal.analysis.numbers import HIGHER_IS_BETTER, TITLES, Mean
 from focalcal.analysis.paper_numbers import LITERATURE, literature_auroc
-from focalcal.reports.study_tables.captioned import CaptionedTable
 from focalcal.reports.study_tables.flags import RULE
-from focalcal.reports.tables import Table
+from focalcal.reports.tables import CaptionedTable, Table
 
 METRICS = ("auroc", "ece", "mce")
 MEAN = "mean"
@@ -23,12 +21,12 @@ WINS = "best on"
 
 
 def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
-    """A row a finding, the mean over them and the count of wins; None if the setting has one label.
+    """One row per finding, the mean over them and the count of wins; None if the setting has one label.
 
     Not in percent, as the literature has it. A win is the best mean over seeds as printed, ties counting for all.
     """
     values = {metric: label_means(evidence, setting, metric) for metric in METRICS}
-    labels = list(dict.fromkeys(label for cells in values.values() for one in cells.values() for label in one))
+    labels = list(dict.fromkeys(label for cells in values.values() for means in cells.values() for label in means))
     if not labels:
         return None
     columns: dict[str, list[Any]] = {"finding": [*labels, MEAN, WINS]}
@@ -36,16 +34,13 @@ def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
     headings: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
     for metric, cells in values.items():
-        objectives = list(cells)
-        rows = [[cells[name].get(label) for name in objectives] for label in labels]
-        rows.append([_over_labels(evidence, setting, metric, name) for name in objectives])
-        among = may_be_best(evidence, setting, objectives)
-        masks = [best(row, higher=metric in HIGHER_IS_BETTER, among=among) for row in rows]
-        for at, name in enumerate(objectives):
+        rows: list[dict[str, Mean | None]] = [{name: cells[name].get(label) for name in cells} for label in labels]
+        rows.append({name: _over_labels(evidence, setting, metric, name) for name in cells})
+        marks = [best_objectives(evidence, setting, row, higher=metric in HIGHER_IS_BETTER) for row in rows]
+        for name in cells:
             column = f"{metric} {name}"
-            won = sum(mask[at] for mask in masks[:-1])
-            columns[column] = [*(row[at] for row in rows), won]
-            bold[column] = [*(mask[at] for mask in masks), False]
+            columns[column] = [*(row[name] for row in rows), sum(mark[name] for mark in marks[:-1])]
+            bold[column] = [*(mark[name] for mark in marks), False]
             headings[column] = f"{TITLES[metric]} {name}"
             groups.setdefault(TITLES[metric], []).append(column)
     note = (
