@@ -16,26 +16,6 @@ def evidence_of(store):
     return gather(reading_order(store.runs()), title="A study")
 
 
-def significance_of(store):
-    return significance(study_families(evidence_of(store)))
-
-
-def test_three_seeds_leave_no_test_that_could_be_significant(tmp_path):
-    tested = significance_of(study_store(tmp_path))
-    assert tested.hopeless == tested.comparisons == 2 * 4
-    assert (tested.tests, tested.seeds, tested.floor) == (4, (3,), 2 / 2**3)
-    assert tested.seeds_needed == 8  # 4 metrics * 2 / 2^8 <= 0.05 < 4 * 2 / 2^7
-
-
-def test_ten_seeds_count_verdicts_and_name_the_clear_ones(tmp_path):
-    tested = significance_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))
-    (pair,) = tested.pairs
-    assert (pair.candidate, pair.baseline, tested.hopeless) == ("fcl", "ce", 0)
-    assert pair.counts == {"better": 4, "worse": 0, "indistinguishable": 0}
-    assert {verdict for _, _, verdict in pair.clear} == {"better"}
-    assert len(pair.clear) == 4
-
-
 def test_one_objective_is_not_tested(tmp_path):
     store = Store(tmp_path)
     add(store, spec("ce", 0))

@@ -84,14 +84,6 @@ def test_of_two_stores_that_disagree_the_first_is_shown_and_it_is_said(tmp_path)
     assert (len(runs), told) == (1, [])
 
 
-def test_metrics_that_are_not_finite_do_not_stop_it(tmp_path):
-    store = study_store(tmp_path / "runs", objectives=("fcl",), seeds=(0, 1))
-    add(store, spec("ce", 0), changed={"nll": float("nan"), "brier": float("inf"), "ece": float("nan")})
-    made = write_report(store, with_figures=False)
-    assert any("nll is nan" in line for line in gap_sentences(made.evidence.missing))
-    assert any("no seed 1" in line or "one seed only" in line for line in gap_sentences(made.evidence.missing))
-
-
 def test_the_papers_numbers_stand_beside_ours_when_asked_for(tmp_path):
     store = study_store(tmp_path / "runs", data_set="cifar10", model="resnet50", objectives=("ce", "fcl"), seeds=(0,))
     assert "Beside the paper" not in body(write_report(store, with_figures=False))

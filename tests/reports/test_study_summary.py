@@ -26,7 +26,10 @@ def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
 
 def test_ten_seeds_can(tmp_path):
     said = summary(evidence_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))).significant
-    assert said[0].startswith("fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons")
+    assert said[0] == (
+        "fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons "
+        "(ECE better; AdaECE better; NLL better; Brier score better)."
+    )
     assert said[1] == "Only comparisons with fcl were made; focalcal compare makes others."
 
 

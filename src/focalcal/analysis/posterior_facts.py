@@ -1,4 +1,4 @@
-"""All that the theory says about posteriors at one gamma and lam, gathered."""
+"""All that the theory says about posteriors at one gamma and lam, gathered; solutions for other solvers to check."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from focalcal.theory.consistency import same_decision
 from focalcal.theory.minimiser import Solution, SolverError, minimise, minimise_l1
 from focalcal.theory.posteriors import distributions
 from focalcal.theory.sharp_bounds import slope_bound
+from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 ANCHORS = ("l2", "l1")
+_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
+_EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class PosteriorFacts:
             "displacement": solution.displacement.tolist(),
             "distortion_l2": self.distortion_l2,
             "distortion_inf": self.distortion_inf,
-            "bounds": None if self.bounds is None else {name: _finite(value) for name, value in self.bounds.items()},
+            "bounds": self.bounds and {n: value if np.isfinite(value) else None for n, value in self.bounds.items()},
             "first_order_bias": None if self.first_order is None else self.first_order.tolist(),
             "pre_asymptotic_bias": None if self.pre_asymptotic is None else self.pre_asymptotic.tolist(),
             "decision_kept": self.decision_kept,
@@ -79,6 +82,16 @@ class PosteriorFacts:
             "steps": int(solution.steps),
             "status": str(solution.status),
         }
+
+
+@dataclass(frozen=True)
+class ReferenceSolution:
+    """q* of a posterior at gamma and lam."""
+
+    eta: list[float]
+    gamma: float
+    lam: float
+    q: list[float]
 
 
 def posterior_facts(
@@ -137,5 +150,15 @@ def posterior_bounds(etas: Any, *, gamma: float, lam: float) -> list[dict[str, f
     return [{name: float(values[i]) for name, values in columns.items()} for i in range(count)]
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def example_posteriors() -> dict[str, list[float]]:
+    """By name: a small one, then those of the theory study."""
+    return _EXAMPLE | {name: eta.tolist() for name, eta in posteriors().items()}
+
+
+def reference_solutions() -> list[ReferenceSolution]:
+    """Of every example at a few gamma and lam, the ends of their ranges among them."""
+    return [
+        ReferenceSolution(eta, gamma, lam, minimise(eta, gamma=gamma, lam=lam).q.tolist())
+        for eta in example_posteriors().values()
+        for gamma, lam in _PARAMETERS
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class Table:
             raise ValueError("columns must hold at least one column, got none; pass {name: values}")
         lengths = {name: len(values) for name, values in self.columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns must be equally long, got {lengths}; pass one value a row in each")
+            raise ValueError(f"columns must be equally long, got {lengths}; pass one value per row in each")
         unknown = [name for name in self.headings if name not in self.columns]
         if unknown:
             raise ValueError(f"headings must name columns, got {unknown[0]!r}; the columns are {', '.join(lengths)}")
@@ -61,6 +61,17 @@ class Table:
         for name, mask in self.bold.items():
             if lengths.get(name) != len(mask):
                 raise ValueError(f"bold must have {rows} values for a column, got {len(mask)} for {name!r}")
+
+    @classmethod
+    def stacked(cls, blocks: Iterable[Mapping[str, Any]], *, digits: int = 3) -> Table:
+        """Blocks of rows one below the other; a text or number of a block stands in each of its rows."""
+        columns: dict[str, list[Any]] = {}
+        for block in blocks:
+            rows = next(len(values) for values in block.values() if np.ndim(values))
+            for name, values in block.items():
+                listed = np.asarray(values).tolist() if np.ndim(values) else [values] * rows
+                columns.setdefault(name, []).extend(listed)
+        return cls(columns, digits=digits)
 
     @property
     def titles(self) -> list[str]:
@@ -79,7 +90,7 @@ class Table:
     def bold_rows(self) -> list[list[bool]]:
         """Which cells of `rows()` stand out."""
         plain = [False] * len(next(iter(self.columns.values())))
-        masks = [[bool(one) for one in self.bold.get(name, plain)] for name in self.columns]
+        masks = [map(bool, self.bold.get(name, plain)) for name in self.columns]
         return [list(row) for row in zip(*masks, strict=True)]
 
     def csv(self) -> str:

@@ -6,7 +6,7 @@ import base64
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from focalcal.analysis.reference_solutions import example_posteriors, reference_solutions
+from focalcal.analysis.posterior_facts import example_posteriors, reference_solutions
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.page import Page, Section, html_table, render

@@ -40,7 +40,7 @@ class SurfaceFigure:
         return surface_note(self.surface, missing="Hatched")
 
     def frame(self) -> Table:
-        """A row a cell, missing ones included."""
+        """One row per cell, missing ones included."""
         found = self.surface
         cells = [(gamma, lam) for gamma in found.gammas for lam in found.lams]
         return Table(
@@ -81,17 +81,12 @@ class SurfaceFigure:
         for (row, column), value in np.ndenumerate(self.surface.values):
             if math.isnan(value):
                 corner = (column - 0.5, row - 0.5)
-                axes.add_patch(
-                    rectangle(
-                        corner, 1, 1, fill=False, hatch="////", edgecolor="#888888", linewidth=0, label="_missing"
-                    )
-                )
+                hatched: dict[str, Any] = {"hatch": "////", "edgecolor": "#888888", "linewidth": 0, "label": "_missing"}
+                axes.add_patch(rectangle(corner, 1, 1, fill=False, **hatched))
             elif len(self.surface.lams) <= _MOST_PRINTED:
                 light = _luminance(image.cmap(image.norm(value))[:3]) > 0.18  # where black has the higher contrast
-                colour = "black" if light else "white"
-                axes.text(
-                    column, row - 0.1, format(value, form), ha="center", va="center", color=colour, fontsize=SMALLEST
-                )
+                centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALLEST}
+                axes.text(column, row - 0.1, format(value, form), color="black" if light else "white", **centred)
 
     def _marks(self, axes: Axes) -> list[Any]:
         """The star in the corner of its cell, so that the number can be read; the square around its cell."""
@@ -99,14 +94,8 @@ class SurfaceFigure:
         found = self.surface
         if found.minimum is not None:
             row, column = found.gammas.index(found.minimum[0]), found.lams.index(found.minimum[1])
-            star: dict[str, Any] = {
-                "marker": "*",
-                "color": "white",
-                "markeredgecolor": "black",
-                "markeredgewidth": 0.6,
-                "linewidth": 0,
-            }
-            handles += axes.plot(column, row + 0.3, markersize=7, label="minimum", **star)
+            edge: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.6, "linewidth": 0}
+            handles += axes.plot(column, row + 0.3, marker="*", color="white", markersize=7, label="minimum", **edge)
         if len(places := found.curve_places()) > 1:
             rows, columns = zip(*places, strict=True)
             label = "where theory cancels cross-entropy's overconfidence"

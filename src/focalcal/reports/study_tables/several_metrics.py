@@ -1,15 +1,18 @@
 """Metrics side by side, one row per setting and objective: the overview, the common split with AdaFocal, sweeps of lam;
-and transformers, with networks side by side."""
+and with columns of their own, transformers and the findings of several labels."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from focalcal.analysis.cell_means import label_means
 from focalcal.analysis.contenders import best_objectives, best_of_settings
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, UNDIRECTED, Rounded, mean, titled
+from focalcal.analysis.numbers import HIGHER_IS_BETTER, TITLES, UNDIRECTED, Mean, Rounded, mean, titled
+from focalcal.analysis.paper_numbers import LITERATURE, literature_auroc
 from focalcal.reports.study_tables.flags import RULE, flag_column, flag_note
 from focalcal.reports.study_tables.temperature import at_bound_note, fitted_mean
 from focalcal.reports.tables import CaptionedTable, Table
@@ -107,6 +110,45 @@ def lam_sweep(evidence: Evidence) -> CaptionedTable | None:
     return CaptionedTable("Sweep of lam", table, note)
 
 
+def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
+    """One row per finding, the mean over them and the count of wins; None if the setting has one label.
+
+    Not in percent, as the literature has it. A win is the best mean over seeds as printed, ties counting for all.
+    """
+    values = {metric: label_means(evidence, setting, metric) for metric in ("auroc", "ece", "mce")}
+    labels = list(dict.fromkeys(label for cells in values.values() for means in cells.values() for label in means))
+    if not labels:
+        return None
+    columns: dict[str, list[Any]] = {"finding": [*labels, "mean", "best on"]}
+    bold: dict[str, list[bool]] = {}
+    headings: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for metric, cells in values.items():
+        rows: list[dict[str, Mean | None]] = [{name: cells[name].get(label) for name in cells} for label in labels]
+        rows.append({name: _over_labels(evidence, setting, metric, name) for name in cells})
+        marks = [best_objectives(evidence, setting, row, higher=metric in HIGHER_IS_BETTER) for row in rows]
+        for name in cells:
+            column = f"{metric} {name}"
+            columns[column] = [*(row[name] for row in rows), sum(mark[name] for mark in marks[:-1])]
+            bold[column] = [*(mark[name] for mark in marks), False]
+            headings[column] = f"{TITLES[metric]} {name}"
+            groups.setdefault(TITLES[metric], []).append(column)
+    note = (
+        f"Test split; mean ± standard deviation (n - 1) over seeds; best in bold; {RULE}. best on: of {len(labels)} "
+        "findings, ties as printed counting for each."
+    )
+    reported = {author: [literature_auroc(label).get(author) for label in labels] for author in LITERATURE}
+    if any(value is not None for printed in reported.values() for value in printed):
+        for author, printed in reported.items():
+            columns[author] = [*printed, None, None]
+            headings[author] = f"{author} (literature)"
+        groups["AUROC in the literature"] = list(reported)
+        note += (
+            " Columns of the literature are as printed there, on other splits of the data: context, not a comparison."
+        )
+    return CaptionedTable(f"{setting}: each finding", Table(columns, headings=headings, bold=bold), note, groups)
+
+
 def _swept(cells: Mapping[str, list[RunEvidence]], names: Sequence[str]) -> list[str]:
     """These cells of one objective by lam; none if they differ in another option, or have fewer than two lam."""
     options = {name: cells[name][0].options for name in names}
@@ -146,3 +188,15 @@ def _side_by_side(
             if metric not in UNDIRECTED:
                 bold[metric] = best_of_settings(evidence, means, higher=metric in HIGHER_IS_BETTER)
     return Table(columns | dict(after or {}), headings=headings, bold=bold)
+
+
+def _over_labels(evidence: Evidence, setting: str, metric: str, objective: str) -> Mean | None:
+    """The stored mean over labels, or, where there is none, that of the labels there are."""
+    values = [_one_mean(run.metrics.get("test", {}), metric) for run in evidence.of(setting, objective)]
+    finite = [value for value in values if math.isfinite(value)]
+    return Mean(finite, decimals=4) if finite else None
+
+
+def _one_mean(metrics: dict[str, float], metric: str) -> float:
+    each = [value for name, value in metrics.items() if name.startswith(f"{metric}/")]
+    return metrics.get(metric, statistics.fmean(each) if each else math.nan)
