@@ -3,17 +3,12 @@
 import math
 
 import pytest
-from support.synthetic_study import add, spec, study_store
+from support.synthetic_study import add, damage_predictions, evidence_of, spec, study_store
 
 from focalcal.analysis.cell_means import leaders
-from focalcal.analysis.evidence import gather, reading_order
 from focalcal.analysis.findings import headline, run_notes, significance, study_families
 from focalcal.reports.headline_text import headline_sentence
 from focalcal.results import Store
-
-
-def evidence_of(store):
-    return gather(reading_order(store.runs()), title="A study")
 
 
 def test_one_objective_is_not_tested(tmp_path):
@@ -34,10 +29,7 @@ def test_objectives_that_tie_lead_in_the_order_of_the_study(tmp_path):
 
 def test_what_a_gap_says_is_not_noted_again(tmp_path):
     store = study_store(tmp_path, objectives=("ce",), seeds=(0, 1))
-    file = store.runs()[0].path / "predictions" / "test.npz"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)  # the same size, another content
+    damage_predictions(store.runs()[0])
     evidence = evidence_of(store)
     (gap,) = (gap for gap in evidence.missing if gap.kind == "unreadable")
     noted = run_notes(evidence)

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.synthetic_study import add, add_multilabel, spec, study_store
+from support.synthetic_study import add, add_multilabel, evidence_of, spec, study_store
 
 import focalcal.reports.study_page_data
 from focalcal.analysis.comparisons import comparisons
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.analysis.labels import origins
 from focalcal.reports import page as kit
@@ -22,10 +22,6 @@ from focalcal.results import Store
 
 LIMIT = 1_000_000  # bytes of the digits study's page
 SETTING = "digits/small_cnn"
-
-
-def evidence_of(store, **options):
-    return gather(reading_order(store.runs()), title="A study", **options)
 
 
 @pytest.fixture(scope="module")
@@ -199,15 +195,15 @@ def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatc
 
 
 def test_origins_say_once_what_runs_share(evidence):
-    found = origins(evidence.runs)
-    assert found.shared["spec.training.optimizer.lr"] == 0.1
-    assert "spec.seed" not in found.shared
+    shared, own = origins(evidence.runs)
+    assert shared["spec.training.optimizer.lr"] == 0.1
+    assert "spec.seed" not in shared
     for run in evidence.runs:
-        assert found.own[run.key]["spec.seed"] == run.seed
-        assert not found.own[run.key].keys() & found.shared.keys()
-    alone = origins(evidence.runs[:1])
-    assert alone.shared == {}
-    assert alone.own[evidence.runs[0].key]["provenance.focalcal"] == "0"
+        assert own[run.key]["spec.seed"] == run.seed
+        assert not own[run.key].keys() & shared.keys()
+    shared, own = origins(evidence.runs[:1])
+    assert shared == {}
+    assert own[evidence.runs[0].key]["provenance.focalcal"] == "0"
 
 
 def test_the_tests_and_temperatures_are_folded_below_their_charts(evidence):

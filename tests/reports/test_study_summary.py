@@ -1,18 +1,14 @@
 import math
 
 import pytest
-from support.synthetic_study import add, spec, study_store
+from support.synthetic_study import add, evidence_of, spec, study_store
 
 from focalcal.analysis.cell_means import leaders
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.reports.study_summary import note_text, summary
 from focalcal.reports.study_tables.runs import leaders_table
 from focalcal.results import Store
-
-
-def evidence_of(store, **options):
-    return gather(reading_order(store.runs()), title="A study", **options)
 
 
 def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):

@@ -1,7 +1,6 @@
 import html
 import json
 import re
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -112,7 +111,7 @@ def test_the_page_needs_no_network(page):
 
 def test_the_page_embeds_reference_solutions(page):
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
-    assert data["references"] == [asdict(each) for each in reference_solutions()]
+    assert data["references"] == reference_solutions()
     assert len(data["references"]) >= 12
     assert {len(one["eta"]) for one in data["references"]} == {3, 10, 100}
     for one in data["references"]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from focalcal.analysis.comparisons import Family, comparisons, seeds_needed, usual_candidate
+from focalcal.analysis.comparisons import Family, all_comparisons, comparisons, seeds_needed, usual_candidate
 from focalcal.analysis.evidence import Evidence, EvidenceNote
 from focalcal.analysis.numbers import HIGHER_IS_BETTER
 from focalcal.stats import verdict_counts
@@ -93,7 +93,7 @@ def study_families(evidence: Evidence) -> list[Family]:
 
 def significance(families: Sequence[Family]) -> Significance | None:
     """None without any comparison."""
-    every = [comparison for family in families for comparison in family.comparisons]
+    every = all_comparisons(families)
     if not every:
         return None
     tests = max(len(family.comparisons) for family in families)
@@ -146,7 +146,7 @@ def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) ->
         for comparison in family.comparisons
         if comparison.verdict != "indistinguishable"
     )
-    counts = verdict_counts([comparison for family in of_pair for comparison in family.comparisons])
+    counts = verdict_counts(all_comparisons(of_pair))
     return PairVerdicts(candidate, baseline, tuple(family.setting for family in of_pair), counts, clear)
 
 

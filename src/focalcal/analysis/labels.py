@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focalcal.results import Spec
@@ -56,19 +55,14 @@ def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
     return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
 
 
-@dataclass(frozen=True)
-class Origins:
-    """Facts by their path, `spec.training.optimizer.lr`: those of all runs, and those of each run by key."""
+def origins(runs: Iterable[RunEvidence]) -> tuple[Facts, dict[str, Facts]]:
+    """Facts of specs and provenance by path, `spec.training.optimizer.lr`: those of all runs, and by key the others.
 
-    shared: Facts
-    own: dict[str, Facts]
-
-
-def origins(runs: Iterable[RunEvidence]) -> Origins:
-    """Of one run alone, everything is its own."""
+    Of one run alone, everything is its own.
+    """
     facts = {run.key: _facts(run) for run in runs}
     if len(facts) < 2:
-        return Origins({}, facts)
+        return {}, facts
     first = next(iter(facts.values()))
     shared = {
         path: value
@@ -76,7 +70,7 @@ def origins(runs: Iterable[RunEvidence]) -> Origins:
         if all(path in others and others[path] == value for others in facts.values())
     }
     own = {key: {path: value for path, value in leaves.items() if path not in shared} for key, leaves in facts.items()}
-    return Origins(shared, own)
+    return shared, own
 
 
 def _facts(run: RunEvidence) -> Facts:

@@ -84,16 +84,6 @@ class PosteriorFacts:
         }
 
 
-@dataclass(frozen=True)
-class ReferenceSolution:
-    """q* of a posterior at gamma and lam."""
-
-    eta: list[float]
-    gamma: float
-    lam: float
-    q: list[float]
-
-
 def posterior_facts(
     etas: Any,
     *,
@@ -155,10 +145,10 @@ def example_posteriors() -> dict[str, list[float]]:
     return _EXAMPLE | {name: eta.tolist() for name, eta in posteriors().items()}
 
 
-def reference_solutions() -> list[ReferenceSolution]:
-    """Of every example at a few gamma and lam, the ends of their ranges among them."""
+def reference_solutions() -> list[dict[str, Any]]:
+    """eta, gamma, lam and q* of every example at a few gamma and lam, the ends of their ranges among them."""
     return [
-        ReferenceSolution(eta, gamma, lam, minimise(eta, gamma=gamma, lam=lam).q.tolist())
+        {"eta": eta, "gamma": gamma, "lam": lam, "q": minimise(eta, gamma=gamma, lam=lam).q.tolist()}
         for eta in example_posteriors().values()
         for gamma, lam in _PARAMETERS
     ]

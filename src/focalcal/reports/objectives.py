@@ -45,11 +45,6 @@ class Look:
         """The colour on a light ground, and on paper."""
         return LIGHT[self.place]
 
-    @property
-    def dark(self) -> str:
-        """The colour on a dark ground."""
-        return DARK[self.place]
-
 
 def base_name(objective: str) -> str:
     """`fcl` of `fcl lam=0.5 #2`."""

@@ -15,6 +15,7 @@ from focalcal.reports.figures.surface import surface_note, surface_title
 from focalcal.reports.objectives import full_name, looks, short_name
 from focalcal.reports.study_page_cells import CURVES, SPLITS, cell_data
 from focalcal.reports.study_tables.flags import flag_marks
+from focalcal.stats import Comparison
 
 METRICS = {
     "error": "Error: the share of test rows whose most probable class is not the label.",
@@ -67,7 +68,7 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
     details = [runs[0].details for runs in cells.values()]
     classes = 45 * sum(len(each.classes) for each in details if each is not None) <= MOST_CLASS_VALUES
     settings, objectives = list(evidence.settings), list(evidence.objectives)
-    facts, marks = origins(evidence.runs), flag_marks(evidence)
+    (shared, own), marks = origins(evidence.runs), flag_marks(evidence)
     return {
         "title": evidence.title,
         "every_epochs": every,
@@ -86,10 +87,10 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
             for (setting, objective), runs in cells.items()
         ],
         "comparisons": [
-            _comparison(evidence, family, at) for family in families for at in range(len(family.comparisons))
+            _comparison(evidence, family, comparison) for family in families for comparison in family.comparisons
         ],
         "surfaces": [_surface(grid) for grid in surfaces],
-        "facts": {"shared": facts.shared, "own": facts.own},
+        "facts": {"shared": shared, "own": own},
     }
 
 
@@ -124,24 +125,23 @@ def _metrics(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _comparison(evidence: Evidence, family: Family, at: int) -> dict[str, Any]:
-    found = family.comparisons[at]
-    values = evidence.values(family.setting, found.metric)
+def _comparison(evidence: Evidence, family: Family, comparison: Comparison) -> dict[str, Any]:
+    values = evidence.values(family.setting, comparison.metric)
     ours, theirs = values[family.candidate], values[family.baseline]
     return {
         "setting": evidence.settings.index(family.setting),
         "candidate": evidence.objectives.index(family.candidate),
         "baseline": evidence.objectives.index(family.baseline),
-        "metric": found.metric,
-        "seeds": found.seeds,
-        "differences": [ours[seed] - theirs[seed] for seed in found.seeds],
-        "mean": found.test.mean,
-        "low": found.interval.low,
-        "high": found.interval.high,
-        "effect": found.effect,
-        "p": found.test.p_value,
-        "p_holm": found.p_adjusted,
-        "verdict": found.verdict if found.reachable else "cannot show",
+        "metric": comparison.metric,
+        "seeds": comparison.seeds,
+        "differences": [ours[seed] - theirs[seed] for seed in comparison.seeds],
+        "mean": comparison.test.mean,
+        "low": comparison.interval.low,
+        "high": comparison.interval.high,
+        "effect": comparison.effect,
+        "p": comparison.test.p_value,
+        "p_holm": comparison.p_adjusted,
+        "verdict": comparison.verdict if comparison.reachable else "cannot show",
     }
 
 

@@ -144,5 +144,5 @@ def check_packages(*, with_figures: bool = True) -> None:
 
 def _listed(page: Path) -> set[str]:
     """The files beside a page that an earlier report wrote, by name; none if there is no page."""
-    found = _FILES.search(page.read_bytes()) if page.is_file() else None
-    return {name for name in found[1].decode().split() if _OURS.fullmatch(name)} if found else set()
+    listed = _FILES.search(page.read_bytes()) if page.is_file() else None
+    return {name for name in listed[1].decode().split() if _OURS.fullmatch(name)} if listed else set()

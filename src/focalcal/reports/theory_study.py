@@ -136,14 +136,14 @@ def rendered_study(study: TheoryStudy) -> dict[str, bytes]:
 
 
 def _readme(study: TheoryStudy) -> str:
-    found = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
+    paragraphs = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
     listed = "\n".join(f"- [{name}]({name}): {what}" for name, what in FILES.items())
     return (
         f"{TITLE}\n\n"
         "For posteriors eta, gamma and lam the minimiser q* of the population risk was computed to the last digits.\n"
         "No network, no data and no training are involved, so nothing is said about whether training reaches q*.\n\n"
         "![distortion, first-order constant and calibration error against lam](figure.png)\n\n"
-        f"## What was found\n\n{found}\n\n"
+        f"## What was found\n\n{paragraphs}\n\n"
         f"## The paper's figures beside ours\n\n{paper_note(study)}\n\n{paper_table(study).markdown()}\n"
         "## Slopes of the exact squared calibration error\n\n"
         f"{STANDARD_ERROR}\n\n{slopes_table(study).markdown()}\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.reports.figures.reliability import runs_of_seed
-from focalcal.reports.figures.style import COLOURS, Page, drawing, headed, plain
+from focalcal.reports.figures.style import COLOURS, PanelGrid, drawing, headed, plain
 from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
@@ -46,7 +46,7 @@ class ConfidenceHistograms:
 
     def plot(self) -> Figure:
         """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         most = tuple(max(int(getattr(panel, side).max()) for panel in self.panels) for side in ("right", "wrong"))
         with drawing(0.8 + 1.85 * page.rows, width=page.width) as figure:
             shown = page.axes(figure, x="confidence", y="rows")

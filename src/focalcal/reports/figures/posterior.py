@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.analysis.run_details import POINTS, PosteriorPanel, posterior_panel
 from focalcal.core.extras import required
-from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, plain
+from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, PanelGrid, drawing, headed, plain
 from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
@@ -41,14 +41,9 @@ class PosteriorScatter:
             for panel in self.panels
         )
 
-    def distances(self) -> Table:
-        """One row per objective: how far p is from the truth, and from what the theory has its loss prefer."""
-        names = ("objective", "to_truth", "to_theory")
-        return Table({name: [getattr(panel, name) for panel in self.panels] for name in names})
-
     def plot(self) -> Figure:
         """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         with drawing(0.9 + 2.3 * page.row * page.rows, width=page.width) as figure:
             shown = page.axes(figure, x=f"true probability {ETA}", y="probability")
             for axes, panel in zip(shown, self.panels, strict=True):

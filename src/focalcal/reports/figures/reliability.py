@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.figures.style import GUIDE, SMALLEST, Page, drawing, headed, line_style, plain
+from focalcal.reports.figures.style import GUIDE, SMALLEST, PanelGrid, drawing, headed, line_style, plain
 from focalcal.reports.objectives import Look, looks, short_name
 from focalcal.reports.tables import Table
 
@@ -90,7 +90,7 @@ class ReliabilityDiagrams:
 
     def plot(self) -> Figure:
         """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         rows, columns = page.rows, page.columns
         most = max(float(curve.bins.count.max()) for panel in self.panels for curve in panel.curves)
         with drawing(0.75 + 2.9 * page.row * rows, width=page.width) as figure:

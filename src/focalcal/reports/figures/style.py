@@ -119,7 +119,7 @@ def _lines(text: str, longest: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Page:
+class PanelGrid:
     """How a number of panels is laid out: three abreast, or four if there are more than nine, to fit a page."""
 
     number: int

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from focalcal.analysis.comparisons import Family, FamilyNote, counts, out_of_reach
+from focalcal.analysis.comparisons import Family, FamilyNote, all_comparisons
 from focalcal.analysis.numbers import PERCENT, Rounded, shown, title, titled
 from focalcal.reports.tables import CaptionedTable, Table
-from focalcal.stats import VERDICTS, Comparison
+from focalcal.stats import verdict_counts
 
 CANNOT_SHOW = "cannot show"
 
 
 def comparison_table(families: Sequence[Family], *, alpha: float = 0.05) -> CaptionedTable | None:
     """One row per test; significant ones in bold. None without a test."""
-    tests = _tests(families)
+    tests = all_comparisons(families)
     if not tests:
         return None
     places = [family for family in families for _ in family.comparisons]
@@ -59,10 +60,11 @@ def verdict_table(families: Sequence[Family], *, alpha: float = 0.05) -> Caption
     if len(settings) > 1:
         groups["all settings"] = tested
     columns: dict[str, list[Any]] = {"setting": list(groups)}
-    columns |= {verdict: [counts(group)[verdict] for group in groups.values()] for verdict in VERDICTS}
-    columns["cannot"] = [sum(not test.reachable for test in _tests(group)) for group in groups.values()]
-    columns["tests"] = [len(_tests(group)) for group in groups.values()]
-    metrics = ", ".join(dict.fromkeys(title(test.metric) for test in _tests(tested)))
+    counts = [verdict_counts(all_comparisons(group)) for group in groups.values()]
+    columns |= {verdict: [count[verdict] for count in counts] for verdict in counts[0]}
+    columns["cannot"] = [sum(not test.reachable for test in all_comparisons(group)) for group in groups.values()]
+    columns["tests"] = [len(all_comparisons(group)) for group in groups.values()]
+    metrics = ", ".join(dict.fromkeys(title(test.metric) for test in all_comparisons(tested)))
     return CaptionedTable(
         f"How often {tested[0].candidate} is better, worse and indistinguishable",
         Table(columns, headings={"cannot": "of these: cannot show"}),
@@ -73,11 +75,13 @@ def verdict_table(families: Sequence[Family], *, alpha: float = 0.05) -> Caption
 
 
 def limits_of_comparisons(families: Sequence[Family], alpha: float = 0.05) -> list[str]:
-    """How far the numbers of seeds reach, and which tests were not made."""
+    """How far the numbers of seeds reach, whatever the effect, and which tests were not made."""
+    tests = all_comparisons(families)
+    floors = Counter((test.test.n, test.test.floor, test.floor_adjusted) for test in tests if not test.reachable)
     return [
-        f"n = {limit.n}: p >= {limit.floor:.3g}, {limit.floor_adjusted:.3g} after Holm's correction, whatever the "
-        f"effect: {limit.count} of {limit.comparisons} comparisons cannot be significant at {alpha:g}"
-        for limit in out_of_reach(families)
+        f"n = {n}: p >= {floor:.3g}, {adjusted:.3g} after Holm's correction, whatever the effect: {count} of "
+        f"{len(tests)} comparisons cannot be significant at {alpha:g}"
+        for (n, floor, adjusted), count in sorted(floors.items())
     ] + [
         f"{family.setting}, {family.candidate} against {family.baseline}: {sentence}"
         for family in families
@@ -106,10 +110,6 @@ def _sentence(note: FamilyNote, metric: str) -> str:
                 f"{metric} has too few common seeds for a test, {common}; two are needed, and {note.seeds_needed} for "
                 f"significance at {note.alpha:g}"
             )
-
-
-def _tests(families: Sequence[Family]) -> list[Comparison]:
-    return [test for family in families for test in family.comparisons]
 
 
 def _signed(metric: str, value: float) -> Rounded:
