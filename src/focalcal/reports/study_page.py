@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.analysis.comparisons import CANDIDATES
+from focalcal.analysis.comparisons import CANDIDATES, Family
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import study_families
 from focalcal.analysis.surface import Point, Surface, surface
@@ -21,6 +21,8 @@ from focalcal.reports.study_tables.flags import MARGIN, RULE
 from focalcal.reports.study_tables.runs import leaders_table, runs_table
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from focalcal.analysis.paper_claims import JudgedClaim
     from focalcal.reports.tables import CaptionedTable
 
@@ -79,53 +81,30 @@ def study_page(
     sentences = summary(evidence, name=short_name)
     leading, listed = leaders_table(sentences.leaders, short_name), runs_table(evidence)
     shown = partial(html_table, names={name: short_name(name) for name in evidence.objectives}, meanings=MEANINGS)
-    html = {name: shown(name, table.title, table.table, table.note) for name, table in given.items()}
-    apart = {name for names in _FOLDED.values() for name in names}
-    has = {
-        "runs": bool(evidence.runs),
-        "differences": any(family.comparisons for family in families),
-        "reliability": any(run.reliability is not None for run in evidence.runs),
-        "temperature": any(run.scaled is not None for run in evidence.runs),
-        "training": any(run.epochs for run in evidence.runs),
-        "surfaces": bool(surfaces),
-        "posterior": any(run.details is not None and run.details.posterior is not None for run in evidence.runs),
-        "paper": bool(claims) or any(name in given for name in _FOLDED["paper"]),
-    }
-    context: dict[str, Any] = {
+    links = [f"run-{run.key}" for run in evidence.runs]
+    context = {
+        "has": _available(
+            evidence, families, surfaces, paper=bool(claims) or not given.keys().isdisjoint(_FOLDED["paper"])
+        ),
         "terms": METRICS | TERMS,
-        "has": has,
-        "tables": [table for name, table in html.items() if name not in apart],
         "sentence": result_sentence(evidence, sentences),
         "summary": sentences,
         "every_epochs": numbers["every_epochs"],
         "surfaces": surfaces,
         "margin": MARGIN,
         "rule": RULE,
-        "claims": [_claim(judged) for judged in claims],
+        "claims": claims,
         "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
-        "runs_table": listed
-        and shown("runs", "Every run", listed, _RUNS, links=[f"run-{run.key}" for run in evidence.runs]),
-        "runs": [{"key": run.key, "name": run.name, "notes": map(note_text, run.notes)} for run in evidence.runs],
+        "runs_table": listed and shown("runs", "Every run", listed, _RUNS, links=links),
+        "runs": evidence.runs,
+        "note_text": note_text,
     }
-    sections = [
-        Section(
-            name,
-            heading,
-            render(
-                f"study/{name}.html.j2",
-                folded=[html[table] for table in _FOLDED.get(name, ()) if table in html],
-                **context,
-            ),
-            quiet=name == "result",
-        )
-        for name, heading in _HEADINGS.items()
-        if name not in _OPTIONAL or has[name]
-    ]
+    html = {name: shown(name, table.title, table.table, table.note) for name, table in given.items()}
     own = {"leaders": leading, "runs": listed}
     return Page(
         title=evidence.title,
         lead=render("study/lead.html.j2", ran=sentences.ran),
-        sections=sections,
+        sections=_sections(html, context),
         data=numbers,
         tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
@@ -133,6 +112,36 @@ def study_page(
         styles=(palette_css(), "study/study.css"),
         meta={"focalcal-files": " ".join(files)},
     ).html()
+
+
+def _sections(tables: Mapping[str, Markup], context: Mapping[str, Any]) -> list[Section]:
+    """In reading order, each from its template; those that are left out have nothing to show."""
+    apart = {name for names in _FOLDED.values() for name in names}
+    others = [table for name, table in tables.items() if name not in apart]
+    sections = []
+    for name, heading in _HEADINGS.items():
+        if name not in _OPTIONAL or context["has"][name]:
+            folded = [tables[table] for table in _FOLDED.get(name, ()) if table in tables]
+            body = render(f"study/{name}.html.j2", folded=folded, tables=others, **context)
+            sections.append(Section(name, heading, body, quiet=name == "result"))
+    return sections
+
+
+def _available(
+    evidence: Evidence, families: Sequence[Family], surfaces: Sequence[Surface], *, paper: bool
+) -> dict[str, bool]:
+    """What there is something to draw of."""
+    runs = evidence.runs
+    return {
+        "runs": bool(runs),
+        "differences": any(family.comparisons for family in families),
+        "reliability": any(run.reliability is not None for run in runs),
+        "temperature": any(run.scaled is not None for run in runs),
+        "training": any(run.epochs for run in runs),
+        "surfaces": bool(surfaces),
+        "posterior": any(run.details is not None and run.details.posterior is not None for run in runs),
+        "paper": paper,
+    }
 
 
 def palette_css() -> str:
@@ -159,14 +168,3 @@ def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[s
         for metric in _SURFACES
     ]
     return [grid for grid in made if grid is not None and np.isfinite(grid.values).any()]
-
-
-def _claim(judged: JudgedClaim) -> dict[str, str]:
-    numbers = [] if judged.judgement is None else judged.judgement.numbers
-    return {
-        "says": judged.claim.says,
-        "section": judged.claim.section,
-        "study": judged.claim.study,
-        "verdict": judged.verdict,
-        "ours": "; ".join(f"{what}: {answer}" for what, answer in numbers),
-    }
