@@ -17,8 +17,6 @@ from focalcal.predictions import Predictions
 from focalcal.results import Run, Spec, Store
 from focalcal.results.merge import runs_of
 
-__all__ = ["Evidence", "EvidenceNote", "FittedOn", "RunEvidence", "Scaled", "collected", "gather", "measured"]
-
 
 @dataclass(frozen=True, eq=False)
 class RunEvidence:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from focalcal.analysis.comparisons import Family, all_comparisons, comparisons, seeds_needed, usual_candidate
-from focalcal.analysis.evidence import Evidence, EvidenceNote
+from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.numbers import HIGHER_IS_BETTER
+from focalcal.analysis.temperature_effect import EvidenceNote
 from focalcal.stats import verdict_counts
 from focalcal.stats.comparison import Verdict
 

@@ -28,7 +28,7 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
     for spec in specs:
         points = cells[spec.data_set, spec.model, spec.objective]
         shown = [
-            f"{name}={_shown(value)}"
+            f"{name}={_value_text(value)}"
             for name, value in dict(spec.objective_options).items()
             if any(name not in point or point[name] != value for point in points)
         ]
@@ -42,7 +42,7 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
     return labels
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Short where that says it all: two points must not look alike."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)

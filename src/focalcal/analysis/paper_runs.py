@@ -87,22 +87,22 @@ def differences(run: RunEvidence) -> list[str]:
     """How a run's training differs from the paper's, as far as its spec says."""
     training, protocol = run.spec["training"], run.spec["protocol"]
     data_set = run.setting.partition("/")[0]
-    told = []
+    changes = []
     for name, what in (("train_examples", "training"), ("test_examples", "test")):
         if protocol.get(name):
-            told.append(f"a subset of {protocol[name]} {what} examples")
+            changes.append(f"a subset of {protocol[name]} {what} examples")
     if protocol.get("imbalance"):
-        told.append(f"a long-tailed training set ({protocol['imbalance']:g})")
+        changes.append(f"a long-tailed training set ({protocol['imbalance']:g})")
     if protocol.get("allow_partial"):
-        told.append("a data set of which files may be missing")
+        changes.append("a data set of which files may be missing")
     usual = 300 if protocol_of(run) == "from scratch" else _EPOCHS.get(data_set)
     if usual and protocol_of(run) != "fine-tuned" and training.get("epochs") != usual:
-        told.append(f"a lite recipe of {training.get('epochs')} epochs instead of {usual}")
+        changes.append(f"a lite recipe of {training.get('epochs')} epochs instead of {usual}")
     if data_set in ("newsgroups_19997", "ag_news", "finsen") and not training.get("word_vectors"):
-        told.append("random word vectors instead of GloVe's")
+        changes.append("random word vectors instead of GloVe's")
     if data_set == "chestxray14" and not training.get("initial_weights"):
-        told.append("random weights instead of ImageNet's")
-    return told
+        changes.append("random weights instead of ImageNet's")
+    return changes
 
 
 def _one_point(runs: Sequence[RunEvidence], point: tuple[float, float] | None) -> list[RunEvidence]:

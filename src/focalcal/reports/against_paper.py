@@ -70,7 +70,7 @@ def paper_text(runs: PaperRuns) -> CaptionedTable:
     columns: dict[str, list[Any]] = {
         "what": [number.what for number, _ in answered],
         "unit": [number.unit for number, _ in answered],
-        "value": [NOT_RUN if ours is None else _shown(number, ours) for number, ours in answered],
+        "value": [NOT_RUN if ours is None else _value_text(number, ours) for number, ours in answered],
         "paper": [number.printed if " of " in number.printed else Printed(number.printed) for number, _ in answered],
         "difference": [_difference(number, ours) for number, ours in answered],
         "source": [number.section for number, _ in answered],
@@ -137,7 +137,7 @@ def _in_unit(number: TextNumber, ours: Answer) -> float:
     return 100 * ours.value if number.unit else ours.value
 
 
-def _shown(number: TextNumber, ours: Answer) -> Rounded | str:
+def _value_text(number: TextNumber, ours: Answer) -> Rounded | str:
     if ours.of is not None:
         return str(ours)
     return Rounded(_in_unit(number, ours), f".{max(2, _decimals(number.printed))}f")

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.analysis.evidence import Evidence, FittedOn, collected, gather
+from focalcal.analysis.evidence import Evidence, collected, gather
 from focalcal.analysis.operating_curve import operating_curves
 from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
 from focalcal.analysis.paper_runs import PaperRuns
+from focalcal.analysis.temperature_effect import FittedOn
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
 from focalcal.reports.against_paper import against_paper as beside_the_paper

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from focalcal.analysis.cell_means import Leader, leaders
 from focalcal.analysis.contenders import ConstantGuess, constant_guesses
-from focalcal.analysis.evidence import Evidence, EvidenceNote
+from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import PairVerdicts, Significance, run_notes, significance, study_families
 from focalcal.analysis.gaps import EvidenceGap, whole_metrics
 from focalcal.analysis.numbers import PERCENT, in_sentence, title
+from focalcal.analysis.temperature_effect import EvidenceNote
 from focalcal.reports.study_tables.runs import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names

@@ -94,8 +94,8 @@ def figures(
                 keep(None if grid is None else SurfaceFigure(grid), "surface", metric, setting)
         keep(gamma_history(evidence, setting), "gammas", setting)
         own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}
-        told = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)
-        keep(_if_readable(told, f"the known posterior of {setting}"), "posterior", setting)
+        scatter = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)
+        keep(_if_readable(scatter, f"the known posterior of {setting}"), "posterior", setting)
         for key, objective in own.items():
             seed = str(given[key].settings["seed"])
             looked = partial(saliency_maps, given[key], objective=objective)

@@ -91,8 +91,8 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], letter
     apart = [place == 0 or abs(place) > 0.1 * (high + low) for place in places]  # else the labels would touch
     axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
     axes.set(xlim=(0, 1), ylim=(-low, high))
-    told = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
-    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{told}")
+    wrong = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{wrong}")
 
 
 def _round_numbers(most: int) -> list[int]:

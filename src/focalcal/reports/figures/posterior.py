@@ -110,6 +110,6 @@ def _scatter(axes: Axes, panel: PosteriorPanel, letters: int) -> None:
     axes.errorbar(panel.eta[at], panel.p[at], yerr=reach, color="black", label="mean of p, 10 to 90 %", **bars)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set_title(plain(short_name(panel.objective), longest=letters))
-    told = f"TV to {ETA} {panel.to_truth:.3f}"
-    told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
-    axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)
+    distances = f"TV to {ETA} {panel.to_truth:.3f}"
+    distances += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
+    axes.text(0.03, 0.97, distances, transform=axes.transAxes, va="top", fontsize=SMALLEST)

@@ -104,7 +104,7 @@ class SurfaceFigure:
         place = grid.operating_point
         if place is not None and grid.on_grid:
             corner = (grid.lams.index(place[1]) - 0.46, grid.gammas.index(place[0]) - 0.44)
-            label = f"operating point, {_shown(place)}"
+            label = f"operating point, {_point_text(place)}"
             square = required("matplotlib.patches", purpose="A surface").Rectangle(
                 corner, 0.92, 0.88, fill=False, edgecolor="#E8000B", linewidth=1.8, label=label
             )
@@ -139,7 +139,7 @@ def surface_note(grid: Surface, *, missing: str) -> str:
     if grid.left_out:
         parts.append(f"{grid.left_out} runs with another training or protocol are left out.")
     if grid.operating_point is not None and not grid.on_grid:
-        parts.append(f"The operating point, {_shown(grid.operating_point)}, is not on the grid.")
+        parts.append(f"The operating point, {_point_text(grid.operating_point)}, is not on the grid.")
     parts.append("Seen on test data: the minimum describes, it must not choose.")
     return " ".join(parts)
 
@@ -149,7 +149,7 @@ def _luminance(colour: Sequence[float]) -> float:
     return float(np.dot(np.asarray(colour) ** 2.2, (0.2126, 0.7152, 0.0722)))
 
 
-def _shown(point: Point) -> str:
+def _point_text(point: Point) -> str:
     return f"{GAMMA} = {point[0]:g}, {LAM} = {point[1]:g}"
 
 
