@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from focalcal.analysis.contenders import contenders
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.numbers import Mean, mean
+from focalcal.analysis.metric_names import mean
+from focalcal.analysis.numbers import Mean
 
 HEADLINE = ("error", "ece", "adaptive_ece", "nll", "brier")  # of each of them less is better
 
@@ -28,9 +29,9 @@ class Leader:
     runner_up_mean: Mean | None = None
 
 
-def metric_cells(evidence: Evidence, metric: str, *, split: str = "test") -> dict[str, dict[str, Mean]]:
-    """By setting and objective, those that have a value."""
-    rows = {setting: _means(metric, evidence.values(setting, metric, split=split)) for setting in evidence.settings}
+def metric_cells(evidence: Evidence, metric: str) -> dict[str, dict[str, Mean]]:
+    """By setting and objective, those that have a value on the test split."""
+    rows = {setting: _means(metric, evidence.values(setting, metric)) for setting in evidence.settings}
     return {setting: cells for setting, cells in rows.items() if cells}
 
 

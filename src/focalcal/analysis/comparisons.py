@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, UNDIRECTED
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED
 from focalcal.stats import PRIMARY, Comparison, compare
 
 CANDIDATES = ("fcl", "multilabel_fcl")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from focalcal.analysis.comparisons import Family, all_comparisons, comparisons, seeds_needed, usual_candidate
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.numbers import HIGHER_IS_BETTER
 from focalcal.analysis.temperature_effect import EvidenceNote
 from focalcal.stats import verdict_counts
 from focalcal.stats.comparison import Verdict
@@ -53,7 +52,6 @@ class Significance:
     floor: float
     seeds: tuple[int, ...]
     seeds_needed: int
-    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Headline:
-    """`changes` in the order of the settings."""
+    """What the candidate changes in the baseline's ECE, in the order of the settings."""
 
     candidate: str
     baseline: str
-    metric: str
     changes: tuple[Change, ...]
 
 
@@ -121,8 +118,8 @@ def run_notes(evidence: Evidence) -> dict[EvidenceNote, list[str]]:
     return noted
 
 
-def headline(evidence: Evidence, metric: str = "ece") -> Headline | None:
-    """FCL against cross-entropy on the test split; None if there is no candidate, or nothing that both have."""
+def headline(evidence: Evidence) -> Headline | None:
+    """FCL's ECE against cross-entropy's on the test split; None if there is no candidate, or nothing that both have."""
     candidate = usual_candidate(evidence)
     if candidate is None:
         return None
@@ -132,11 +129,11 @@ def headline(evidence: Evidence, metric: str = "ece") -> Headline | None:
         family.setting: comparison.verdict
         for family in comparisons(evidence, candidate, [baseline])
         for comparison in family.comparisons
-        if comparison.metric == metric and comparison.reachable
+        if comparison.metric == "ece" and comparison.reachable
     }
-    changes = [_change(evidence, setting, candidate, baseline, metric, verdicts) for setting in evidence.settings]
+    changes = [_change(evidence, setting, candidate, baseline, verdicts) for setting in evidence.settings]
     known = tuple(change for change in changes if change is not None)
-    return Headline(candidate, baseline, metric, known) if known else None
+    return Headline(candidate, baseline, known) if known else None
 
 
 def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) -> PairVerdicts:
@@ -152,15 +149,14 @@ def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) ->
 
 
 def _change(
-    evidence: Evidence, setting: str, candidate: str, baseline: str, metric: str, verdicts: dict[str, Verdict]
+    evidence: Evidence, setting: str, candidate: str, baseline: str, verdicts: dict[str, Verdict]
 ) -> Change | None:
-    values = evidence.values(setting, metric)
+    values = evidence.values(setting, "ece")
     ours, theirs = values.get(candidate, {}), values.get(baseline, {})
     seeds = [seed for seed in ours if math.isfinite(ours[seed]) and math.isfinite(theirs.get(seed, math.nan))]
     if not seeds:
         return None
-    sign = -1 if metric in HIGHER_IS_BETTER else 1
-    differences = [sign * (ours[seed] - theirs[seed]) for seed in seeds]
+    differences = [ours[seed] - theirs[seed] for seed in seeds]
     errors = evidence.values(setting, "error")
     pair = [[errors.get(name, {}).get(seed, math.nan) for seed in seeds] for name in (baseline, candidate)]
     means = [statistics.fmean(values) for values in pair]

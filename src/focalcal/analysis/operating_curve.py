@@ -62,13 +62,10 @@ def operating_curve(runs: Iterable[Run], gammas: Sequence[float]) -> tuple[Point
     return ()
 
 
-def temperature_curves(
-    point: OperatingPoint, *, gammas: Sequence[float] | None = None, lams: Sequence[float] = LAMS
-) -> TemperatureCurves:
-    """Curves for the gammas of the point's `matches`, or for those given, over evenly many of its posteriors."""
+def temperature_curves(point: OperatingPoint) -> TemperatureCurves:
+    """Curves for the gammas of the point's `matches`, over evenly many of its posteriors."""
     stride = -(-point.posteriors.size // _ELEMENTS)
-    focus = np.array([match.gamma for match in point.matches] if gammas is None else gammas, dtype=np.float64)
-    anchor = np.array(lams, dtype=np.float64)
+    focus, anchor = np.array([match.gamma for match in point.matches]), np.array(LAMS)
     temperatures = effective_temperature(point.posteriors[::stride], gamma=focus[:, None], lam=anchor)
     return TemperatureCurves(point, focus, anchor, temperatures)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from focalcal.analysis.numbers import in_sentence
+from focalcal.analysis.metric_names import in_sentence
 from focalcal.analysis.paper_numbers import CIFAR10, SURFACE_LAMS, TEN_SEED_SETTINGS, TRANSFORMERS, VISION, Protocol
 from focalcal.analysis.paper_queries import (
     Answer,

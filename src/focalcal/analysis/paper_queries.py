@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from focalcal.analysis.cell_means import label_means, metric_cells, shift_aurocs
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, best
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER
+from focalcal.analysis.numbers import best
 from focalcal.analysis.paper_numbers import Protocol
 from focalcal.analysis.paper_runs import PaperRuns
 from focalcal.analysis.temperature_effect import NEAR_ONE

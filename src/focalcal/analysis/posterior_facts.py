@@ -20,7 +20,6 @@ from focalcal.theory.consistency import same_decision
 from focalcal.theory.minimiser import Solution, SolverError, minimise, minimise_l1
 from focalcal.theory.posteriors import distributions
 from focalcal.theory.sharp_bounds import slope_bound
-from focalcal.theory.study import posteriors
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -142,6 +141,8 @@ def posterior_bounds(etas: Any, *, gamma: float, lam: float) -> list[dict[str, f
 
 def example_posteriors() -> dict[str, list[float]]:
     """By name: a small one, then those of the theory study."""
+    from focalcal.theory.study import posteriors  # loads torch, which solving does without
+
     return _EXAMPLE | {name: eta.tolist() for name, eta in posteriors().items()}
 
 

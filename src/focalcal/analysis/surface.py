@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.analysis.contenders import all_constant_guesses, within_margin
-from focalcal.analysis.numbers import PERCENT, shown
+from focalcal.analysis.metric_names import PERCENT, shown
 
 if TYPE_CHECKING:
     from focalcal.analysis.evidence import Evidence, RunEvidence

@@ -9,7 +9,8 @@ from typing import Any
 
 from focalcal.analysis.comparisons import CANDIDATES
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.numbers import Mean, Printed, Rounded, title
+from focalcal.analysis.metric_names import title
+from focalcal.analysis.numbers import Mean, Printed, Rounded
 from focalcal.analysis.paper_numbers import PaperNumber, paper_number, study_of, table_cells
 from focalcal.analysis.paper_queries import Answer
 from focalcal.analysis.paper_runs import PaperRuns, differences

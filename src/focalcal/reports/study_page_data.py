@@ -9,7 +9,7 @@ from typing import Any
 from focalcal.analysis.comparisons import Family
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.labels import origins
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, PERCENT, SINGLE_LABEL, title, titled
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, PERCENT, SINGLE_LABEL, title, titled
 from focalcal.analysis.surface import Surface
 from focalcal.reports.figures.surface import surface_note, surface_title
 from focalcal.reports.objectives import full_name, looks, short_name

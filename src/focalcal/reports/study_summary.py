@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from focalcal.analysis.cell_means import Leader, leaders
 from focalcal.analysis.contenders import ConstantGuess, constant_guesses
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.findings import PairVerdicts, Significance, run_notes, significance, study_families
+from focalcal.analysis.findings import ALPHA, PairVerdicts, Significance, run_notes, significance, study_families
 from focalcal.analysis.gaps import EvidenceGap, whole_metrics
-from focalcal.analysis.numbers import PERCENT, in_sentence, title
+from focalcal.analysis.metric_names import PERCENT, in_sentence, title
 from focalcal.analysis.temperature_effect import EvidenceNote
 from focalcal.reports.study_tables.runs import leading_objectives
 
@@ -102,7 +102,7 @@ def _significance(tested: Significance | None, name: Callable[[str], str]) -> li
         return [
             f"No difference is significant, and with {_joined(map(str, tested.seeds))} seeds none could be: the paired "
             f"sign-flip test cannot give less than p = {tested.floor:.2g}. With Holm's correction over {tested.tests} "
-            f"metrics it takes {tested.seeds_needed} seeds to reach {tested.alpha:g}. Differences of the means may be "
+            f"metrics it takes {tested.seeds_needed} seeds to reach {ALPHA:g}. Differences of the means may be "
             "chance."
         ]
     lines = [_verdicts(pair, name) for pair in tested.pairs]

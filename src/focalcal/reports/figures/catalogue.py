@@ -147,8 +147,8 @@ def _if_readable(made: Callable[[], Display | None], what: str) -> Display | Non
         return None
 
 
-def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> list[str]:
-    """The setting's objectives; of more than `most`, without those with most variants, which surfaces show."""
+def readable(evidence: Evidence, setting: str) -> list[str]:
+    """The setting's objectives; of more than MOST_OBJECTIVES, without those with most variants, which surfaces show."""
     families: dict[str, list[str]] = {}
     for run in evidence.runs:
         if run.setting == setting:
@@ -156,6 +156,6 @@ def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> l
             if run.objective not in family:
                 family.append(run.objective)
     kept = set(families)
-    while sum(len(families[name]) for name in kept) > most and kept:
+    while sum(len(families[name]) for name in kept) > MOST_OBJECTIVES and kept:
         kept.remove(max(kept, key=lambda name: (len(families[name]), name)))
     return [label for name in families if name in kept for label in families[name]]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from focalcal.analysis.evidence import Evidence, RunEvidence
 
 _ACROSS = 3
+_MOST = 6  # runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +74,16 @@ class GammaHistory:
         return figure
 
 
-def gamma_history(evidence: Evidence, setting: str, *, most: int = 6) -> GammaHistory | None:
-    """Of the runs of a setting whose epochs hold `gammas`, the first `most` of them; None if none do."""
+def gamma_history(evidence: Evidence, setting: str) -> GammaHistory | None:
+    """Of the first runs of a setting whose epochs hold `gammas`; None if none do."""
     steered = [panel for run in evidence.runs if run.setting == setting and (panel := _panel(run)) is not None]
     if not steered:
         return None
     notes = ["Below 0 the loss is inverse-focal. Bins are known by their number, as their edges move."]
-    if len(steered) > most:
-        notes.append(f"{len(steered) - most} more runs are not shown.")
+    if len(steered) > _MOST:
+        notes.append(f"{len(steered) - _MOST} more runs are not shown.")
     return GammaHistory(
-        f"{GAMMA} of each confidence bin over the epochs on {setting}", " ".join(notes), tuple(steered[:most])
+        f"{GAMMA} of each confidence bin over the epochs on {setting}", " ".join(notes), tuple(steered[:_MOST])
     )
 
 

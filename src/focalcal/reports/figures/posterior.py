@@ -53,13 +53,12 @@ class PosteriorScatter:
 
 
 def posterior_scatter(
-    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None, seed: int | None = None
+    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None
 ) -> PosteriorScatter | None:
-    """Of runs of one setting whose test predictions hold the true posterior; None if there are none.
+    """Of runs of one setting and its lowest seed whose test set has a known posterior; None if there are none.
 
     labels      the objective's label by the run's key, as `Evidence` has them
     objectives  those to show, in order; by default all
-    seed        by default the lowest
 
     q* is the population minimiser of the loss: of cross-entropy and the Brier score eta itself, of focal loss and of
     Focal Calibration Loss what `theory.minimise` finds. For the other objectives there is no q*.
@@ -67,7 +66,7 @@ def posterior_scatter(
     known = [
         run for run in runs if "test" in run.splits and "posterior_distance" in run.record["metrics"].get("test", {})
     ]
-    chosen = min((run.settings["seed"] for run in known), default=None) if seed is None else seed
+    chosen = min((run.settings["seed"] for run in known), default=None)
     drawn: dict[str, PosteriorPanel] = {}
     for run in known:
         label = labels.get(run.key, run.settings["objective"])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FILE = "saliency.npz"
 _ACROSS = 6
+_MOST = 12  # images
 _ARRAYS = ("maps", "predicted", "labels", "ids", "images")
 
 
@@ -101,15 +102,15 @@ class SaliencyMaps:
             )
 
 
-def saliency_maps(run: Run, *, objective: str | None = None, most: int = 12) -> SaliencyMaps | None:
-    """The first `most` images of the run's `saliency.npz`; None if it has no such file.
+def saliency_maps(run: Run, *, objective: str | None = None) -> SaliencyMaps | None:
+    """The first images of the run's `saliency.npz`; None if it has no such file.
 
     `objective` is what the title calls the run's; class names are those of the data's provenance, else numbers.
     """
     if FILE not in run.files:
         return None
     stored = _read(run)
-    number = min(most, len(stored["maps"]))
+    number = min(_MOST, len(stored["maps"]))
     if not number:
         return None
     classes = (run.record["provenance"].get("data") or {}).get("classes")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.analysis.numbers import title
+from focalcal.analysis.metric_names import title
 from focalcal.analysis.surface import Point, Surface
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import GAMMA, LAM, SMALLEST, TEXT_WIDTH, drawing, headed, plain

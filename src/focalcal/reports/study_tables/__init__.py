@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from focalcal.analysis.comparisons import comparisons, usual_candidate
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.numbers import SINGLE_LABEL
+from focalcal.analysis.metric_names import SINGLE_LABEL
 from focalcal.reports.study_tables.by_metric import best_counts, metric_table, shift_auroc
 from focalcal.reports.study_tables.flags import flag_note
 from focalcal.reports.study_tables.paired import comparison_table, verdict_table
@@ -19,21 +19,21 @@ __all__ = ["all_tables"]
 _POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
 
 
-def all_tables(evidence: Evidence, *, candidate: str | None = None, alpha: float = 0.05) -> dict[str, CaptionedTable]:
+def all_tables(evidence: Evidence) -> dict[str, CaptionedTable]:
     """By name, in reading order, those that there is something to show in.
 
-    `candidate` is compared with every other objective; by default FCL, where it is one objective and not a sweep.
+    FCL is compared with every other objective, where it is one objective and not a sweep.
     """
     made: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
     made |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, "confidence_gap", *_POSTERIOR)}
     made["best_counts"] = best_counts(evidence)
     made["temperature"] = temperature(evidence)
     made["temperature_distance"] = temperature_distance(evidence)
-    chosen = candidate or usual_candidate(evidence)
-    if chosen is not None:
-        families = comparisons(evidence, chosen, alpha=alpha)
+    candidate = usual_candidate(evidence)
+    if candidate is not None:
+        families = comparisons(evidence, candidate)
         for name, paired in (("verdicts", verdict_table), ("comparisons", comparison_table)):
-            table = paired(families, alpha=alpha)
+            table = paired(families)
             made[name] = table and replace(table, note=table.note + flag_note(evidence))
     made["common_split"] = common_split(evidence)
     made["transformers"] = transformers(evidence)

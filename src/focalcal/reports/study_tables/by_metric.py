@@ -8,7 +8,8 @@ from typing import Any
 from focalcal.analysis.cell_means import metric_cells, shift_aurocs, shifts_of
 from focalcal.analysis.contenders import best_objectives
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, MEANINGS, SINGLE_LABEL, UNDIRECTED, Mean, best, title, titled
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, MEANINGS, SINGLE_LABEL, UNDIRECTED, title, titled
+from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.study_tables.flags import RULE, flag_note
 from focalcal.reports.tables import CaptionedTable, Table
 
@@ -17,9 +18,9 @@ Rows = Mapping[tuple[str, ...], Mapping[str, Mean]]
 _SPREAD = "Mean ± standard deviation (n - 1) over seeds; a single seed has no spread"
 
 
-def metric_table(evidence: Evidence, metric: str, *, split: str = "test") -> CaptionedTable | None:
+def metric_table(evidence: Evidence, metric: str) -> CaptionedTable | None:
     """None if no run has the metric. Means that tie as printed are all bold; nothing is, if neither way is better."""
-    cells = metric_cells(evidence, metric, split=split)
+    cells = metric_cells(evidence, metric)
     if not cells:
         return None
     higher, directed = metric in HIGHER_IS_BETTER, metric not in UNDIRECTED
@@ -35,7 +36,7 @@ def metric_table(evidence: Evidence, metric: str, *, split: str = "test") -> Cap
     table = _by_objective(evidence, ("setting",), rows, objectives, higher=higher, directed=directed)
     if len(objectives) > WIDEST:
         table = _transposed(table, "objective")
-    caption = f"{titled(metric)} on the {split} split, {meaning}"
+    caption = f"{titled(metric)} on the test split, {meaning}"
     return CaptionedTable(caption, table, f"{_SPREAD}. {marked}{seeds}.{flag_note(evidence)}")
 
 

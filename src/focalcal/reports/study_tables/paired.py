@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from focalcal.analysis.comparisons import Family, FamilyNote, all_comparisons
-from focalcal.analysis.numbers import PERCENT, Rounded, shown, title, titled
+from focalcal.analysis.metric_names import PERCENT, shown, title, titled
+from focalcal.analysis.numbers import Rounded
 from focalcal.reports.tables import CaptionedTable, Table
 from focalcal.stats import verdict_counts
 

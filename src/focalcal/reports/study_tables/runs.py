@@ -9,7 +9,8 @@ from typing import Any
 from focalcal.analysis.cell_means import HEADLINE, Leader
 from focalcal.analysis.contenders import is_constant_guess
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.numbers import Rounded, shown, titled
+from focalcal.analysis.metric_names import shown, titled
+from focalcal.analysis.numbers import Rounded
 from focalcal.reports.tables import Table
 
 _MOST_NAMED = 4  # that tie

@@ -11,7 +11,8 @@ from typing import Any
 from focalcal.analysis.cell_means import label_means
 from focalcal.analysis.contenders import best_objectives, best_of_settings
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.numbers import HIGHER_IS_BETTER, TITLES, UNDIRECTED, Mean, Rounded, mean, titled
+from focalcal.analysis.metric_names import HIGHER_IS_BETTER, TITLES, UNDIRECTED, mean, titled
+from focalcal.analysis.numbers import Mean, Rounded
 from focalcal.analysis.paper_numbers import LITERATURE, literature_auroc
 from focalcal.reports.study_tables.flags import RULE, flag_column, flag_note
 from focalcal.reports.study_tables.temperature import at_bound_note, fitted_mean

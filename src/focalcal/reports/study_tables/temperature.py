@@ -9,7 +9,8 @@ from typing import Any
 
 from focalcal.analysis.contenders import best_of_settings, contenders
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.numbers import Mean, Rounded, best, mean, title
+from focalcal.analysis.metric_names import mean, title
+from focalcal.analysis.numbers import Mean, Rounded, best
 from focalcal.analysis.temperature_effect import NEAR_ONE, Scaled
 from focalcal.reports.study_tables.flags import RULE
 from focalcal.reports.tables import CaptionedTable, Table
