@@ -29,21 +29,20 @@ LATEX = {
 }
 MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
 PLUS_MINUS = "±"
-MISSING = "-"  # NaN and None
 _WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
 
 
 def number(value: float, *, digits: int = 3) -> str:
     """One number as it stands in a table: 0.0123, 4.00, 1.20e-13."""
-    return texts([float(value)], digits)[0]
+    return texts([float(value)], digits, "-")[0]
 
 
-def texts(values: list[Any], digits: int) -> list[str]:
+def texts(values: list[Any], digits: int, missing: str) -> list[str]:
     """The cells of one column, in one notation."""
     shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Shown)]
     floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
     form = _form(floats, digits)
-    return [_text(value, form) for value in values]
+    return [_text(value, form, missing) for value in values]
 
 
 def _form(sizes: list[float], digits: int) -> str:
@@ -58,14 +57,14 @@ def _form(sizes: list[float], digits: int) -> str:
     return f".{decimals}f" if readable else f".{digits - 1}e"
 
 
-def _text(value: Any, form: str) -> str:
+def _text(value: Any, form: str, missing: str) -> str:
     if value is None:
-        return MISSING
+        return missing
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
         if math.isnan(value):
-            return MISSING
+            return missing
         if isinstance(value, Shown):
             return value.text
         if value == 0 and form.endswith("e"):

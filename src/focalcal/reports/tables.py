@@ -35,12 +35,14 @@ class Table:
 
     headings    what stands above a column, where that is not its name
     digits      significant digits of a typical number of a float column; CSV has all of them
+    missing     what stands for NaN and None
     bold        of some columns, which cells stand out: **x** in Markdown, \\textbf in LaTeX, x* in text, nothing in CSV
     """
 
     columns: Mapping[str, Sequence[Any] | np.ndarray]
     headings: Mapping[str, str] = field(default_factory=dict)
     digits: int = 3
+    missing: str = "-"
     bold: Mapping[str, Sequence[bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class Table:
 
     def rows(self) -> list[list[str]]:
         """The cells as text, unescaped."""
-        return _transposed([texts(list(values), self.digits) for values in self.columns.values()])
+        return _transposed([texts(list(values), self.digits, self.missing) for values in self.columns.values()])
 
     def bold_rows(self) -> list[list[bool]]:
         """Which cells of `rows()` stand out."""
