@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.analysis.evidence import gather
+from focalcal.analysis.labels import ORDER
 from focalcal.metrics import reliability, summary
 from focalcal.predictions import Predictions
-from focalcal.reports.objectives import ORDER
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
 from focalcal.results import Spec, Store

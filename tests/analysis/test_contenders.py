@@ -5,17 +5,18 @@ import statistics
 
 import numpy as np
 import pytest
-from support.synthetic_study import add, spec, study_store
+from support.synthetic_study import add, evidence_of, spec, study_store
 
 from focalcal.analysis import contenders as module
+from focalcal.analysis.cell_means import HEADLINE, leaders
 from focalcal.analysis.contenders import constant_guesses, contenders, within_margin
 from focalcal.analysis.evidence import gather, measured, reading_order
-from focalcal.analysis.leaders import HEADLINE, leaders
 from focalcal.analysis.surface import surface
 from focalcal.reports.figures.surface import surface_note
-from focalcal.reports.study_page import runs_table, study_page
+from focalcal.reports.study_page import study_page
 from focalcal.reports.study_summary import summary
 from focalcal.reports.study_tables import all_tables
+from focalcal.reports.study_tables.runs import runs_table
 from focalcal.results import Store
 
 SETTING = "digits/small_cnn"
@@ -36,7 +37,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evidence(store):
-    return gather(reading_order(store.runs()), title="A study")
+    return evidence_of(store)
 
 
 def test_docstring_examples():
@@ -68,7 +69,7 @@ def test_nor_does_it_on_a_task_so_hard_that_the_margin_reaches_it(tmp_path):
         add(store, spec("ce", seed), signal=0.4)
         add(store, spec("focal", seed), signal=0.4)
         add_useless(store, spec("fcl", seed))
-    evidence = gather(reading_order(store.runs()), title="A study")
+    evidence = evidence_of(store)
     errors = {name: statistics.fmean(one.values()) for name, one in evidence.values(SETTING, "error").items()}
     assert within_margin(errors) == {"ce", "focal", "fcl"}
     assert [one.objective for one in constant_guesses(evidence)] == ["fcl"]
@@ -80,7 +81,7 @@ def test_where_nothing_was_learnt_nothing_is_best(tmp_path):
     store = Store(tmp_path)
     for objective in ("ce", "focal"):
         add_useless(store, spec(objective))
-    evidence = gather(reading_order(store.runs()), title="A study")
+    evidence = evidence_of(store)
     assert contenders(evidence, SETTING) == set()
     assert leaders(evidence) == []
     assert not any(any(map(any, shown.table.bold_rows())) for shown in all_tables(evidence).values())
@@ -128,7 +129,7 @@ def test_one_seed_that_learnt_nothing_is_named(tmp_path):
     store = study_store(tmp_path, objectives=("ce", "fcl"), seeds=(0, 1))
     add_useless(store, spec("fcl", 2))
     add(store, spec("ce", 2))
-    evidence = gather(reading_order(store.runs()), title="A study")
+    evidence = evidence_of(store)
     (guess,) = constant_guesses(evidence)
     assert guess.seeds == (2,)
     assert "constant guess, 1 of 3" in all_tables(evidence)["overview"].table.columns["flag"]

@@ -3,9 +3,9 @@ import math
 import pytest
 from support import synthetic_study as synthetic
 
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import gaps_of_stores
-from focalcal.reports.gap_text import gap_sentences, note_text
+from focalcal.reports.study_summary import gap_sentences, note_text
 from focalcal.results import Store
 from focalcal.results.diagnostics import RunFailure
 
@@ -19,7 +19,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evidence(store):
-    return gather(reading_order(store.runs()), title="A study")
+    return synthetic.evidence_of(store)
 
 
 def test_runs_come_in_reading_order_and_by_seed(evidence):
@@ -85,7 +85,7 @@ def test_odd_numbers_single_seeds_and_absent_seeds_are_named_and_the_rest_is_kep
     synthetic.add(store, synthetic.spec("ce", 0), changed={"nll": math.inf})
     synthetic.add(store, synthetic.spec("ce", 1), changed={"ece": math.nan})
     synthetic.add(store, synthetic.spec("fcl", 1))
-    evidence = gather(reading_order(store.runs()), title="")
+    evidence = synthetic.evidence_of(store)
     assert len(evidence.runs) == 3
     told = "\n".join(gap_sentences(evidence.missing))
     assert "ce seed 0" in told
@@ -99,10 +99,7 @@ def test_odd_numbers_single_seeds_and_absent_seeds_are_named_and_the_rest_is_kep
 def test_a_run_with_damaged_predictions_keeps_its_metrics(tmp_path):
     store = synthetic.study_store(tmp_path, objectives=("ce",), seeds=(0, 1))
     broken = store.runs()[0]
-    file = broken.path / "predictions" / "test.npz"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)  # the same size, another content
+    synthetic.damage_predictions(broken)
     evidence = gather(store.runs(), title="")
     run = next(run for run in evidence.runs if run.key == broken.key)
     assert run.reliability is None
@@ -135,7 +132,7 @@ def test_labels_tell_points_of_a_sweep_apart_but_not_points_of_different_setting
     for lam in (0.25, 10.0, 2.0):
         synthetic.add(store, synthetic.spec("fcl", 0, gamma=3.0, lam=lam))
     synthetic.add(store, synthetic.spec("fcl", 0, model="mlp", gamma=2.0, lam=1.0))
-    evidence = gather(reading_order(store.runs()), title="")
+    evidence = synthetic.evidence_of(store)
     assert evidence.objectives == ("fcl", "fcl lam=0.25", "fcl lam=2", "fcl lam=10")
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal import Predictions, operating_point
-from focalcal.analysis.temperature_curves import temperature_curves
+from focalcal.analysis.operating_curve import temperature_curves
 from focalcal.cli.app import app
 from focalcal.reports.figures.operating_point import OperatingPointFigure
 from focalcal.reports.figures.style import GAMMA

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from focalcal.analysis.labels import ORDER
 from focalcal.reports import objectives
 from focalcal.reports.figures.style import line_style
-from focalcal.reports.objectives import DARK, LIGHT, ORDER, full_name, looks, short_name
+from focalcal.reports.objectives import DARK, LIGHT, full_name, looks, short_name
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 SIGHT = {

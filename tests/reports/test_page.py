@@ -1,9 +1,13 @@
+import doctest
 import re
+from importlib.resources import files
 
 import pytest
+import quickjs
 from support.external_tools import needs
 
 from focalcal.analysis.numbers import Mean
+from focalcal.reports import page as kit
 from focalcal.reports.page import Page, Section, constant_columns, html_table, render, typeset
 from focalcal.reports.tables import Table
 
@@ -41,6 +45,22 @@ def test_cells_carry_the_exact_number():
 def test_a_page_needs_a_section():
     with pytest.raises(ValueError, match="sections must hold one at least"):
         Page(title="x", sections=[]).html()
+
+
+@pytest.mark.parametrize("folder", ["audit", "kit", "study", "theory"])
+def test_every_script_can_be_parsed_and_stays_in_its_element(folder):
+    scripts = [path for path in (files("focalcal.reports") / "templates" / folder).iterdir() if path.suffix == ".js"]
+    assert len(scripts) > 3
+    for script in scripts:
+        text = script.read_text("utf-8")
+        quickjs.Context().eval(f"(async function () {{ {text} }})")
+        assert "</script" not in text.lower(), script.name
+        with pytest.raises(quickjs.JSException):
+            quickjs.Context().eval(f"(async function () {{ {text} }} }})")
+
+
+def test_examples():
+    assert doctest.testmod(kit) == doctest.TestResults(failed=0, attempted=2)
 
 
 def test_signs():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from support.browser import Tab
 from support.external_tools import needs
-from support.synthetic_study import add, spec, study_store
+from support.synthetic_study import add, evidence_of, spec, study_store
 
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.reports.study_page import study_page
 from focalcal.reports.tables import Table
@@ -29,7 +29,7 @@ def evidence(tmp_path_factory):
     store = study_store(tmp_path_factory.mktemp("store"))
     for seed in (0, 1):
         add(store, spec("ce", seed, data_set="letters"))
-    return gather(reading_order(store.runs()), title="A study", details=True)
+    return evidence_of(store, details=True)
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +323,7 @@ def test_a_grid_has_a_surface(tab, tmp_path):
             if (gamma, lam) != (3.0, 0.5):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
-    grid = gather(reading_order(store.runs()), title="A grid")
+    grid = evidence_of(store, title="A grid")
     made = study_page(
         grid, operating_points={SETTING: (3.0, 1.0)}, operating_curves={SETTING: [(1.0, 0.25), (3.0, 1.0)]}
     )
@@ -353,7 +353,7 @@ def test_of_many_objectives_the_best_are_shown_until_all_are_asked_for(tab, tmp_
     for number in range(30):
         add(store, spec("fcl", 0, gamma=1.0, lam=float(number)), rows=40, changed={"ece": 0.3 - number / 200})
     path = tmp_path / "many.html"
-    path.write_text(study_page(gather(reading_order(store.runs()), title="Many")), encoding="utf-8")
+    path.write_text(study_page(evidence_of(store, title="Many")), encoding="utf-8")
     page = opened(tab, path)
     assert page.inner_text(".sentence").startswith("FCL lam=29 has the lowest ECE on digits/small_cnn, 15.50 points")
     assert names(page, "dots")[:2] == ["fcl lam=29", "fcl lam=28"]
@@ -372,7 +372,7 @@ def test_a_name_that_is_a_script_does_nothing(tab, tmp_path):
         for seed in (0, 1):
             add(store, spec(objective, seed, data_set=EVIL, model="</script><b>x</b>"))
     path = tmp_path / "evil.html"
-    made = study_page(gather(reading_order(store.runs()), title=EVIL, details=True))
+    made = study_page(evidence_of(store, title=EVIL, details=True))
     path.write_text(made, encoding="utf-8")
     page = opened(tab, path)
     page.locator("#chart-dots .lane").first.click()

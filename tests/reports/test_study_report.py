@@ -3,9 +3,9 @@ import re
 import pytest
 from support.synthetic_study import add, spec, study_store
 
-from focalcal.analysis.collected import collected
-from focalcal.reports.gap_text import gap_sentences
+from focalcal.analysis.evidence import collected
 from focalcal.reports.study_report import FOLDER, PAGE, write_report
+from focalcal.reports.study_summary import gap_sentences
 from focalcal.results import Store
 
 
@@ -82,14 +82,6 @@ def test_of_two_stores_that_disagree_the_first_is_shown_and_it_is_said(tmp_path)
     assert any("different results" in line for line in gap_sentences(made.evidence.missing))
     runs, told = collected([one, one])
     assert (len(runs), told) == (1, [])
-
-
-def test_metrics_that_are_not_finite_do_not_stop_it(tmp_path):
-    store = study_store(tmp_path / "runs", objectives=("fcl",), seeds=(0, 1))
-    add(store, spec("ce", 0), changed={"nll": float("nan"), "brier": float("inf"), "ece": float("nan")})
-    made = write_report(store, with_figures=False)
-    assert any("nll is nan" in line for line in gap_sentences(made.evidence.missing))
-    assert any("no seed 1" in line or "one seed only" in line for line in gap_sentences(made.evidence.missing))
 
 
 def test_the_papers_numbers_stand_beside_ours_when_asked_for(tmp_path):

@@ -1,19 +1,14 @@
 import math
 
 import pytest
-from support.synthetic_study import add, spec, study_store
+from support.synthetic_study import add, evidence_of, spec, study_store
 
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.cell_means import leaders
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
-from focalcal.analysis.leaders import leaders
-from focalcal.reports.gap_text import note_text
-from focalcal.reports.study_summary import summary
-from focalcal.reports.study_tables.leaders import leaders_table
+from focalcal.reports.study_summary import note_text, summary
+from focalcal.reports.study_tables.runs import leaders_table
 from focalcal.results import Store
-
-
-def evidence_of(store, **options):
-    return gather(reading_order(store.runs()), title="A study", **options)
 
 
 def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
@@ -27,7 +22,10 @@ def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
 
 def test_ten_seeds_can(tmp_path):
     said = summary(evidence_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))).significant
-    assert said[0].startswith("fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons")
+    assert said[0] == (
+        "fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons "
+        "(ECE better; AdaECE better; NLL better; Brier score better)."
+    )
     assert said[1] == "Only comparisons with fcl were made; focalcal compare makes others."
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.analysis.evidence import gather, reading_order
 from focalcal.predictions import Predictions
 from focalcal.results import Evaluation, Spec, Store
 from focalcal.results.split_metrics import shift_metrics, split_metrics
@@ -26,7 +27,7 @@ def spec(objective="fcl", seed=0, *, data_set="digits", model="small_cnn", train
 
 
 def logits_and_labels(rows, classes, *, seed, sharpness=1.0, signal=2.0):
-    """Labels drawn from softmax(logits / sharpness): T = sharpness mends them."""
+    """Labels drawn from softmax(logits / sharpness): T = sharpness calibrates them."""
     generator = np.random.default_rng(seed)
     logits = generator.normal(size=(rows, classes)) * signal
     probs = np.exp(logits - logits.max(1, keepdims=True))
@@ -83,6 +84,18 @@ def study_store(folder: Path, *, objectives=("ce", "focal", "fcl"), seeds=(0, 1,
         for seed in seeds:
             add(store, spec(objective, seed, **cell), shifts=shifts)
     return store
+
+
+def evidence_of(store: Store, *, title="A study", **options):
+    return gather(reading_order(store.runs()), title=title, **options)
+
+
+def damage_predictions(run):
+    """Change a byte of the test predictions, not their size."""
+    file = run.path / "predictions" / "test.npz"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
 
 
 def _epochs(folder: Path) -> Path:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, UNDIRECTED
-from focalcal.stats import PRIMARY, Comparison, compare, verdict_counts
+from focalcal.stats import PRIMARY, Comparison, compare
 
 CANDIDATES = ("fcl", "multilabel_fcl")
 
 
 @dataclass(frozen=True)
 class FamilyNote:
-    """Why a family has no test of a metric, or one of fewer pairs; `reports.comparison_text` has the sentences.
+    """Why a family has no test of a metric, or one of fewer pairs; `reports.study_tables.paired` has the sentences.
 
     not measured  `objectives` have no such metric
     not finite    the pairs of `seeds` were left out
@@ -30,17 +29,6 @@ class FamilyNote:
     seeds: tuple[int, ...] = ()
     seeds_needed: int = 0
     alpha: float = 0.0
-
-
-@dataclass(frozen=True)
-class OutOfReach:
-    """How many of all comparisons cannot be significant, whatever the effect: with n pairs p is at least `floor`."""
-
-    n: int
-    floor: float
-    floor_adjusted: float
-    count: int
-    comparisons: int
 
 
 @dataclass(frozen=True)
@@ -57,20 +45,15 @@ class Family:
     notes: tuple[FamilyNote, ...] = ()
 
     @property
-    def n(self) -> int:
-        """Pairs of the comparison that has fewest; 0 without any."""
-        return min((one.test.n for one in self.comparisons), default=0)
-
-    @property
     def reachable(self) -> bool:
         """Whether some outcome of some test could have been significant."""
-        return any(one.reachable for one in self.comparisons)
+        return any(test.reachable for test in self.comparisons)
 
 
 def usual_candidate(evidence: Evidence) -> str | None:
     """FCL, if it is there as one objective and something to compare it with is."""
-    found = [name for name in CANDIDATES if name in evidence.objectives]
-    return found[0] if found and len(evidence.objectives) > 1 else None
+    present = [name for name in CANDIDATES if name in evidence.objectives]
+    return present[0] if present and len(evidence.objectives) > 1 else None
 
 
 def comparisons(
@@ -87,30 +70,18 @@ def comparisons(
     Seeds that both have are paired; a pair with a number that is not finite is left out, and noted.
     """
     checked_metrics(metrics)
-    found = []
-    for setting in evidence.settings:
-        if not evidence.of(setting, candidate):
-            continue
-        for baseline in evidence.objectives if baselines is None else baselines:
-            if baseline != candidate and (baselines is not None or evidence.of(setting, baseline)):
-                found.append(_family(evidence, setting, candidate, baseline, metrics, alpha, split))
-    return found
+    return [
+        _family(evidence, setting, candidate, baseline, metrics, alpha, split)
+        for setting in evidence.settings
+        if evidence.of(setting, candidate)
+        for baseline in (evidence.objectives if baselines is None else baselines)
+        if baseline != candidate and (baselines is not None or evidence.of(setting, baseline))
+    ]
 
 
-def counts(families: Iterable[Family]) -> dict[str, int]:
-    """How many comparisons are better, worse and indistinguishable, over all families."""
-    return {str(verdict): count for verdict, count in verdict_counts(_all(families)).items()}
-
-
-def out_of_reach(families: Iterable[Family]) -> list[OutOfReach]:
-    """By number of pairs and floor; empty if every comparison could have been significant."""
-    made = list(_all(families))
-    counted = Counter(
-        (comparison.test.n, comparison.test.floor, comparison.floor_adjusted)
-        for comparison in made
-        if not comparison.reachable
-    )
-    return [OutOfReach(*floors, count, len(made)) for floors, count in sorted(counted.items())]
+def all_comparisons(families: Iterable[Family]) -> list[Comparison]:
+    """The comparisons of all families."""
+    return [test for family in families for test in family.comparisons]
 
 
 def seeds_needed(tests: int, alpha: float = 0.05) -> int:
@@ -129,10 +100,6 @@ def checked_metrics(metrics: Sequence[str]) -> None:
     for metric in metrics:
         if metric.partition("/")[0] in UNDIRECTED:
             raise ValueError(f"metrics must be such that less or more is better, got {metric!r}; leave it out")
-
-
-def _all(families: Iterable[Family]) -> Iterable[Comparison]:
-    return (one for family in families for one in family.comparisons)
 
 
 def _family(

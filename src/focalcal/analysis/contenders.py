@@ -6,9 +6,10 @@ import math
 import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from focalcal.analysis.evidence import Evidence, RunEvidence
+from focalcal.analysis.numbers import best
 
 # An objective can lead, or stand out in a table, if its mean test error exceeds the lowest of its setting by no more
 # than the larger of these two. The paper's tables, where every objective is useful, have excesses of up to 1.02 points
@@ -62,17 +63,15 @@ def within_margin(errors: Mapping[Key, float]) -> frozenset[Key]:
 
 def constant_guesses(evidence: Evidence) -> list[ConstantGuess]:
     """The cells in which some run is no better than a constant guess, in the order of the evidence."""
-    found = []
-    for setting in evidence.settings:
-        for objective in evidence.objectives:
-            runs = evidence.of(setting, objective)
-            useless = [run for run in runs if is_constant_guess(run)]
-            if useless:
-                error = statistics.fmean(run.metrics["test"]["error"] for run in useless)
-                constant = statistics.fmean(run.constant_error or 0.0 for run in useless)
-                seeds = tuple(run.seed for run in useless)
-                found.append(ConstantGuess(setting, objective, seeds, len(runs), error, constant))
-    return found
+    guesses = []
+    for (setting, objective), runs in evidence.cells.items():
+        useless = [run for run in runs if is_constant_guess(run)]
+        if useless:
+            error = statistics.fmean(run.metrics["test"]["error"] for run in useless)
+            constant = statistics.fmean(run.constant_error or 0.0 for run in useless)
+            seeds = tuple(run.seed for run in useless)
+            guesses.append(ConstantGuess(setting, objective, seeds, len(runs), error, constant))
+    return guesses
 
 
 def is_constant_guess(run: RunEvidence) -> bool:
@@ -87,7 +86,20 @@ def all_constant_guesses(runs: Sequence[RunEvidence]) -> bool:
     return bool(runs) and all(map(is_constant_guess, runs))
 
 
-def may_be_best(evidence: Evidence, setting: str, objectives: Sequence[str]) -> list[bool]:
-    """`contenders` as a mask over these objectives."""
+def best_objectives(
+    evidence: Evidence, setting: str, cells: Mapping[str, Any], *, higher: bool = False
+) -> dict[str, bool]:
+    """By objective, whether its cell is the best as printed (`numbers.best`) among those of the contenders."""
     allowed = contenders(evidence, setting)
-    return [name in allowed for name in objectives]
+    marks = best(list(cells.values()), higher=higher, among=[name in allowed for name in cells])
+    return dict(zip(cells, marks, strict=True))
+
+
+def best_of_settings(evidence: Evidence, cells: Mapping[tuple[str, str], Any], *, higher: bool = False) -> list[bool]:
+    """Of cells by setting and objective, which ones are the best of their setting."""
+    marks: dict[tuple[str, str], bool] = {}
+    for setting in dict.fromkeys(setting for setting, _ in cells):
+        own = {objective: cell for (place, objective), cell in cells.items() if place == setting}
+        for objective, mark in best_objectives(evidence, setting, own, higher=higher).items():
+            marks[setting, objective] = mark
+    return [marks[cell] for cell in cells]

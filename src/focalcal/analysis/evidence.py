@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from focalcal.analysis.gaps import EvidenceGap, cells_not_run, metrics_not_finite, seeds_short
-from focalcal.analysis.labels import objective_labels
+from focalcal.analysis.gaps import EvidenceGap, cells_not_run, gaps_of_stores, metrics_not_finite, seeds_short
+from focalcal.analysis.labels import ORDER, cell_names, objective_labels
 from focalcal.analysis.run_details import RunDetails, run_details
-from focalcal.analysis.temperature_effect import FittedOn, NoteKind, Scaled, scaled
+from focalcal.analysis.temperature_effect import EvidenceNote, FittedOn, Scaled, scaled
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.predictions import Predictions
-from focalcal.results import Run, Spec
-
-__all__ = ["Evidence", "EvidenceNote", "FittedOn", "RunEvidence", "Scaled", "gather", "measured", "reading_order"]
-
-_USUAL = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
-
-
-@dataclass(frozen=True)
-class EvidenceNote:
-    """What a run lacks or warns of; `reports.gap_text` has the sentences.
-
-    not read        only its stored metrics were asked for
-    no predictions  of the test split, so that it has neither bins nor a temperature
-    unreadable      a file of it, which an `EvidenceGap` tells of too; `detail` says which and why
-    the others      what `ScalingNote` says of its temperature
-    """
-
-    kind: Literal["not read", "no predictions", "unreadable"] | NoteKind
-    detail: str = ""
+from focalcal.results import Run, Spec, Store
+from focalcal.results.merge import runs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +47,11 @@ class RunEvidence:
     details: RunDetails | None = None
 
     @property
+    def optimum(self) -> Scaled | None:
+        """`scaled` if a finite T is best: one at a bound enters no mean."""
+        return None if self.scaled is None or self.scaled.at_bound else self.scaled
+
+    @property
     def name(self) -> str:
         """`digits/small_cnn fcl seed 0`."""
         return f"{self.setting} {self.objective} seed {self.seed}"
@@ -76,16 +65,6 @@ class Evidence:
     runs: tuple[RunEvidence, ...]
     missing: tuple[EvidenceGap, ...] = ()
     fitted_on: FittedOn = "halves"
-    _by_cell: dict[tuple[str, str], list[RunEvidence]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Group the runs."""
-        cells: dict[tuple[str, str], list[RunEvidence]] = {}
-        for run in self.runs:
-            cells.setdefault((run.setting, run.objective), []).append(run)
-        object.__setattr__(
-            self, "_by_cell", {cell: sorted(runs, key=lambda run: run.seed) for cell, runs in cells.items()}
-        )
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -97,22 +76,46 @@ class Evidence:
         """Each once, over all settings."""
         return tuple(dict.fromkeys(run.objective for run in self.runs))
 
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], list[RunEvidence]]:
+        """By setting and objective, the runs by seed; without empty cells."""
+        cells: dict[tuple[str, str], list[RunEvidence]] = {
+            (setting, objective): [] for setting in self.settings for objective in self.objectives
+        }
+        for run in sorted(self.runs, key=lambda run: run.seed):
+            cells[run.setting, run.objective].append(run)
+        return {cell: runs for cell, runs in cells.items() if runs}
+
     def of(self, setting: str, objective: str) -> list[RunEvidence]:
         """The runs of a cell by seed; none if there are none."""
-        return list(self._by_cell.get((setting, objective), ()))
+        return list(self.cells.get((setting, objective), ()))
 
     def values(self, setting: str, metric: str, *, split: str = "test") -> dict[str, dict[int, float]]:
         """By objective and seed; NaN and infinity as they were stored, nothing where the metric was not measured."""
-        found: dict[str, dict[int, float]] = {}
-        for objective in self.objectives:
-            cell = {
+        by_objective = {
+            objective: {
                 run.seed: run.metrics[split][metric]
                 for run in self.of(setting, objective)
                 if metric in run.metrics.get(split, {})
             }
-            if cell:
-                found[objective] = cell
-        return found
+            for objective in self.objectives
+        }
+        return {objective: seeds for objective, seeds in by_objective.items() if seeds}
+
+
+def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[EvidenceGap]]:
+    """The runs of stores that a study is about, in reading order, and why others of it cannot be shown.
+
+    Those of `specs` if there are any, and the gaps of these alone.
+    """
+    runs, findings = runs_of(stores)
+    names = cell_names(specs) if specs else None
+    if names is not None:
+        runs = [run for run in runs if run.key in names]
+    gaps = gaps_of_stores(findings, names)
+    if not runs:
+        gaps.insert(0, EvidenceGap("no runs", of_study=bool(specs)))
+    return reading_order(runs), gaps
 
 
 def measured(
@@ -122,7 +125,7 @@ def measured(
 
     Of each test set the labels are read once, from the first run that has them.
     """
-    return _gathered(runs, title, "halves", missing, known, whole=False, details=False)
+    return gather(runs, title=title, missing=missing, known=known, whole=False)
 
 
 def gather(
@@ -133,36 +136,31 @@ def gather(
     missing: Sequence[EvidenceGap] = (),
     known: Sequence[Spec] = (),
     details: bool = False,
+    whole: bool = True,
 ) -> Evidence:
     """Read every run, and compute what the reports show: reliability bins and temperature scaling.
 
-    `details` adds what only pages show (`RunDetails`); its bootstrap takes 0.3 s per run of 10,000 rows.
+    `details` adds what only pages show (`RunDetails`); its bootstrap takes 0.3 s per run of 10,000 rows. Without
+    `whole` this is `measured`.
 
     `known` are the cells that ought to be there: they set the order, and those without a run are named in `missing`,
     after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
     others have are kept, and named.
     """
-    return _gathered(runs, title, temperature, missing, known, whole=True, details=details)
-
-
-def _gathered(
-    runs: Iterable[Run],
-    title: str,
-    temperature: FittedOn,
-    missing: Sequence[EvidenceGap],
-    known: Sequence[Spec],
-    *,
-    whole: bool,
-    details: bool,
-) -> Evidence:
     order = {spec.key: at for at, spec in enumerate(known)}
-    found = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
-    labels = objective_labels([*known, *(run.spec for run in found if run.key not in order)])
+    stored = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
+    labels = objective_labels([*known, *(run.spec for run in stored if run.key not in order)])
     constants: dict[str, float | None] = {}
-    read = [_read(run, labels[run.key], temperature, constants, whole=whole, details=details) for run in found]
-    damaged = [EvidenceGap("unreadable", run.key, run.name, detail=fault) for run, faults in read for fault in faults]
-    evidence = tuple(run for run, _ in read)
-    gaps = [*missing, *cells_not_run(known, {run.key for run in found}, missing), *damaged]
+    evidence = tuple(
+        _read(run, labels[run.key], temperature, constants, whole=whole, details=details) for run in stored
+    )
+    gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing)]
+    gaps += [
+        EvidenceGap("unreadable", run.key, run.name, detail=note.detail)
+        for run in evidence
+        for note in run.notes
+        if note.kind == "unreadable"
+    ]
     gaps += [*metrics_not_finite(evidence), *seeds_short(evidence, set(order))]
     return Evidence(title, evidence, tuple(dict.fromkeys(gaps)), temperature)
 
@@ -173,7 +171,7 @@ def reading_order(runs: Iterable[Run]) -> list[Run]:
     def place(run: Run) -> tuple[Any, ...]:
         spec = run.settings
         name = spec["objective"]
-        known = _USUAL.index(name) if name in _USUAL else len(_USUAL)
+        known = ORDER.index(name) if name in ORDER else len(ORDER)
         options = [_sortable(value) for value in spec["objective_options"].values()]
         return spec["data_set"], spec["model"], known, name, options, spec["seed"], run.key
 
@@ -186,29 +184,26 @@ def _sortable(value: Any) -> tuple[float, str]:
 
 def _read(
     run: Run, label: str, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool, details: bool
-) -> tuple[RunEvidence, list[str]]:
-    """The evidence, and what of the run could not be read; `constants` are errors of constant guesses by test set."""
+) -> RunEvidence:
+    """The evidence of a run; `constants` are errors of constant guesses by test set."""
     spec = dict(run.settings)
-    faults: list[str] = []
+    faults: list[EvidenceNote] = []
     notes: list[EvidenceNote] = []
     epochs: list[dict[str, Any]] = []
     try:
         epochs = run.epochs() if whole else []
     except (OSError, ValueError) as error:
-        faults.append(f"its epochs cannot be read: {error}")
+        faults.append(EvidenceNote("unreadable", f"its epochs cannot be read: {error}"))
     test = _predictions(run, "test", faults) if whole else None
     diagram, scaling = None, None
-    if not whole:
-        notes.append(EvidenceNote("not read"))
-    elif test is None:
-        notes.append(EvidenceNote("no predictions"))
+    if test is None:
+        notes.append(EvidenceNote("no predictions" if whole else "not read"))
     else:
         validation = _predictions(run, "val", faults) if temperature == "validation" else None
-        scaling, said = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
-        notes += [EvidenceNote(note.kind, note.detail) for note in said]
+        scaling, notes = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])
         if not test.multilabel:
             diagram = reliability(test.probs, test.labels)
-    found = RunEvidence(
+    return RunEvidence(
         key=run.key,
         setting=f"{spec['data_set']}/{spec['model']}",
         objective=label,
@@ -220,11 +215,10 @@ def _read(
         epochs=epochs,
         reliability=diagram,
         scaled=scaling,
-        notes=(*notes, *(EvidenceNote("unreadable", fault) for fault in faults)),
+        notes=(*notes, *faults),
         constant_error=_constant_error(run, test, constants),
         details=run_details(test, spec, label) if details and test is not None else None,
     )
-    return found, faults
 
 
 def _constant_error(run: Run, test: Predictions | None, known: dict[str, float | None]) -> float | None:
@@ -243,11 +237,11 @@ def _constant_error(run: Run, test: Predictions | None, known: dict[str, float |
     return known[same]
 
 
-def _predictions(run: Run, split: str, faults: list[str]) -> Predictions | None:
+def _predictions(run: Run, split: str, faults: list[EvidenceNote]) -> Predictions | None:
     if split not in run.splits:
         return None
     try:
         return run.predictions(split)
     except (OSError, ValueError) as error:  # changed, cut off, not readable
-        faults.append(f"its predictions of {split} cannot be read: {error}")
+        faults.append(EvidenceNote("unreadable", f"its predictions of {split} cannot be read: {error}"))
         return None

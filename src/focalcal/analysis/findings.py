@@ -1,21 +1,21 @@
-"""What a study found, as objects: who leads, what the paired tests say and could have said, what runs note."""
+"""What a study found, as objects: what the paired tests say and could have said, and the result in one comparison."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from focalcal.analysis.comparisons import Family, comparisons, seeds_needed, usual_candidate
-from focalcal.analysis.contenders import ConstantGuess, constant_guesses
-from focalcal.analysis.evidence import Evidence, EvidenceNote
-from focalcal.analysis.gaps import EvidenceGap
-from focalcal.analysis.leaders import Leader, leaders
-from focalcal.analysis.temperature_effect import FittedOn
+from focalcal.analysis.comparisons import Family, all_comparisons, comparisons, seeds_needed, usual_candidate
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.temperature_effect import EvidenceNote
 from focalcal.stats import verdict_counts
 from focalcal.stats.comparison import Verdict
 
 ALPHA = 0.05
 MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
+_BASELINES = ("ce", "multilabel_bce")  # of the headline the first that is there; else the first other objective
 
 
 @dataclass(frozen=True)
@@ -52,51 +52,33 @@ class Significance:
     floor: float
     seeds: tuple[int, ...]
     seeds_needed: int
-    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
-class RunNote:
-    """What some runs say of themselves, which no gap says already."""
+class Change:
+    """In one setting, over the seeds that both have: means, and in how many of them the candidate is better.
 
-    note: EvidenceNote
-    runs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """Of the test split, means over the seeds there are; differences tested in pairs of one seed.
-
-    significance  None where nothing could be tested
-    fitted_on     how temperatures were fitted; None where there are none
+    error    mean test errors of baseline and candidate; None if not measured
+    verdict  of the paired test; None where it was not made or could not have been significant
     """
 
-    runs: int
-    settings: tuple[str, ...]
-    objectives: tuple[str, ...]
-    seeds: tuple[int, ...]
-    constant_guesses: tuple[ConstantGuess, ...]
-    leaders: tuple[Leader, ...]
-    significance: Significance | None
-    gaps: tuple[EvidenceGap, ...]
-    notes: tuple[RunNote, ...]
-    fitted_on: FittedOn | None
+    setting: str
+    before: float
+    after: float
+    better: int
+    worse: int
+    seeds: int
+    error: tuple[float, float] | None
+    verdict: Verdict | None
 
 
-def study_findings(evidence: Evidence) -> Findings:
-    """Everything that the summary of a study says."""
-    return Findings(
-        runs=len(evidence.runs),
-        settings=evidence.settings,
-        objectives=evidence.objectives,
-        seeds=tuple(sorted({run.seed for run in evidence.runs})),
-        constant_guesses=tuple(constant_guesses(evidence)),
-        leaders=tuple(leaders(evidence)),
-        significance=significance(study_families(evidence)),
-        gaps=evidence.missing,
-        notes=tuple(_notes(evidence)),
-        fitted_on=evidence.fitted_on if any(run.scaled is not None for run in evidence.runs) else None,
-    )
+@dataclass(frozen=True)
+class Headline:
+    """What the candidate changes in the baseline's ECE, in the order of the settings."""
+
+    candidate: str
+    baseline: str
+    changes: tuple[Change, ...]
 
 
 def study_families(evidence: Evidence) -> list[Family]:
@@ -109,7 +91,7 @@ def study_families(evidence: Evidence) -> list[Family]:
 
 def significance(families: Sequence[Family]) -> Significance | None:
     """None without any comparison."""
-    every = [comparison for family in families for comparison in family.comparisons]
+    every = all_comparisons(families)
     if not every:
         return None
     tests = max(len(family.comparisons) for family in families)
@@ -126,6 +108,34 @@ def significance(families: Sequence[Family]) -> Significance | None:
     )
 
 
+def run_notes(evidence: Evidence) -> dict[EvidenceNote, list[str]]:
+    """What runs say of themselves, which no gap says already, each note once with the names of the runs."""
+    noted: dict[EvidenceNote, list[str]] = {}
+    for run in evidence.runs:
+        for note in run.notes:
+            if note.kind != "unreadable":
+                noted.setdefault(note, []).append(run.name)
+    return noted
+
+
+def headline(evidence: Evidence) -> Headline | None:
+    """FCL's ECE against cross-entropy's on the test split; None if there is no candidate, or nothing that both have."""
+    candidate = usual_candidate(evidence)
+    if candidate is None:
+        return None
+    others = [name for name in evidence.objectives if name != candidate]
+    baseline = next((name for name in _BASELINES if name in others), others[0])
+    verdicts = {
+        family.setting: comparison.verdict
+        for family in comparisons(evidence, candidate, [baseline])
+        for comparison in family.comparisons
+        if comparison.metric == "ece" and comparison.reachable
+    }
+    changes = [_change(evidence, setting, candidate, baseline, verdicts) for setting in evidence.settings]
+    known = tuple(change for change in changes if change is not None)
+    return Headline(candidate, baseline, known) if known else None
+
+
 def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) -> PairVerdicts:
     of_pair = [family for family in families if (family.candidate, family.baseline) == (candidate, baseline)]
     clear = tuple(
@@ -134,15 +144,29 @@ def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) ->
         for comparison in family.comparisons
         if comparison.verdict != "indistinguishable"
     )
-    counts = verdict_counts([comparison for family in of_pair for comparison in family.comparisons])
+    counts = verdict_counts(all_comparisons(of_pair))
     return PairVerdicts(candidate, baseline, tuple(family.setting for family in of_pair), counts, clear)
 
 
-def _notes(evidence: Evidence) -> list[RunNote]:
-    """Each note once, with the runs that have it."""
-    noted: dict[EvidenceNote, list[str]] = {}
-    for run in evidence.runs:
-        for note in run.notes:
-            if note.kind != "unreadable":
-                noted.setdefault(note, []).append(run.name)
-    return [RunNote(note, tuple(names)) for note, names in noted.items()]
+def _change(
+    evidence: Evidence, setting: str, candidate: str, baseline: str, verdicts: dict[str, Verdict]
+) -> Change | None:
+    values = evidence.values(setting, "ece")
+    ours, theirs = values.get(candidate, {}), values.get(baseline, {})
+    seeds = [seed for seed in ours if math.isfinite(ours[seed]) and math.isfinite(theirs.get(seed, math.nan))]
+    if not seeds:
+        return None
+    differences = [ours[seed] - theirs[seed] for seed in seeds]
+    errors = evidence.values(setting, "error")
+    pair = [[errors.get(name, {}).get(seed, math.nan) for seed in seeds] for name in (baseline, candidate)]
+    means = [statistics.fmean(values) for values in pair]
+    return Change(
+        setting=setting,
+        before=statistics.fmean(theirs[seed] for seed in seeds),
+        after=statistics.fmean(ours[seed] for seed in seeds),
+        better=sum(difference < 0 for difference in differences),
+        worse=sum(difference > 0 for difference in differences),
+        seeds=len(seeds),
+        error=(means[0], means[1]) if all(map(math.isfinite, means)) else None,
+        verdict=verdicts.get(setting),
+    )

@@ -1,11 +1,17 @@
-"""What runs are called beside each other: by what tells them apart."""
+"""What runs are called beside each other, by what tells them apart; and what their specs and provenance share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from focalcal.results import Spec
+
+if TYPE_CHECKING:
+    from focalcal.analysis.evidence import RunEvidence
+
+ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+Facts = dict[str, Any]
 
 
 def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
@@ -22,7 +28,7 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
     for spec in specs:
         points = cells[spec.data_set, spec.model, spec.objective]
         shown = [
-            f"{name}={_shown(value)}"
+            f"{name}={_value_text(value)}"
             for name, value in dict(spec.objective_options).items()
             if any(name not in point or point[name] != value for point in points)
         ]
@@ -36,7 +42,7 @@ def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
     return labels
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Short where that says it all: two points must not look alike."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
@@ -47,3 +53,36 @@ def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
     """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
     labels = objective_labels(specs)
     return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
+
+
+def origins(runs: Iterable[RunEvidence]) -> tuple[Facts, dict[str, Facts]]:
+    """Facts of specs and provenance by path, `spec.training.optimizer.lr`: those of all runs, and by key the others.
+
+    Of one run alone, everything is its own.
+    """
+    facts = {run.key: _facts(run) for run in runs}
+    if len(facts) < 2:
+        return {}, facts
+    first = next(iter(facts.values()))
+    shared = {
+        path: value
+        for path, value in first.items()
+        if all(path in others and others[path] == value for others in facts.values())
+    }
+    own = {key: {path: value for path, value in leaves.items() if path not in shared} for key, leaves in facts.items()}
+    return shared, own
+
+
+def _facts(run: RunEvidence) -> Facts:
+    parts = {"spec": run.spec, "provenance": run.record.get("provenance", {})}
+    leaves = dict(leaf for name, part in parts.items() for leaf in _leaves(name, part))
+    return leaves | {name: run.record[name] for name in ("epochs", "seconds") if name in run.record}
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Every value that is not a mapping, with its path; an empty mapping is left out."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _leaves(f"{path}.{name}", part)
+    else:
+        yield path, value

@@ -1,4 +1,7 @@
-"""What the metrics are called above a column, how they are shown, and which way is better."""
+"""What the metrics are called above a column, how they are shown, and which way is better.
+
+Apart from `numbers`, which tables need where torch is not loaded.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,17 @@ TITLES = {name: metric.title for name, metric in _KNOWN.items()} | {
     "confidence_distance": "Distance of the confidence",
     "posterior_ece": "ECE against the posterior",
 }
-
 MEANINGS = {"confidence_gap": "mean confidence minus accuracy: above 0 is overconfident, below 0 underconfident"}
 
 
 def title(metric: str) -> str:
     """`ECE` for `ece`; a name that is not known as it is."""
     return TITLES.get(metric, metric)
+
+
+def in_sentence(metric: str) -> str:
+    """`ECE`, `error`: as it stands within a sentence."""
+    return metric if metric == "error" else title(metric)
 
 
 def titled(metric: str) -> str:

@@ -1,4 +1,7 @@
-"""Numbers that know how they are shown (as printed, rounded, a mean with its spread), and which of several is best."""
+"""Numbers that know how they are shown (as printed, rounded, a mean with its spread), and which of several is best.
+
+A `Shown` number is exact wherever it is computed with or written as CSV, and has a `text` for people.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-class Printed(float):
-    """A number that somebody printed, which is shown with the digits it was printed with."""
+class Shown(float):
+    """A number with a text of its own; `printed` is what a reader compares, the text without a spread."""
 
     text: str
+
+    @property
+    def printed(self) -> str:
+        """The number alone, as it is shown."""
+        return self.text
+
+
+class Printed(Shown):
+    """A number that somebody printed, which is shown with the digits it was printed with."""
 
     def __new__(cls, text: str) -> Printed:
         """Of "0.180", say."""
@@ -20,28 +32,21 @@ class Printed(float):
         return made
 
 
-class Rounded(float):
-    """A number that is shown in a form of its own, "+.3f" say, and is exact in CSV."""
-
-    form: str
+class Rounded(Shown):
+    """A number that is shown in a form of its own, "+.3f" say, and never as -0."""
 
     def __new__(cls, value: float, form: str) -> Rounded:
         """Of any number; NaN is shown as missing."""
         made = super().__new__(cls, value)
-        made.form = form
+        text = format(float(value) + 0.0, form)
+        made.text = text if any(digit in text for digit in "123456789in") else text.replace("-", "+" * ("+" in form))
         return made
 
-    @property
-    def text(self) -> str:
-        """As it is shown; no -0."""
-        shown = format(float(self) + 0.0, self.form)
-        return shown if any(digit in shown for digit in "123456789in") else shown.replace("-", "+" * ("+" in self.form))
 
-
-class Mean(float):
+class Mean(Shown):
     """A mean over runs, and their standard deviation (n - 1); NaN and not shown for a single one.
 
-    Shown as 4.58 ± 0.13 with `decimals`, which is also what decides whether two of them tie.
+    Shown as 4.58 ± 0.13 with `decimals`; whether two of them tie is decided by the mean as printed.
     """
 
     deviation: float
@@ -50,18 +55,12 @@ class Mean(float):
 
     def __new__(cls, values: Iterable[float], *, decimals: int) -> Mean:
         """Of one value at least; an infinite one makes the mean infinite, without a spread."""
-        found = list(values)
-        made = super().__new__(cls, statistics.fmean(found))
-        made.deviation = statistics.stdev(found) if len(found) > 1 and math.isfinite(made) else math.nan
-        made.n = len(found)
-        made.decimals = decimals
+        listed = list(values)
+        made = super().__new__(cls, statistics.fmean(listed))
+        made.deviation = statistics.stdev(listed) if len(listed) > 1 and math.isfinite(made) else math.nan
+        made.n, made.decimals = len(listed), decimals
+        made.text = made.printed + ("" if math.isnan(made.deviation) else f" ± {made.deviation:.{decimals}f}")
         return made
-
-    @property
-    def text(self) -> str:
-        """4.58 ± 0.13, or 4.58."""
-        spread = "" if math.isnan(self.deviation) else f" ± {self.deviation:.{self.decimals}f}"
-        return self.printed + spread
 
     @property
     def printed(self) -> str:
@@ -69,23 +68,16 @@ class Mean(float):
         return Rounded(self, f".{self.decimals}f").text
 
 
-def printed(cell: Any) -> float | None:
-    """The number that a reader sees, which is what ties are decided by; None for an empty cell."""
-    if cell is None:
-        return None
-    value = float(cell.printed if isinstance(cell, Mean) else cell.text if isinstance(cell, Rounded) else cell)
-    return None if math.isnan(value) else value
-
-
 def best(cells: Sequence[Any], *, higher: bool = False, among: Sequence[bool] | None = None) -> list[bool]:
     """Which cells are the best as printed: all that tie, and none where there is nothing to be better than.
 
     `among` says which cells may be best; the others count as something to be better than.
     """
-    values = [printed(cell) for cell in cells]
-    allowed = [True] * len(values) if among is None else among
+    values = [None if cell is None else float(cell.printed if isinstance(cell, Shown) else cell) for cell in cells]
+    known = [value is not None and not math.isnan(value) for value in values]
+    allowed = known if among is None else [a and b for a, b in zip(known, among, strict=True)]
     there = [value for value, may in zip(values, allowed, strict=True) if value is not None and may]
-    if not there or sum(value is not None for value in values) < 2:
+    if not there or sum(known) < 2:
         return [False] * len(cells)
     top = max(there) if higher else min(there)
     return [may and value == top and math.isfinite(top) for value, may in zip(values, allowed, strict=True)]

@@ -1,27 +1,48 @@
-"""The points (gamma, lam) at which FCL's distortion would cancel the overconfidence of a cross-entropy network."""
+"""Where FCL's distortion would cancel the overconfidence of a cross-entropy network: points (gamma, lam), and curves of
+the effective temperature around one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.surface import Point, surface
-from focalcal.posthoc.operating_point import operating_point
+from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.results import Run
+from focalcal.theory.temperature import effective_temperature
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 _RESAMPLES = 20  # of the interval, which is not shown
+LAMS = (0.0, *(2.0 ** np.arange(-5, 8)).tolist())
+_ELEMENTS = 1 << 16  # a curve is no finer than its line
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureCurves:
+    """temperatures[g, l] = T_pop(gammas[g], lams[l]) over the posteriors of `point`; lams begin with 0."""
+
+    point: OperatingPoint
+    gammas: Float[np.ndarray, " g"]
+    lams: Float[np.ndarray, " l"]
+    temperatures: Float[np.ndarray, "g l"]
 
 
 def operating_curves(evidence: Evidence, runs: Iterable[Run]) -> dict[str, tuple[Point, ...]]:
     """By setting with a grid over gamma and lam that has a run to tell from."""
     given = {run.key: run for run in runs}
-    found = {}
+    curves = {}
     for setting in evidence.settings:
         grid = surface(evidence, setting)
         if grid is not None:
             own = [given[run.key] for run in evidence.runs if run.setting == setting and run.key in given]
-            found[setting] = operating_curve(own, grid.gammas)
-    return {setting: points for setting, points in found.items() if points}
+            curves[setting] = operating_curve(own, grid.gammas)
+    return {setting: points for setting, points in curves.items() if points}
 
 
 def operating_curve(runs: Iterable[Run], gammas: Sequence[float]) -> tuple[Point, ...]:
@@ -36,9 +57,17 @@ def operating_curve(runs: Iterable[Run], gammas: Sequence[float]) -> tuple[Point
         validation = run.predictions("val")
         if wanted and validation.kind == "logits" and not validation.multilabel:
             logits, labels = validation.logits, validation.labels
-            found = operating_point(logits, labels, wanted[0], gammas=wanted, resamples=_RESAMPLES)
-            return tuple((match.gamma, match.lam) for match in found.matches if match.status == "matched")
+            point = operating_point(logits, labels, wanted[0], gammas=wanted, resamples=_RESAMPLES)
+            return tuple((match.gamma, match.lam) for match in point.matches if match.status == "matched")
     return ()
+
+
+def temperature_curves(point: OperatingPoint) -> TemperatureCurves:
+    """Curves for the gammas of the point's `matches`, over evenly many of its posteriors."""
+    stride = -(-point.posteriors.size // _ELEMENTS)
+    focus, anchor = np.array([match.gamma for match in point.matches]), np.array(LAMS)
+    temperatures = effective_temperature(point.posteriors[::stride], gamma=focus[:, None], lam=anchor)
+    return TemperatureCurves(point, focus, anchor, temperatures)
 
 
 def _is_proper(run: Run) -> bool:

@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from focalcal.analysis.paper_numbers import CIFAR10, TEN_SEED_SETTINGS, TRANSFORMERS, VISION, Protocol
-from focalcal.analysis.paper_queries import Answer, mean_of, shift_wins, times_best, times_lower, verdicts
+from focalcal.analysis.metric_names import in_sentence
+from focalcal.analysis.paper_numbers import CIFAR10, SURFACE_LAMS, TEN_SEED_SETTINGS, TRANSFORMERS, VISION, Protocol
+from focalcal.analysis.paper_queries import (
+    Answer,
+    Query,
+    best_lam,
+    mean_of,
+    shift_wins,
+    times_best,
+    times_lower,
+    verdicts,
+)
 from focalcal.analysis.paper_runs import PaperRuns
 
 _C10R50, _C100R50, _C100R110 = TEN_SEED_SETTINGS
 _FOCAL_FAMILY = ("focal", "flsd53", "dual_focal")
-_LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)  # of the surfaces
 _SCRATCH_LAMS = (0.25, 0.5, 1.0, 2.0, 3.0)
+_CALLED = {"fcl": "FCL", "adafocal": "AdaFocal", "focal": "focal"}
 
-Verdict = Literal["holds", "does not hold", "not run"]
+Rule = Callable[[float], bool]
+Count = tuple[str, Query]  # what is counted
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class JudgedClaim:
     judgement: Judgement | None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Literal["holds", "does not hold", "not run"]:
         """In a word."""
         if self.judgement is None:
             return "not run"
@@ -57,68 +68,52 @@ def judged_claims(runs: PaperRuns) -> list[JudgedClaim]:
     return [JudgedClaim(claim, claim.judge(runs)) for claim in CLAIMS]
 
 
-def _counted(
-    rule: Callable[[float], bool],
-    questions: Sequence[tuple[str, Callable[[PaperRuns], Answer | None]]],
-    runs: PaperRuns,
-) -> Judgement | None:
+def _shares(rule: Rule, *counts: Count) -> Callable[[PaperRuns], Judgement | None]:
     """Holds if the share of every count satisfies the rule; None unless all were answered."""
-    answers = [(what, question(runs)) for what, question in questions]
-    known = tuple((what, answer) for what, answer in answers if answer is not None)
-    if len(known) < len(answers):
-        return None
-    return Judgement(all(answer.of and rule(answer.value / answer.of) for _, answer in known), known)
+
+    def judge(runs: PaperRuns) -> Judgement | None:
+        answers = [(what, query(runs)) for what, query in counts]
+        known = tuple((what, answer) for what, answer in answers if answer is not None)
+        if len(known) < len(answers):
+            return None
+        return Judgement(all(answer.of and rule(answer.value / answer.of) for _, answer in known), known)
+
+    return judge
 
 
-def _some(share: float) -> bool:
-    return 0 < share < 1
+def _lowest_ece(objective: str, settings: Sequence[str], protocol: Protocol = "main") -> Count:
+    query = partial(times_best, [objective], "ece", settings, protocol=protocol)
+    return f"{_CALLED[objective]} has the lowest ECE", query
 
 
-def _most(share: float) -> bool:
-    return share >= 2 / 3
+def _lower(winner: str, loser: str, metric: str, settings: Sequence[str] = TEN_SEED_SETTINGS) -> Count:
+    query = partial(times_lower, winner, loser, metric, settings, protocol="common split")
+    return f"{_CALLED[winner]} has the lower {in_sentence(metric)}", query
 
 
 def _all(share: float) -> bool:
     return share == 1
 
 
-def _none(share: float) -> bool:
-    return share == 0
-
-
-def _by_lam(
-    setting: str,
-    lams: Sequence[float],
-    runs: PaperRuns,
-    *,
-    protocol: Protocol = "main",
-    gamma: float | None = None,
-    seed: int | None = None,
-) -> dict[float, float]:
-    """FCL's ECE at those lams that were run."""
-    found = {
-        lam: mean_of(setting, "fcl", "ece", runs, protocol=protocol, gamma=gamma, lam=lam, seed=seed) for lam in lams
-    }
-    return {lam: answer.value for lam, answer in found.items() if answer is not None}
-
-
-def _lowest_lam(setting: str, rule: Callable[[float], bool], runs: PaperRuns) -> Judgement | None:
+def _lowest_lam(setting: str, rule: Rule, runs: PaperRuns) -> Judgement | None:
     """Holds if the lam of the lowest ECE satisfies the rule; needs the whole sweep."""
-    values = _by_lam(setting, _LAMS, runs, gamma=3.0, seed=0)
-    if len(values) < len(_LAMS):
+    lowest = best_lam(setting, "fcl", "ece", SURFACE_LAMS, runs, gamma=3.0)
+    if lowest is None:
         return None
-    lowest = min(values, key=values.__getitem__)
-    return Judgement(rule(lowest), ((f"lam of the lowest ECE on {setting}", Answer(lowest)),))
+    return Judgement(rule(lowest.value), ((f"lam of the lowest ECE on {setting}", lowest),))
 
 
 def _rising_from_scratch(runs: PaperRuns) -> Judgement | None:
     """Holds if ECE rises with lam on every transformer that has three lams at least."""
-    sweeps = {setting: _by_lam(setting, _SCRATCH_LAMS, runs, protocol="from scratch") for setting in TRANSFORMERS}
-    whole = [list(values.values()) for values in sweeps.values() if len(values) >= 3]
-    if not whole:
+    sweeps = []
+    for setting in TRANSFORMERS:
+        means = [mean_of(setting, "fcl", "ece", runs, protocol="from scratch", lam=lam) for lam in _SCRATCH_LAMS]
+        sweeps.append([answer.value for answer in means if answer is not None])
+    outcomes = [values == sorted(values) for values in sweeps if len(values) >= 3]
+    if not outcomes:
         return None
-    rising = sum(values == sorted(values) for values in whole)
-    return Judgement(rising == len(whole), (("transformers on which ECE rises with lam", Answer(rising, len(whole))),))
+    count = Answer(sum(outcomes), len(outcomes))
+    return Judgement(all(outcomes), (("transformers on which ECE rises with lam", count),))
 
 
 def _unfavourable(runs: PaperRuns) -> Judgement | None:
@@ -137,89 +132,41 @@ CLAIMS = (
         "FCL is competitive rather than dominant: it has the lowest ECE in some vision settings, not in all (5 of 9).",
         "abstract",
         "vision",
-        partial(_counted, _some, [("FCL has the lowest ECE", partial(times_best, ["fcl"], "ece", VISION))]),
+        _shares(lambda share: 0 < share < 1, _lowest_ece("fcl", VISION)),
     ),
     Claim(
         "Under a common split AdaFocal attains a lower binned ECE than FCL in all three settings.",
         "abstract, discussion",
         "adafocal",
-        partial(
-            _counted,
-            _all,
-            [
-                (
-                    "AdaFocal has the lower ECE",
-                    partial(times_lower, "adafocal", "fcl", "ece", TEN_SEED_SETTINGS, protocol="common split"),
-                )
-            ],
-        ),
+        _shares(_all, _lower("adafocal", "fcl", "ece")),
     ),
     Claim(
         "Under a common split FCL attains lower NLL, Brier score and error than AdaFocal in two of three settings.",
         "abstract, discussion",
         "adafocal",
-        partial(
-            _counted,
-            _most,
-            [
-                (
-                    f"FCL has the lower {metric}",
-                    partial(times_lower, "fcl", "adafocal", metric, TEN_SEED_SETTINGS, protocol="common split"),
-                )
-                for metric in ("nll", "brier", "error")
-            ],
-        ),
+        _shares(lambda share: share >= 2 / 3, *(_lower("fcl", "adafocal", name) for name in ("nll", "brier", "error"))),
     ),
     Claim(
         "On CIFAR-100/ResNet-110 AdaFocal is better on ECE, NLL and Brier score, while FCL has the lower error.",
         "discussion",
         "adafocal",
-        partial(
-            _counted,
+        _shares(
             _all,
-            [
-                (
-                    f"{winner} has the lower {metric}",
-                    partial(times_lower, winner, loser, metric, [_C100R110], protocol="common split"),
-                )
-                for winner, loser, metric in (
-                    ("adafocal", "fcl", "ece"),
-                    ("adafocal", "fcl", "nll"),
-                    ("adafocal", "fcl", "brier"),
-                    ("fcl", "adafocal", "error"),
-                )
-            ],
+            *(_lower("adafocal", "fcl", metric, [_C100R110]) for metric in ("ece", "nll", "brier")),
+            _lower("fcl", "adafocal", "error", [_C100R110]),
         ),
     ),
     Claim(
         "On transformers FCL's calibration advantage is absent: fine-tuned, it never has the lowest ECE.",
         "abstract",
         "transformer-finetune",
-        partial(
-            _counted,
-            _none,
-            [
-                (
-                    "FCL has the lowest ECE",
-                    partial(times_best, ["fcl"], "ece", TRANSFORMERS, protocol="fine-tuned"),
-                )
-            ],
-        ),
+        _shares(lambda share: share == 0, _lowest_ece("fcl", TRANSFORMERS, "fine-tuned")),
     ),
     Claim(
         "From scratch plain focal loss has the lowest ECE on all three transformers: pretraining does not explain it.",
         "abstract, discussion",
         "transformer-scratch",
-        partial(
-            _counted,
-            _all,
-            [
-                (
-                    "focal has the lowest ECE",
-                    partial(times_best, ["focal"], "ece", TRANSFORMERS, protocol="from scratch"),
-                )
-            ],
-        ),
+        _shares(_all, _lowest_ece("focal", TRANSFORMERS, "from scratch")),
     ),
     Claim(
         "From scratch ECE rises with lam on all three transformers.",
@@ -231,7 +178,7 @@ CLAIMS = (
         "On CIFAR-10/ResNet-50 a moderate positive lam improves ECE: the minimum over lam is in the interior.",
         "discussion",
         "surface",
-        partial(_lowest_lam, _C10R50, lambda lam: _LAMS[0] < lam < _LAMS[-1]),
+        partial(_lowest_lam, _C10R50, lambda lam: SURFACE_LAMS[0] < lam < SURFACE_LAMS[-1]),
     ),
     Claim(
         "On CIFAR-100/ResNet-110 the minimum is at a small lam of about 0.1, after which larger lam degrade ECE.",
@@ -243,13 +190,12 @@ CLAIMS = (
         "Over ten seeds FCL is significantly better in 28 and 27 of 28 comparisons in the two favourable settings.",
         "discussion",
         "tenseed",
-        partial(
-            _counted,
+        _shares(
             lambda share: share >= 27 / 28,
-            [
+            *(
                 (f"significantly better on {setting}", partial(verdicts, "better", [setting]))
                 for setting in (_C10R50, _C100R50)
-            ],
+            ),
         ),
     ),
     Claim(
@@ -262,10 +208,9 @@ CLAIMS = (
         "Shift-detection AUROC shows no consistent advantage of FCL.",
         "discussion",
         "shift",
-        partial(
-            _counted,
+        _shares(
             lambda share: share < 1,
-            [("FCL has the highest AUROC", partial(shift_wins, "fcl", ("svhn", "cifar10c"), CIFAR10))],
+            ("FCL has the highest AUROC", partial(shift_wins, "fcl", ("svhn", "cifar10c"), CIFAR10)),
         ),
     ),
 )

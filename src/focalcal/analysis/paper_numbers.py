@@ -103,6 +103,7 @@ VISION = tuple(_ECE)
 CIFAR10 = tuple(setting for setting in VISION if setting.startswith("cifar10/"))
 TRANSFORMERS = tuple(f"cifar100/{model}" for model in _TRANSFORMERS)
 TEN_SEED_SETTINGS = tuple(_COMMON_SPLIT)  # and of the common split: the same three
+SURFACE_LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
 # AUROC that others reported for the findings of ChestX-ray14, as CheXNet's authors list them; their splits are others.
 # Wang et al. (2017), Yao et al. (2017), Rajpurkar et al. (2017, CheXNet).
@@ -146,20 +147,20 @@ def paper_number(setting: str, objective: str, metric: str, *, protocol: Protoco
     if protocol == "common split":
         row = _COMMON_SPLIT.get(setting, {}).get(objective)
         cell = _at(row, ("error", "ece", "nll", "brier"), metric)
-        return _made(cell, metric in ("error", "ece"), "Table 4, common split")
+        return _number(cell, metric in ("error", "ece"), "Table 4, common split")
     if protocol == "fine-tuned":
         data_set, _, model = setting.partition("/")
         if data_set != "cifar100" or model not in _TRANSFORMERS:
             return None
-        columns = [f"{name} {one}" for name in _TRANSFORMERS for one in ("error", "ece")]
-        return _made(_at(_FINE_TUNED.get(objective), columns, f"{model} {metric}"), True, "Table 3, fine-tuned")
+        columns = [f"{name} {kind}" for name in _TRANSFORMERS for kind in ("error", "ece")]
+        return _number(_at(_FINE_TUNED.get(objective), columns, f"{model} {metric}"), True, "Table 3, fine-tuned")
     if setting == "chestxray14/chexnet":
-        return _made(_CHEST.get(objective, {}).get(metric), False, "Section 6.5")
+        return _number(_CHEST.get(objective, {}).get(metric), False, "Section 6.5")
     if metric == "nll":
-        return _made(_NLL.get(setting, {}).get(objective), False, "Section 6.2")
+        return _number(_NLL.get(setting, {}).get(objective), False, "Section 6.2")
     rows = {"error": _ERROR, "ece": _ECE}.get(metric, {})
     source = "Table 1" if metric == "error" else "Table 2"
-    return _made(_at(rows.get(setting), OBJECTIVES, objective), True, source)
+    return _number(_at(rows.get(setting), OBJECTIVES, objective), True, source)
 
 
 def table_cells() -> Iterator[tuple[Protocol, str, str, str]]:
@@ -194,7 +195,7 @@ def _at(row: str | None, names: tuple[str, ...] | list[str], name: str) -> str |
     return row.split()[names.index(name)] if row is not None and name in names else None
 
 
-def _made(cell: str | None, percent: bool, source: str) -> PaperNumber | None:
+def _number(cell: str | None, percent: bool, source: str) -> PaperNumber | None:
     if cell is None:
         return None
     mean, _, spread = cell.partition("±")

@@ -26,6 +26,13 @@ class Answer:
     value: float
     of: int | None = None
 
+    def __str__(self) -> str:
+        """`3`, or `3 of 9`."""
+        return f"{self.value:g}" if self.of is None else f"{self.value:g} of {self.of}"
+
+
+Query = Callable[[PaperRuns], Answer | None]
+
 
 def mean_of(
     setting: str,
@@ -40,10 +47,10 @@ def mean_of(
 ) -> Answer | None:
     """The mean over seeds on the test split, or of one: of a cell of the paper's tables, or of a point of a sweep."""
     if lam is None:
-        found = runs.grid(protocol).of(setting, objective)
+        own = runs.grid(protocol).of(setting, objective)
     else:
-        found = runs.at(setting, objective, protocol=protocol, gamma=gamma, lam=lam)
-    return _mean(run.metrics.get("test", {}).get(metric, math.nan) for run in found if seed is None or run.seed == seed)
+        own = runs.at(setting, objective, protocol=protocol, gamma=gamma, lam=lam)
+    return _mean(run.metrics.get("test", {}).get(metric, math.nan) for run in own if seed is None or run.seed == seed)
 
 
 def extreme(
@@ -57,8 +64,7 @@ def extreme(
 ) -> Answer | None:
     """The `min` or `max` over settings of the mean over seeds."""
     means = [mean_of(setting, objective, metric, runs, protocol=protocol) for setting in settings]
-    there = [one.value for one in means if one is not None]
-    return Answer(which(there)) if there else None
+    return _extreme(which, [answer.value for answer in means if answer is not None])
 
 
 def times_best(
@@ -90,21 +96,21 @@ def largest_excess(
     excesses = []
     for setting in settings:
         means = {name: _mean(values.values()) for name, values in runs.grid(protocol).values(setting, metric).items()}
-        known = {name: one.value for name, one in means.items() if one is not None}
+        known = {name: answer.value for name, answer in means.items() if answer is not None}
         if objective in known and len(known) > 1:
             excesses.append(known[objective] - min(value for name, value in known.items() if name != objective))
-    return Answer(max(excesses)) if excesses else None
+    return _extreme(max, excesses)
 
 
 def temperature_distance(objective: str, settings: Names, runs: PaperRuns) -> Answer | None:
     """The mean over settings of |T - 1|, T the mean over seeds."""
-    return _mean(abs(one - 1) for one in _temperatures(objective, settings, runs))
+    return _mean(abs(t - 1) for t in _temperatures(objective, settings, runs))
 
 
 def temperatures_near_one(objective: str, settings: Names, runs: PaperRuns) -> Answer | None:
     """In how many settings T, the mean over seeds, is between 0.9 and 1.1."""
     low, high = NEAR_ONE
-    return _count(low <= one <= high for one in _temperatures(objective, settings, runs))
+    return _count(low <= t <= high for t in _temperatures(objective, settings, runs))
 
 
 def shift_wins(objective: str, shifts: Names, settings: Names, runs: PaperRuns) -> Answer | None:
@@ -120,11 +126,11 @@ def shift_wins(objective: str, shifts: Names, settings: Names, runs: PaperRuns) 
 def finding_wins(setting: str, objective: str, metric: str, runs: PaperRuns) -> Answer | None:
     """On how many findings the objective is best as printed."""
     cells = label_means(runs.grid(), setting, metric)
-    others = [one for name, one in cells.items() if name != objective]
+    others = [means for name, means in cells.items() if name != objective]
     if objective not in cells or not others:
         return None
     return _count(
-        best([value, *(one.get(label) for one in others)], higher=metric in HIGHER_IS_BETTER)[0]
+        best([value, *(means.get(label) for means in others)], higher=metric in HIGHER_IS_BETTER)[0]
         for label, value in cells[objective].items()
     )
 
@@ -133,19 +139,18 @@ def verdicts(
     verdict: str, settings: Names, runs: PaperRuns, *, baseline: str | None = None, metric: str | None = None
 ) -> Answer | None:
     """How many comparisons of FCL end so, of those with enough seeds to be significant."""
-    return _count(one.verdict == verdict for one in _comparisons(settings, runs, baseline, metric))
+    return _count(test.verdict == verdict for test in _comparisons(settings, runs, baseline, metric))
 
 
 def largest_effect(settings: Names, baseline: str, metric: str, runs: PaperRuns) -> Answer | None:
     """The largest |d_z| over settings."""
-    effects = [abs(one.effect) for one in _comparisons(settings, runs, baseline, metric)]
-    return Answer(max(effects)) if effects else None
+    return _extreme(max, [abs(test.effect) for test in _comparisons(settings, runs, baseline, metric)])
 
 
 def least_p(settings: Names, runs: PaperRuns, *, adjusted: bool) -> Answer | None:
     """The least p that a comparison could have had, before or after Holm's correction."""
-    floors = [one.floor_adjusted if adjusted else one.test.floor for one in _comparisons(settings, runs)]
-    return Answer(min(floors)) if floors else None
+    tests = _comparisons(settings, runs)
+    return _extreme(min, [test.floor_adjusted if adjusted else test.test.floor for test in tests])
 
 
 def best_lam(
@@ -159,8 +164,8 @@ def best_lam(
     gamma: float | None = None,
 ) -> Answer | None:
     """The lam with the lowest value at seed 0; needs the whole sweep."""
-    found = [mean_of(setting, objective, metric, runs, protocol=protocol, gamma=gamma, lam=lam, seed=0) for lam in lams]
-    values = [one.value for one in found if one is not None]
+    sweep = [mean_of(setting, objective, metric, runs, protocol=protocol, gamma=gamma, lam=lam, seed=0) for lam in lams]
+    values = [answer.value for answer in sweep if answer is not None]
     return Answer(lams[values.index(min(values))]) if len(values) == len(lams) else None
 
 
@@ -178,6 +183,10 @@ def _mean(values: Iterable[float]) -> Answer | None:
     return Answer(statistics.fmean(there)) if there else None
 
 
+def _extreme(which: Callable[[list[float]], float], values: list[float]) -> Answer | None:
+    return Answer(which(values)) if values else None
+
+
 def _count(outcomes: Iterable[bool]) -> Answer | None:
     every = list(outcomes)
     return Answer(sum(every), len(every)) if every else None
@@ -186,19 +195,18 @@ def _count(outcomes: Iterable[bool]) -> Answer | None:
 def _temperatures(objective: str, settings: Names, runs: PaperRuns) -> list[float]:
     """By setting, without those at a bound, where no T is best."""
     fitted = [
-        [run.scaled.temperature for run in runs.grid().of(setting, objective) if run.scaled and not run.scaled.at_bound]
-        for setting in settings
+        [run.optimum.temperature for run in runs.grid().of(setting, objective) if run.optimum] for setting in settings
     ]
-    return [statistics.fmean(several) for several in fitted if several]
+    return [statistics.fmean(temperatures) for temperatures in fitted if temperatures]
 
 
 def _comparisons(
     settings: Names, runs: PaperRuns, baseline: str | None = None, metric: str | None = None
 ) -> list[Comparison]:
     return [
-        one
+        test
         for family in runs.families
         if family.setting in settings and baseline in (None, family.baseline)
-        for one in family.comparisons
-        if metric in (None, one.metric)
+        for test in family.comparisons
+        if metric in (None, test.metric)
     ]

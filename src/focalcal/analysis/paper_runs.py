@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from focalcal.analysis.comparisons import Family, comparisons
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.paper_numbers import OBJECTIVES, TEN_SEED_SETTINGS, Protocol
+from focalcal.analysis.paper_numbers import OBJECTIVES, TEN_SEED_SETTINGS, TRANSFORMERS, Protocol
 
-_TRANSFORMERS = ("deit_small", "vit_small", "swin_tiny")
 _ASKED_AFTERWARDS = ("shifts", "severities", "saliency", "keep_weights", "evaluate_every")  # of a trained network
 _EPOCHS = {  # of the recipes that the paper says it follows
     "cifar10": 350,
@@ -43,14 +42,11 @@ class PaperRuns:
         several have as many. Of several trainings at that point, the one that is nearest to the paper's.
         """
         if protocol not in self._grids:
-            cells: dict[tuple[str, str], list[RunEvidence]] = {}
-            for run in self.evidence.runs:
-                if protocol_of(run) == protocol:
-                    cells.setdefault((run.setting, run.spec["objective"]), []).append(run)
+            own = [run for run in self.evidence.runs if protocol_of(run) == protocol]
             chosen = [
-                replace(run, objective=objective)
-                for (setting, objective), runs in cells.items()
-                for run in _one_training(_one_point(runs, self._points.get(setting)))
+                replace(run, objective=run.spec["objective"])
+                for cell in _grouped(own, lambda run: [run.setting, run.spec["objective"]])
+                for run in _one_training(_one_point(cell, self._points.get(cell[0].setting)))
             ]
             self._grids[protocol] = replace(self.evidence, runs=tuple(chosen))
         return self._grids[protocol]
@@ -59,16 +55,14 @@ class PaperRuns:
         self, setting: str, objective: str, *, protocol: Protocol = "main", gamma: float | None = None, lam: float
     ) -> list[RunEvidence]:
         """The runs of one point of a sweep or surface; of any gamma if none is given."""
-        wanted = {"lam": lam} | ({} if gamma is None else {"gamma": gamma})
-        found = [
+        own = [
             run
             for run in self.evidence.runs
-            if run.setting == setting
-            and run.spec["objective"] == objective
-            and protocol_of(run) == protocol
-            and all(run.options.get(name) == value for name, value in wanted.items())
+            if (run.setting, run.spec["objective"], protocol_of(run)) == (setting, objective, protocol)
+            and run.options.get("lam") == lam
+            and gamma in (None, run.options.get("gamma"))
         ]
-        return _one_training(_one_point(found, None))
+        return _one_training(_one_point(own, None))
 
     @cached_property
     def families(self) -> list[Family]:
@@ -76,14 +70,14 @@ class PaperRuns:
         grid = self.grid("main")
         runs = tuple(run for run in grid.runs if run.setting in TEN_SEED_SETTINGS)
         baselines = [name for name in OBJECTIVES if name != "fcl" and any(run.objective == name for run in runs)]
-        found = comparisons(replace(grid, runs=runs), "fcl", baselines)
-        return [family for family in found if family.comparisons and all(one.reachable for one in family.comparisons)]
+        families = comparisons(replace(grid, runs=runs), "fcl", baselines)
+        return [family for family in families if family.comparisons and all(t.reachable for t in family.comparisons)]
 
 
 def protocol_of(run: RunEvidence) -> Protocol:
     """Which of the paper's protocols a run follows in kind."""
     training = run.spec["training"]
-    if run.setting.partition("/")[2] in _TRANSFORMERS:
+    if f"cifar100/{run.setting.partition('/')[2]}" in TRANSFORMERS:
         return "fine-tuned" if training.get("initial_weights") else "from scratch"
     held_out = (training.get("data_options") or {}).get("validation")
     return "common split" if run.setting.startswith("cifar") and held_out else "main"
@@ -93,28 +87,28 @@ def differences(run: RunEvidence) -> list[str]:
     """How a run's training differs from the paper's, as far as its spec says."""
     training, protocol = run.spec["training"], run.spec["protocol"]
     data_set = run.setting.partition("/")[0]
-    told = []
+    changes = []
     for name, what in (("train_examples", "training"), ("test_examples", "test")):
         if protocol.get(name):
-            told.append(f"a subset of {protocol[name]} {what} examples")
+            changes.append(f"a subset of {protocol[name]} {what} examples")
     if protocol.get("imbalance"):
-        told.append(f"a long-tailed training set ({protocol['imbalance']:g})")
+        changes.append(f"a long-tailed training set ({protocol['imbalance']:g})")
     if protocol.get("allow_partial"):
-        told.append("a data set of which files may be missing")
+        changes.append("a data set of which files may be missing")
     usual = 300 if protocol_of(run) == "from scratch" else _EPOCHS.get(data_set)
     if usual and protocol_of(run) != "fine-tuned" and training.get("epochs") != usual:
-        told.append(f"a lite recipe of {training.get('epochs')} epochs instead of {usual}")
+        changes.append(f"a lite recipe of {training.get('epochs')} epochs instead of {usual}")
     if data_set in ("newsgroups_19997", "ag_news", "finsen") and not training.get("word_vectors"):
-        told.append("random word vectors instead of GloVe's")
+        changes.append("random word vectors instead of GloVe's")
     if data_set == "chestxray14" and not training.get("initial_weights"):
-        told.append("random weights instead of ImageNet's")
-    return told
+        changes.append("random weights instead of ImageNet's")
+    return changes
 
 
 def _one_point(runs: Sequence[RunEvidence], point: tuple[float, float] | None) -> list[RunEvidence]:
     """The runs with one set of options."""
     groups = _grouped(runs, lambda run: run.options)
-    at = [one for one in groups if (one[0].options.get("gamma"), one[0].options.get("lam")) == point]
+    at = [group for group in groups if (group[0].options.get("gamma"), group[0].options.get("lam")) == point]
     ordered = sorted(at or groups, key=len, reverse=True)
     clear = len(ordered) == 1 or (len(ordered) > 1 and len(ordered[0]) > len(ordered[1]))
     return ordered[0] if clear else []
@@ -137,7 +131,7 @@ def _one_training(runs: Sequence[RunEvidence]) -> list[RunEvidence]:
     return list(seeds.values())
 
 
-def _grouped(runs: Iterable[RunEvidence], by: Any) -> list[list[RunEvidence]]:
+def _grouped(runs: Iterable[RunEvidence], by: Callable[[RunEvidence], Any]) -> list[list[RunEvidence]]:
     groups: dict[str, list[RunEvidence]] = {}
     for run in runs:
         groups.setdefault(json.dumps(by(run), sort_keys=True), []).append(run)

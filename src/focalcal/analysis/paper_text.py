@@ -6,14 +6,14 @@ here; the theory study and `focalcal overhead` show the paper's numbers beside t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from focalcal.analysis.paper_numbers import CIFAR10, TEN_SEED_SETTINGS, TRANSFORMERS, VISION
+from focalcal.analysis.paper_numbers import CIFAR10, SURFACE_LAMS, TEN_SEED_SETTINGS, TRANSFORMERS, VISION
 from focalcal.analysis.paper_queries import (
-    Answer,
+    Query,
     best_lam,
     extreme,
     finding_wins,
@@ -29,16 +29,13 @@ from focalcal.analysis.paper_queries import (
     times_lower,
     verdicts,
 )
-from focalcal.analysis.paper_runs import PaperRuns
 
-Query = Callable[[PaperRuns], Answer | None]
 Unit = Literal["", "%", "points"]  # a point is a hundredth
 Rows = Iterable[tuple[str, str, Query]]
 
 _CHEST, _SWIN = "chestxray14/chexnet", "cifar100/swin_tiny"
 _C10R50, _C100R50, _C100R110 = TEN_SEED_SETTINGS
 _TEN = TEN_SEED_SETTINGS
-_SURFACE_LAMS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 _CHEST_LAMS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _DEIT_LAMS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
 READ_INTO_IT = (  # what the text leaves open
@@ -203,6 +200,6 @@ TEXT_NUMBERS: tuple[TextNumber, ...] = (
         (f"{_C10R50}, fcl, gamma = 4, seed 0: lam of the lowest ECE of these five", "0.5",
          partial(best_lam, _C10R50, "fcl", "ece", (0.0, 0.25, 0.5, 1.0, 8.0), gamma=4.0)),
         (f"{_C100R110}, fcl, gamma = 4, seed 0: lam of the lowest ECE", "0.1",
-         partial(best_lam, _C100R110, "fcl", "ece", _SURFACE_LAMS, gamma=4.0)),
+         partial(best_lam, _C100R110, "fcl", "ece", SURFACE_LAMS, gamma=4.0)),
     ]),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""All that the theory says about posteriors at one gamma and lam, gathered."""
+"""All that the theory says about posteriors at one gamma and lam, gathered; solutions for other solvers to check."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 ANCHORS = ("l2", "l1")
+_PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
+_EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class PosteriorFacts:
             "displacement": solution.displacement.tolist(),
             "distortion_l2": self.distortion_l2,
             "distortion_inf": self.distortion_inf,
-            "bounds": None if self.bounds is None else {name: _finite(value) for name, value in self.bounds.items()},
+            "bounds": self.bounds and {n: value if np.isfinite(value) else None for n, value in self.bounds.items()},
             "first_order_bias": None if self.first_order is None else self.first_order.tolist(),
             "pre_asymptotic_bias": None if self.pre_asymptotic is None else self.pre_asymptotic.tolist(),
             "decision_kept": self.decision_kept,
@@ -137,5 +139,17 @@ def posterior_bounds(etas: Any, *, gamma: float, lam: float) -> list[dict[str, f
     return [{name: float(values[i]) for name, values in columns.items()} for i in range(count)]
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def example_posteriors() -> dict[str, list[float]]:
+    """By name: a small one, then those of the theory study."""
+    from focalcal.theory.study import posteriors  # loads torch, which solving does without
+
+    return _EXAMPLE | {name: eta.tolist() for name, eta in posteriors().items()}
+
+
+def reference_solutions() -> list[dict[str, Any]]:
+    """eta, gamma, lam and q* of every example at a few gamma and lam, the ends of their ranges among them."""
+    return [
+        {"eta": eta, "gamma": gamma, "lam": lam, "q": minimise(eta, gamma=gamma, lam=lam).q.tolist()}
+        for eta in example_posteriors().values()
+        for gamma, lam in _PARAMETERS
+    ]

@@ -15,7 +15,10 @@ from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.predictions import Predictions
 
 FittedOn = Literal["halves", "validation"]
-NoteKind = Literal["several labels", "no logits", "no validation logits", "not fitted", "warned"]
+NoteKind = (
+    Literal["not read", "no predictions", "unreadable"]
+    | Literal["several labels", "no logits", "no validation logits", "not fitted", "warned"]
+)
 NEAR_ONE = (0.9, 1.1)
 
 
@@ -41,8 +44,15 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class ScalingNote:
-    """Why a run has no temperature, or ("warned") what the fit warned of; `detail` are the fit's own words, if any."""
+class EvidenceNote:
+    """What a run lacks or warns of; `reports.study_summary` has the sentences.
+
+    not read        only its stored metrics were asked for
+    no predictions  of the test split, so that it has neither bins nor a temperature
+    unreadable      a file of it, which an `EvidenceGap` tells of too; `detail` says which and why
+    warned          what the fit of the temperature warned of, in `detail`
+    the others      why it has no temperature
+    """
 
     kind: NoteKind
     detail: str = ""
@@ -50,40 +60,41 @@ class ScalingNote:
 
 def scaled(
     test: Predictions, validation: Predictions | None, *, fitted_on: FittedOn, seed: int
-) -> tuple[Scaled | None, list[ScalingNote]]:
+) -> tuple[Scaled | None, list[EvidenceNote]]:
     """The scaling, or None, and notes: why there is none, or what was odd about it.
 
     With "halves" the rows are divided by `seed`, so that runs of one seed are measured on the same rows.
     """
     one_of("temperature", fitted_on, get_args(FittedOn))
     if test.multilabel:
-        return None, [ScalingNote("several labels")]
+        return None, [EvidenceNote("several labels")]
     if test.kind != "logits":
-        return None, [ScalingNote("no logits")]
+        return None, [EvidenceNote("no logits")]
     if fitted_on == "validation" and (validation is None or validation.kind != "logits"):
-        return None, [ScalingNote("no validation logits")]
+        return None, [EvidenceNote("no validation logits")]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         try:
-            found = (
-                _halves(test, seed) if validation is None or fitted_on == "halves" else _validation(test, validation)
-            )
+            if validation is None or fitted_on == "halves":
+                effect = _halves(test, seed)
+            else:
+                effect = _validation(test, validation)
         except ValueError as error:
-            return None, [ScalingNote("not fitted", str(error))]
-    told = [str(warning.message) for warning in caught if issubclass(warning.category, CalibrationWarning)]
-    return found, [ScalingNote("warned", message) for message in told]
+            return None, [EvidenceNote("not fitted", str(error))]
+    warned = [warning for warning in caught if issubclass(warning.category, CalibrationWarning)]
+    return effect, [EvidenceNote("warned", str(warning.message)) for warning in warned]
 
 
 def _halves(test: Predictions, seed: int) -> Scaled:
-    found = split_half(test.logits, test.labels, TemperatureScaling(), seed=seed)
-    held = test[found.evaluation_rows]
+    split = split_half(test.logits, test.labels, TemperatureScaling(), seed=seed)
+    held = test[split.evaluation_rows]
     return Scaled(
-        temperature=found.calibrator.temperature_,
+        temperature=split.calibrator.temperature_,
         fitted_on="halves",
-        before=found.before,
-        after=found.after,
+        before=split.before,
+        after=split.after,
         reliability_before=reliability(held.probs, held.labels),
-        reliability_after=reliability(found.calibrator.predict_proba(held.logits), held.labels),
+        reliability_after=reliability(split.calibrator.predict_proba(held.logits), held.labels),
     )
 
 

@@ -42,7 +42,7 @@ def compare(
     """
     from focalcal.analysis.comparisons import comparisons
     from focalcal.analysis.contenders import constant_guesses
-    from focalcal.reports.gap_text import gap_sentences
+    from focalcal.reports.study_summary import gap_sentences
     from focalcal.reports.study_summary import flag_sentences
 
     evidence = _evidence(store, study)
@@ -104,7 +104,7 @@ def _check(evidence: Evidence, names: list[str], metrics: list[str], split: str)
 
 def _print(families: list[Family], alpha: float) -> None:
     from focalcal.analysis.comparisons import seeds_needed
-    from focalcal.reports.comparison_text import limits_of_comparisons
+    from focalcal.reports.study_tables.paired import limits_of_comparisons
     from focalcal.reports.study_tables.paired import comparison_table, verdict_table
 
     table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)

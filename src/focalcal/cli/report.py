@@ -60,7 +60,7 @@ def report(
         print_json(_record(made))
         return
     from focalcal.analysis.contenders import constant_guesses
-    from focalcal.reports.gap_text import gap_sentences
+    from focalcal.reports.study_summary import gap_sentences
     from focalcal.reports.study_summary import flag_sentences
 
     for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
@@ -70,7 +70,7 @@ def report(
 
 
 def _record(made: Report) -> dict[str, Any]:
-    from focalcal.reports.gap_text import gap_sentences
+    from focalcal.reports.study_summary import gap_sentences
     from focalcal.reports.study_summary import summary
 
     in_words = summary(made.evidence)

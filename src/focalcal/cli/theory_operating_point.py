@@ -49,7 +49,7 @@ def operating_point(
     scores: dict[str, Any] = {predictions.kind: predictions.scores}
     point = find(labels=predictions.labels, gamma=gamma, trained_with=trained_with, **scores)
     if out is not None:
-        from focalcal.analysis.temperature_curves import temperature_curves
+        from focalcal.analysis.operating_curve import temperature_curves
         from focalcal.core.atomic import write_atomically
         from focalcal.reports.figures.operating_point import OperatingPointFigure
         from focalcal.reports.figures.style import rendered

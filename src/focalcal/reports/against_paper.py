@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from focalcal.analysis.comparisons import CANDIDATES
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.metric_names import title
 from focalcal.analysis.numbers import Mean, Printed, Rounded
@@ -13,11 +15,9 @@ from focalcal.analysis.paper_numbers import PaperNumber, paper_number, study_of,
 from focalcal.analysis.paper_queries import Answer
 from focalcal.analysis.paper_runs import PaperRuns, differences
 from focalcal.analysis.paper_text import READ_INTO_IT, TEXT_NUMBERS, TextNumber
-from focalcal.reports.study_tables.captioned import CaptionedTable
-from focalcal.reports.tables import Table
+from focalcal.reports.tables import CaptionedTable, Table
 
 NOT_RUN = "not run"
-_FCL = ("fcl", "multilabel_fcl")
 _ELSEWHERE = "The paper's other numbers stand beside ours in focalcal theory study and focalcal overhead."
 
 
@@ -53,10 +53,10 @@ def paper_tables(runs: PaperRuns) -> CaptionedTable | None:
         compared |= {run.key: run for run in cell if ours is not None}
     if not compared:
         return None
-    told = list(compared.values())
+    shown = list(compared.values())
     note = (
         "The paper's numbers are copied from it and come from other runs. Differences of protocol: "
-        f"{'; '.join(protocol_differences(told))}.{_points(told)}"
+        f"{'; '.join(protocol_differences(shown))}.{_points(shown)}"
     )
     if absent:
         note += f" Of these settings, with the study that has them, nothing was run: {', '.join(absent)}."
@@ -71,7 +71,7 @@ def paper_text(runs: PaperRuns) -> CaptionedTable:
     columns: dict[str, list[Any]] = {
         "what": [number.what for number, _ in answered],
         "unit": [number.unit for number, _ in answered],
-        "value": [NOT_RUN if ours is None else _shown(number, ours) for number, ours in answered],
+        "value": [NOT_RUN if ours is None else _value_text(number, ours) for number, ours in answered],
         "paper": [number.printed if " of " in number.printed else Printed(number.printed) for number, _ in answered],
         "difference": [_difference(number, ours) for number, ours in answered],
         "source": [number.section for number, _ in answered],
@@ -89,31 +89,28 @@ def paper_text(runs: PaperRuns) -> CaptionedTable:
 
 def protocol_differences(runs: list[RunEvidence]) -> list[str]:
     """How these runs differ from the paper's, as far as their specs say; the machine and the seeds always do."""
-    told = ["other seeds, software and machines"]
-    seeds: dict[tuple[str, str], set[int]] = {}
-    for run in runs:
-        seeds.setdefault((run.setting, run.objective), set()).add(run.seed)
-    counted = sorted({len(several) for several in seeds.values()})
-    if counted != [3]:
-        shown = str(counted[0]) if len(counted) == 1 else f"{counted[0]} to {counted[-1]}"
-        told.append(f"{shown} seed{'s' * (counted != [1])} per cell instead of three")
+    sentences = ["other seeds, software and machines"]
+    seeds = {(run.setting, run.objective, run.seed) for run in runs}
+    counts = sorted(set(Counter((setting, objective) for setting, objective, _ in seeds).values()))
+    if counts != [3]:
+        shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        sentences.append(f"{shown} seed{'s' * (counts != [1])} per cell instead of three")
     for setting in dict.fromkeys(run.setting for run in runs):
-        there = [run for run in runs if run.setting == setting]
-        found = list(dict.fromkeys(sentence for run in there for sentence in differences(run)))
-        if found:
-            told.append(f"{setting}: {', '.join(found)}")
-    return told
+        own = dict.fromkeys(text for run in runs if run.setting == setting for text in differences(run))
+        if own:
+            sentences.append(f"{setting}: {', '.join(own)}")
+    return sentences
 
 
 def _points(runs: list[RunEvidence]) -> str:
     """Which gamma and lam these runs of FCL have; most of the paper's are in its supplement and not known here."""
     settings: dict[str, list[str]] = {}
     for run in runs:
-        if run.objective in _FCL:
+        if run.objective in CANDIDATES:
             point = ", ".join(f"{name} = {run.options[name]:g}" for name in ("gamma", "lam") if name in run.options)
             settings.setdefault(point, []).append(run.setting)
-    told = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]
-    return f" FCL here has {'; '.join(told)}; the paper's points are in its supplement." if told else ""
+    points = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]
+    return f" FCL here has {'; '.join(points)}; the paper's points are in its supplement." if points else ""
 
 
 def _ours(runs: list[RunEvidence], metric: str, theirs: PaperNumber) -> Mean | None:
@@ -141,9 +138,9 @@ def _in_unit(number: TextNumber, ours: Answer) -> float:
     return 100 * ours.value if number.unit else ours.value
 
 
-def _shown(number: TextNumber, ours: Answer) -> Rounded | str:
+def _value_text(number: TextNumber, ours: Answer) -> Rounded | str:
     if ours.of is not None:
-        return f"{ours.value:g} of {ours.of}"
+        return str(ours)
     return Rounded(_in_unit(number, ours), f".{max(2, _decimals(number.printed))}f")
 
 

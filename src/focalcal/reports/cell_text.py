@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.analysis.numbers import Mean, Printed, Rounded
+from focalcal.analysis.numbers import Shown
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -39,7 +39,7 @@ def number(value: float, *, digits: int = 3) -> str:
 
 def texts(values: list[Any], digits: int, missing: str) -> list[str]:
     """The cells of one column, in one notation."""
-    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Printed | Rounded | Mean)]
+    shown = [v for v in values if isinstance(v, float | np.floating) and not isinstance(v, Shown)]
     floats = [abs(float(v)) for v in shown if math.isfinite(v) and v != 0]
     form = _form(floats, digits)
     return [_text(value, form, missing) for value in values]
@@ -65,7 +65,7 @@ def _text(value: Any, form: str, missing: str) -> str:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return missing
-        if isinstance(value, Printed | Rounded | Mean):
+        if isinstance(value, Shown):
             return value.text
         if value == 0 and form.endswith("e"):
             return "0"

@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from focalcal.analysis.headline import Change, Headline
-from focalcal.analysis.metric_names import HIGHER_IS_BETTER, PERCENT, shown, title
+from focalcal.analysis.evidence import Evidence
+from focalcal.analysis.findings import Change, Headline, headline
 from focalcal.reports.objectives import short_name
+from focalcal.reports.study_summary import Summary
+from focalcal.reports.study_tables.runs import leading_objectives
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def headline_sentence(found: Headline) -> str:
+def result_sentence(evidence: Evidence, summary: Summary) -> str:
+    """The candidate against its baseline; without one, who leads."""
+    result = headline(evidence)
+    if result is not None:
+        return headline_sentence(result)
+    for leader in summary.leaders:
+        if leader.metric == "ece":
+            verb = "has" if len(leader.objectives) == 1 else "share"
+            who, size = leading_objectives(leader, short_name), f"{leader.mean.printed} points"
+            return f"{who} {verb} the lowest ECE on {leader.setting}, {size}; no objective was chosen to compare with."
+    return summary.best[0] if summary.best else summary.ran
+
+
+def headline_sentence(result: Headline) -> str:
     """What the candidate changes most, what it changes for the worse, and in how many seeds and settings."""
-    sign = -1 if found.metric in HIGHER_IS_BETTER else 1
-    ordered = sorted(found.changes, key=lambda change: sign * (change.after - change.before))
+    ordered = sorted(result.changes, key=lambda change: change.after - change.before)
     best, worst = ordered[0], ordered[-1]
-    first = f"{short_name(found.candidate)} {_change(found.metric, best)} against {_lower(found.baseline)}"
+    first = f"{short_name(result.candidate)} {_change(best)} against {_lower(result.baseline)} on {best.setting}"
+    first += _seeds(best) + _error(best)
     if len(ordered) == 1:
-        return f"{first} on {best.setting}{_seeds(best)}{_error(best)}{_test(best)}."
-    improved = sum(sign * (change.after - change.before) < 0 for change in ordered)
-    sentence = (
-        f"{first} on {best.setting}{_seeds(best)}{_error(best)}; on {worst.setting} it {_short(found.metric, worst)}"
-    )
+        return f"{first}{_test(best)}."
+    sentence = f"{first}; on {worst.setting} it {_short(worst)}"
     if len(ordered) > 2:
+        improved = sum(change.after < change.before for change in ordered)
         count = f"{_word(improved)} of {_word(len(ordered))}"
         sentence += f"; it is better in {count} settings, of which these are the extremes"
     return f"{sentence}."
 
 
-def _change(metric: str, change: Change) -> str:
-    before, after = _number(metric, change.before), _number(metric, change.after)
+def _change(change: Change) -> str:
+    before, after = _points(change.before), _points(change.after)
     if before == after:
-        return f"leaves {title(metric)} at {after}{_unit(metric)}"
-    return f"{_verb(change)} {title(metric)} from {before} to {after}{_unit(metric)}"
+        return f"leaves ECE at {after} points"
+    return f"{_verb(change)} ECE from {before} to {after} points"
 
 
-def _short(metric: str, change: Change) -> str:
+def _short(change: Change) -> str:
     """`raises it by 1.8 points, in all three seeds`."""
-    before, after = _number(metric, change.before), _number(metric, change.after)
-    if before == after:
-        return f"stays at {after}{_unit(metric)}"
-    size = _number(metric, abs(change.after - change.before))
-    return f"{_verb(change)} it by {size}{_unit(metric)}{_seeds(change)}"
+    after = _points(change.after)
+    if _points(change.before) == after:
+        return f"stays at {after} points"
+    return f"{_verb(change)} it by {_points(abs(change.after - change.before))} points{_seeds(change)}"
 
 
 def _verb(change: Change) -> str:
@@ -66,20 +78,13 @@ def _error(change: Change) -> str:
 
 def _test(change: Change) -> str:
     if change.verdict is not None:
-        said = {"better": "significant", "worse": "significant", "indistinguishable": "not significant"}
-        return f"; paired over seeds the difference is {said[change.verdict]}"
+        not_ = "not " * (change.verdict == "indistinguishable")
+        return f"; paired over seeds the difference is {not_}significant"
     return f"; {_word(change.seeds)} seed{'s' * (change.seeds != 1)} cannot show that this is more than chance"
 
 
-def _number(metric: str, value: float) -> str:
-    size = shown(metric, value)
-    return (
-        f"{size:.1f}" if metric in PERCENT and abs(size) >= 1 else f"{size:.2f}" if metric in PERCENT else f"{size:.3f}"
-    )
-
-
-def _unit(metric: str) -> str:
-    return " points" if metric in PERCENT else ""
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}" if abs(share) >= 0.01 else f"{100 * share:.2f}"
 
 
 def _lower(objective: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+from focalcal.analysis.labels import ORDER
+
 _SAME = {"multilabel_bce": "ce", "multilabel_focal": "focal", "multilabel_fcl": "fcl"}  # their looks
 NAMES = {
     "ce": ("Cross-entropy", "Cross-entropy, the log loss"),
@@ -44,11 +45,6 @@ class Look:
     def light(self) -> str:
         """The colour on a light ground, and on paper."""
         return LIGHT[self.place]
-
-    @property
-    def dark(self) -> str:
-        """The colour on a dark ground."""
-        return DARK[self.place]
 
 
 def base_name(objective: str) -> str:

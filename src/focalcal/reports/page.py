@@ -149,8 +149,8 @@ def html_table(
     if len(shared) == len(table.columns):
         shared = {}
     if shared:
-        said = ", ".join(f"{heading} {shown.get(text, text)}" for heading, text in shared.values())
-        caption = f"{caption} ({said})"
+        constants = ", ".join(f"{heading} {shown.get(text, text)}" for heading, text in shared.values())
+        caption = f"{caption} ({constants})"
     numeric, bold, texts = table.numeric, table.bold_rows(), table.rows()
     values = [list(column) for column in table.columns.values()]
     kept = [at for at, column in enumerate(table.columns) if column not in shared]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.analysis.comparisons import CANDIDATES, Family
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import study_families
 from focalcal.analysis.surface import Point, Surface, surface
+from focalcal.reports.headline_text import result_sentence
 from focalcal.reports.objectives import DARK, LIGHT, short_name
-from focalcal.reports.page import Page, render
-from focalcal.reports.study_page_data import page_data
-from focalcal.reports.study_sections import StudyContent, sections
-from focalcal.reports.study_summary import summary
-from focalcal.reports.study_tables.leaders import leaders_table
-from focalcal.reports.study_tables.runs import runs_table
+from focalcal.reports.page import Page, Section, html_table, render
+from focalcal.reports.study_page_data import MEANINGS, METRICS, TERMS, page_data
+from focalcal.reports.study_summary import note_text, summary
+from focalcal.reports.study_tables.flags import MARGIN, RULE
+from focalcal.reports.study_tables.runs import leaders_table, runs_table
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from focalcal.analysis.paper_claims import JudgedClaim
-    from focalcal.reports.study_tables import CaptionedTable
+    from focalcal.reports.tables import CaptionedTable
 
 SCRIPTS = tuple(
     f"study/{name}.js"
@@ -29,7 +33,27 @@ SCRIPTS = tuple(
         *("posterior", "runs", "page"),
     )
 )
-_WITH_SURFACES = ("fcl", "multilabel_fcl")
+_HEADINGS = {
+    "result": "Result",
+    "differences": "Differences",
+    "reliability": "Reliability",
+    "temperature": "Temperature",
+    "training": "Training",
+    "surfaces": "Surface",
+    "posterior": "Known posterior",
+    "paper": "Against the paper",
+    "limits": "In words",
+    "tables": "Tables",
+    "runs": "Runs",
+}
+_FOLDED = {  # tables that stand below a chart, by section
+    "differences": ("verdicts", "comparisons"),
+    "temperature": ("temperature", "temperature_distance"),
+    "paper": ("against_paper", "against_paper_text"),
+}
+_OPTIONAL = ("surfaces", "posterior", "paper")  # left out if there is nothing to show in them
+_LEADERS = "Mean ± standard deviation over seeds, test split; less is better. A lead is not a proof."
+_RUNS = "Test split, not scaled. T is the fitted temperature."
 _SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
 
 
@@ -51,31 +75,73 @@ def study_page(
     claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
     """
-    given, said = dict(tables or {}), summary(evidence, name=short_name)
+    given, families = dict(tables or {}), study_families(evidence)
     surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
-    numbers = page_data(evidence, study_families(evidence), surfaces)
-    own = {"leaders": leaders_table(said.leaders, short_name), "runs": runs_table(evidence)}
-    content = StudyContent(
-        evidence=evidence,
-        summary=said,
-        tables=given,
-        leaders=own["leaders"],
-        runs=own["runs"],
-        surfaces=surfaces,
-        claims=claims,
-        every_epochs=numbers["every_epochs"],
-    )
+    numbers = page_data(evidence, families, surfaces)
+    sentences = summary(evidence, name=short_name)
+    leading, listed = leaders_table(sentences.leaders, short_name), runs_table(evidence)
+    shown = partial(html_table, names={name: short_name(name) for name in evidence.objectives}, meanings=MEANINGS)
+    links = [f"run-{run.key}" for run in evidence.runs]
+    context = {
+        "has": _available(
+            evidence, families, surfaces, paper=bool(claims) or not given.keys().isdisjoint(_FOLDED["paper"])
+        ),
+        "terms": METRICS | TERMS,
+        "sentence": result_sentence(evidence, sentences),
+        "summary": sentences,
+        "every_epochs": numbers["every_epochs"],
+        "surfaces": surfaces,
+        "margin": MARGIN,
+        "rule": RULE,
+        "claims": claims,
+        "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
+        "runs_table": listed and shown("runs", "Every run", listed, _RUNS, links=links),
+        "runs": evidence.runs,
+        "note_text": note_text,
+    }
+    html = {name: shown(name, table.title, table.table, table.note) for name, table in given.items()}
+    own = {"leaders": leading, "runs": listed}
     return Page(
         title=evidence.title,
-        lead=render("study/lead.html.j2", ran=said.ran),
-        sections=sections(content),
+        lead=render("study/lead.html.j2", ran=sentences.ran),
+        sections=_sections(html, context),
         data=numbers,
-        tables={name: one.table for name, one in given.items()}
+        tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
         scripts=SCRIPTS,
         styles=(palette_css(), "study/study.css"),
         meta={"focalcal-files": " ".join(files)},
     ).html()
+
+
+def _sections(tables: Mapping[str, Markup], context: Mapping[str, Any]) -> list[Section]:
+    """In reading order, each from its template; those that are left out have nothing to show."""
+    apart = {name for names in _FOLDED.values() for name in names}
+    others = [table for name, table in tables.items() if name not in apart]
+    sections = []
+    for name, heading in _HEADINGS.items():
+        if name not in _OPTIONAL or context["has"][name]:
+            folded = [tables[table] for table in _FOLDED.get(name, ()) if table in tables]
+            body = render(f"study/{name}.html.j2", folded=folded, tables=others, **context)
+            sections.append(Section(name, heading, body, quiet=name == "result"))
+    return sections
+
+
+def _available(
+    evidence: Evidence, families: Sequence[Family], surfaces: Sequence[Surface], *, paper: bool
+) -> dict[str, bool]:
+    """What there is something to draw of."""
+    runs = evidence.runs
+    return {
+        "runs": bool(runs),
+        "differences": any(family.comparisons for family in families),
+        "reliability": any(run.reliability is not None for run in runs),
+        "temperature": any(run.scaled is not None for run in runs),
+        "training": any(run.epochs for run in runs),
+        "surfaces": bool(surfaces),
+        "posterior": any(run.details is not None and run.details.posterior is not None for run in runs),
+        "paper": paper,
+    }
 
 
 def palette_css() -> str:
@@ -98,7 +164,7 @@ def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[s
             curve=curves.get(setting, ()),
         )
         for setting in evidence.settings
-        for objective in _WITH_SURFACES
+        for objective in CANDIDATES
         for metric in _SURFACES
     ]
-    return [found for found in made if found is not None and np.isfinite(found.values).any()]
+    return [grid for grid in made if grid is not None and np.isfinite(grid.values).any()]

@@ -28,8 +28,8 @@ def cell_data(runs: Sequence[RunEvidence], every: int, every_bins: int, *, class
             state: _pooled(diagrams)
             for state, diagrams in (
                 ("whole", [run.reliability for run in runs]),
-                ("before", [run.scaled.reliability_before for run in _with_optimum(runs)]),
-                ("after", [run.scaled.reliability_after for run in _with_optimum(runs)]),
+                ("before", [run.optimum.reliability_before for run in runs if run.optimum]),
+                ("after", [run.optimum.reliability_after for run in runs if run.optimum]),
             )
             if any(diagram is not None for diagram in diagrams)
         },
@@ -42,11 +42,11 @@ def cell_data(runs: Sequence[RunEvidence], every: int, every_bins: int, *, class
 
 def _splits(runs: Sequence[RunEvidence]) -> dict[str, dict[str, list[float | None]]]:
     """By split and metric, a value per seed; None where a run has none."""
-    found: dict[str, dict[str, list[float | None]]] = {}
+    splits: dict[str, dict[str, list[float | None]]] = {}
     for split in dict.fromkeys(split for run in runs for split in run.metrics):
         names = dict.fromkeys(name for run in runs for name in run.metrics.get(split, {}))
-        found[split] = {name: [run.metrics.get(split, {}).get(name) for run in runs] for name in names}
-    return found
+        splits[split] = {name: [run.metrics.get(split, {}).get(name) for run in runs] for name in names}
+    return splits
 
 
 def _intervals(runs: Sequence[RunEvidence]) -> dict[str, dict[str, float | None]]:
@@ -55,35 +55,30 @@ def _intervals(runs: Sequence[RunEvidence]) -> dict[str, dict[str, float | None]
     Seeds share their test rows, so that the average of the ends is no narrower than the interval of the mean.
     """
     known = [run.details.intervals for run in runs if run.details is not None]
-    found = {}
+    means = {}
     for name in dict.fromkeys(name for intervals in known for name in intervals):
         several = [intervals[name] for intervals in known if name in intervals]
         chances = [interval.chance for interval in several if interval.chance is not None]
-        found[name] = {
+        means[name] = {
             "low": _short(float(np.mean([interval.low for interval in several]))),
             "high": _short(float(np.mean([interval.high for interval in several]))),
             "chance": _short(float(np.mean(chances))) if chances else None,
         }
-    return found
+    return means
 
 
 def _scaled(runs: Sequence[RunEvidence]) -> dict[str, Any] | None:
     """Before and after temperature scaling by metric and seed; without a finite optimum there is no after."""
-    fitted = [run.scaled for run in runs]
+    fitted, usable = [run.scaled for run in runs], [run.optimum for run in runs]
     if not any(fitted):
         return None
-    usable = [None if scaling is None or scaling.at_bound else scaling for scaling in fitted]
     names = next(list(scaling.before) for scaling in fitted if scaling is not None)
     return {
-        "temperature": [None if scaling is None else scaling.temperature for scaling in fitted],
+        "temperature": [scaling and scaling.temperature for scaling in fitted],
         "bounded": [scaling is not None and scaling.at_bound for scaling in fitted],
-        "before": {name: [None if scaling is None else scaling.before[name] for scaling in fitted] for name in names},
-        "after": {name: [None if scaling is None else scaling.after[name] for scaling in usable] for name in names},
+        "before": {name: [scaling and scaling.before[name] for scaling in fitted] for name in names},
+        "after": {name: [scaling and scaling.after[name] for scaling in usable] for name in names},
     }
-
-
-def _with_optimum(runs: Sequence[RunEvidence]) -> list[Any]:
-    return [run for run in runs if run.scaled is not None and not run.scaled.at_bound]
 
 
 def _pooled(diagrams: Iterable[Reliability | None]) -> dict[str, Any]:

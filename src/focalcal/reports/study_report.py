@@ -9,23 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.analysis.collected import collected
-from focalcal.analysis.evidence import Evidence, FittedOn, gather
+from focalcal.analysis.evidence import Evidence, collected, gather
 from focalcal.analysis.operating_curve import operating_curves
 from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
 from focalcal.analysis.paper_runs import PaperRuns
+from focalcal.analysis.temperature_effect import FittedOn
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
 from focalcal.reports.against_paper import against_paper as beside_the_paper
-from focalcal.reports.figures.catalogue import figures
+from focalcal.reports.figures.catalogue import FORMS, as_file_name, figures, unused
 from focalcal.reports.figures.style import rendered
-from focalcal.reports.file_names import as_file_name, unused
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_tables import all_tables
 
 if TYPE_CHECKING:
     from focalcal.analysis.surface import Point
-    from focalcal.reports.study_tables import CaptionedTable
+    from focalcal.reports.tables import CaptionedTable
     from focalcal.results import Run, Spec, Store
 
 PAGE = "report.html"
@@ -103,17 +102,17 @@ def rendered_report(
     operating_points: Mapping[str, Point] | None = None,
 ) -> dict[str, bytes]:
     """The files by name; the page is the last one."""
-    found = all_tables(evidence)
+    named = all_tables(evidence)
     claims: list[JudgedClaim] = []
     if against_paper and evidence.runs:
-        found |= beside_the_paper(evidence, operating_points)
+        named |= beside_the_paper(evidence, operating_points)
         claims = judged_claims(PaperRuns(evidence, operating_points))
     tables: dict[str, CaptionedTable] = {}
     files: dict[str, bytes] = {}
-    for given, one in found.items():
+    for given, table in named.items():
         name = unused(as_file_name(given), tables)
-        tables[name] = one
-        forms = {"csv": one.table.csv(), "md": one.markdown(), "tex": one.latex(label=f"tab:{name}")}
+        tables[name] = table
+        forms = {"csv": table.table.csv(), "md": table.markdown(), "tex": table.latex(label=f"tab:{name}")}
         files |= {f"tables/{name}.{form}": text.encode() for form, text in forms.items()}
     stored = list(runs)
     points: dict[str, Any] = {
@@ -123,7 +122,7 @@ def rendered_report(
     drawn = figures(evidence, runs=stored, **points) if with_figures else {}
     for name, display in drawn.items():
         figure = display.plot()
-        for form in ("pdf", "png"):
+        for form in FORMS:
             files[f"figures/{name}.{form}"] = rendered(figure, form)
     page = study_page(evidence, tables=tables, claims=claims, files=tuple(files), **points)
     return files | {PAGE: page.encode()}
@@ -146,5 +145,5 @@ def check_packages(*, with_figures: bool = True) -> None:
 
 def _listed(page: Path) -> set[str]:
     """The files beside a page that an earlier report wrote, by name; none if there is no page."""
-    found = _FILES.search(page.read_bytes()) if page.is_file() else None
-    return {name for name in found[1].decode().split() if _OURS.fullmatch(name)} if found else set()
+    listed = _FILES.search(page.read_bytes()) if page.is_file() else None
+    return {name for name in listed[1].decode().split() if _OURS.fullmatch(name)} if listed else set()

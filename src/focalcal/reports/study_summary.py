@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from focalcal.analysis.contenders import ConstantGuess
+from focalcal.analysis.cell_means import Leader, leaders
+from focalcal.analysis.contenders import ConstantGuess, constant_guesses
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.findings import Findings, PairVerdicts, RunNote, Significance, study_findings
-from focalcal.analysis.leaders import Leader
-from focalcal.analysis.metric_names import PERCENT, title
-from focalcal.reports.gap_text import gap_sentences, note_text
-from focalcal.reports.study_tables.leaders import leading_objectives
+from focalcal.analysis.findings import ALPHA, PairVerdicts, Significance, run_notes, significance, study_families
+from focalcal.analysis.gaps import EvidenceGap, whole_metrics
+from focalcal.analysis.metric_names import PERCENT, in_sentence, title
+from focalcal.analysis.temperature_effect import EvidenceNote
+from focalcal.reports.study_tables.runs import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names
 _MOST_VERDICTS = 4
@@ -20,6 +22,13 @@ _FITTED = {
     "and after temperature scaling are of that half alone: compare them with each other, not with the values of all "
     "test rows.",
     "validation": "Temperatures are fitted on the validation rows and measured on all test rows.",
+}
+_NOTES = {
+    "not read": "its predictions were not read",
+    "no predictions": "no reliability bins and no temperature: there are no predictions of the test split",
+    "several labels": "no temperature: the labels are several yes-or-no questions, not classes",
+    "no logits": "no temperature: probabilities were stored without their logits",
+    "no validation logits": "no temperature: there are no logits of a validation split to fit it on",
 }
 
 
@@ -36,16 +45,51 @@ class Summary:
 
 
 def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> Summary:
-    """The sentences of `study_findings`; `name` says what an objective is called."""
-    findings = study_findings(evidence)
+    """What the findings say; `name` says what an objective is called."""
+    leading = tuple(leaders(evidence))
     return Summary(
-        ran=_ran(findings),
-        flags=tuple(flag_sentences(findings.constant_guesses, name=name)),
-        best=tuple(_best(findings, name)),
-        significant=tuple(_significance(findings.significance, name)) if findings.runs else (),
-        unknown=tuple(_unknown(findings)),
-        leaders=findings.leaders,
+        ran=_ran(evidence),
+        flags=tuple(flag_sentences(constant_guesses(evidence), name=name)),
+        best=tuple(_best(evidence, leading, name)),
+        significant=tuple(_significance(significance(study_families(evidence)), name)) if evidence.runs else (),
+        unknown=tuple(_unknown(evidence)),
+        leaders=leading,
     )
+
+
+def gap_sentences(gaps: Iterable[EvidenceGap]) -> list[str]:
+    """Each once."""
+    return list(dict.fromkeys(map(gap_sentence, gaps)))
+
+
+def gap_sentence(gap: EvidenceGap) -> str:
+    """One line."""
+    run = f"{gap.name} ({(gap.key or '')[:12]})"
+    match gap.kind:
+        case "no runs":
+            return "There is no whole run of this study." if gap.of_study else "The store holds no whole run."
+        case "stored":
+            return f"{gap.name}: {gap.finding}" if gap.name else str(gap.finding)
+        case "not run":
+            return f"{run}: not run"
+        case "unreadable":
+            return f"{run}: {gap.detail}"
+        case "not finite":
+            shown = ", ".join(f"{name} is {value}" for name, value in whole_metrics(gap).items())
+            if all(math.isnan(value) for _, value in gap.numbers):
+                return f"{run}: on {gap.split} {shown}; means and tests leave it out"
+            return f"{run}: on {gap.split} {shown}; means are then infinite, and tests leave the pair out"
+        case "no seed":
+            seeds = ", ".join(map(str, gap.seeds))
+            return f"{gap.name} {', '.join(gap.objectives)}: no seed {seeds}, which others have"
+        case "one seed":
+            who = "every objective has" if gap.all_of_setting else f"{', '.join(gap.objectives)}: there is"
+            return f"{gap.name}, {who} one seed only: no spread, and no test"
+
+
+def note_text(note: EvidenceNote) -> str:
+    """What a run says of itself."""
+    return f"no temperature: {note.detail}" if note.kind == "not fitted" else _NOTES.get(note.kind, note.detail)
 
 
 def _significance(tested: Significance | None, name: Callable[[str], str]) -> list[str]:
@@ -58,7 +102,7 @@ def _significance(tested: Significance | None, name: Callable[[str], str]) -> li
         return [
             f"No difference is significant, and with {_joined(map(str, tested.seeds))} seeds none could be: the paired "
             f"sign-flip test cannot give less than p = {tested.floor:.2g}. With Holm's correction over {tested.tests} "
-            f"metrics it takes {tested.seeds_needed} seeds to reach {tested.alpha:g}. Differences of the means may be "
+            f"metrics it takes {tested.seeds_needed} seeds to reach {ALPHA:g}. Differences of the means may be "
             "chance."
         ]
     lines = [_verdicts(pair, name) for pair in tested.pairs]
@@ -84,15 +128,15 @@ def _verdicts(pair: PairVerdicts, name: Callable[[str], str]) -> str:
     return f"{who}: {shown} of {sum(pair.counts.values())} comparisons{detail}."
 
 
-def _ran(findings: Findings) -> str:
-    if not findings.runs:
+def _ran(evidence: Evidence) -> str:
+    if not evidence.runs:
         return "No run is stored yet."
-    seeds, settings = findings.seeds, findings.settings
+    seeds, settings = _seeds(evidence), evidence.settings
     where = settings[0] if len(settings) == 1 else f"{len(settings)} settings"
     named = (
         f"seed{'s' if len(seeds) > 1 else ''} {_joined(map(str, seeds))}" if len(seeds) <= 10 else f"{len(seeds)} seeds"
     )
-    return f"{_many(findings.runs, 'run')}: {_many(len(findings.objectives), 'objective')} on {where}, {named}."
+    return f"{_many(len(evidence.runs), 'run')}: {_many(len(evidence.objectives), 'objective')} on {where}, {named}."
 
 
 def flag_sentences(guesses: Sequence[ConstantGuess], *, name: Callable[[str], str] = str) -> list[str]:
@@ -117,20 +161,20 @@ def flag_sentences(guesses: Sequence[ConstantGuess], *, name: Callable[[str], st
     return lines
 
 
-def _best(findings: Findings, name: Callable[[str], str]) -> list[str]:
-    """An objective a sentence in one setting; counts where there are several."""
-    if not findings.leaders:
-        return ["With fewer than two objectives measured there is no best one."] if findings.runs else []
+def _best(evidence: Evidence, leading: Sequence[Leader], name: Callable[[str], str]) -> list[str]:
+    """One sentence per objective in one setting; counts where there are several."""
+    if not leading:
+        return ["With fewer than two objectives measured there is no best one."] if evidence.runs else []
     alone: dict[str, list[Leader]] = {}
-    for leader in findings.leaders:
+    for leader in leading:
         if len(leader.objectives) == 1:
             alone.setdefault(leader.objectives[0], []).append(leader)
     ordered = sorted(alone, key=lambda objective: -len(alone[objective]))
-    tied = [leader for leader in findings.leaders if len(leader.objectives) > 1]
-    if len(findings.settings) > 1:
+    tied = [leader for leader in leading if len(leader.objectives) > 1]
+    if len(evidence.settings) > 1:
         counted = [f"{name(objective)} in {len(alone[objective])}" for objective in ordered]
         counted += [f"several that tie in {len(tied)}"] if tied else []
-        pairs = len(findings.leaders)
+        pairs = len(leading)
         return [f"Of {pairs} pairs of a setting and a metric, the lowest mean belongs to {_joined(counted)}."]
     return [f"{name(objective)} has the lowest {_joined(map(_lowest, alone[objective]))}." for objective in ordered] + [
         f"{leading_objectives(leader, name)} share the lowest {_lowest(leader)}." for leader in tied
@@ -139,33 +183,32 @@ def _best(findings: Findings, name: Callable[[str], str]) -> list[str]:
 
 def _lowest(leader: Leader) -> str:
     """`ECE (1.23 %)`."""
-    name = title(leader.metric)
-    shown = name.lower() if leader.metric == "error" else name
-    return f"{shown} ({leader.mean.printed}{' %' if leader.metric in PERCENT else ''})"
+    return f"{in_sentence(leader.metric)} ({leader.mean.printed}{' %' if leader.metric in PERCENT else ''})"
 
 
-def _unknown(findings: Findings) -> list[str]:
-    limits = gap_sentences(findings.gaps)
-    if not findings.runs:
+def _unknown(evidence: Evidence) -> list[str]:
+    limits = gap_sentences(evidence.missing)
+    if not evidence.runs:
         return limits
-    if len(findings.seeds) > 1:
+    if len(_seeds(evidence)) > 1:
         limits.append(
             "The spread over seeds is that of training again on the same examples; how results vary with other "
             "examples is not known."
         )
-    limits += [_note(note, findings.runs) for note in findings.notes]
-    if findings.fitted_on is not None:
-        limits.append(_FITTED[findings.fitted_on])
-    if len(findings.settings) == 1:
+    for note, runs in run_notes(evidence).items():
+        who = runs[0] if len(runs) == 1 else f"{len(runs)} of {len(evidence.runs)} runs"
+        limits.append(f"{who}: {note_text(note)}")
+    if any(run.scaled is not None for run in evidence.runs):
+        limits.append(_FITTED[evidence.fitted_on])
+    if len(evidence.settings) == 1:
         limits.append(
-            f"Only {findings.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known."
+            f"Only {evidence.settings[0]} was tried; whether the order of the objectives holds elsewhere is not known."
         )
     return limits
 
 
-def _note(note: RunNote, of: int) -> str:
-    who = note.runs[0] if len(note.runs) == 1 else f"{len(note.runs)} of {of} runs"
-    return f"{who}: {note_text(note.note)}"
+def _seeds(evidence: Evidence) -> list[int]:
+    return sorted({run.seed for run in evidence.runs})
 
 
 def _many(count: int, what: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from focalcal.reports.cell_text import (
     texts,
 )
 
-__all__ = ["Table", "number"]
+__all__ = ["CaptionedTable", "Table", "number"]
 
 _MARK = "*"  # after a bold cell of plain text
 _FITTED = (  # no wider and no higher than the page, and never enlarged
@@ -51,7 +51,7 @@ class Table:
             raise ValueError("columns must hold at least one column, got none; pass {name: values}")
         lengths = {name: len(values) for name, values in self.columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns must be equally long, got {lengths}; pass one value a row in each")
+            raise ValueError(f"columns must be equally long, got {lengths}; pass one value per row in each")
         unknown = [name for name in self.headings if name not in self.columns]
         if unknown:
             raise ValueError(f"headings must name columns, got {unknown[0]!r}; the columns are {', '.join(lengths)}")
@@ -61,6 +61,17 @@ class Table:
         for name, mask in self.bold.items():
             if lengths.get(name) != len(mask):
                 raise ValueError(f"bold must have {rows} values for a column, got {len(mask)} for {name!r}")
+
+    @classmethod
+    def stacked(cls, blocks: Iterable[Mapping[str, Any]], *, digits: int = 3) -> Table:
+        """Blocks of rows one below the other; a text or number of a block stands in each of its rows."""
+        columns: dict[str, list[Any]] = {}
+        for block in blocks:
+            rows = next(len(values) for values in block.values() if np.ndim(values))
+            for name, values in block.items():
+                listed = np.asarray(values).tolist() if np.ndim(values) else [values] * rows
+                columns.setdefault(name, []).extend(listed)
+        return cls(columns, digits=digits)
 
     @property
     def titles(self) -> list[str]:
@@ -79,7 +90,7 @@ class Table:
     def bold_rows(self) -> list[list[bool]]:
         """Which cells of `rows()` stand out."""
         plain = [False] * len(next(iter(self.columns.values())))
-        masks = [[bool(one) for one in self.bold.get(name, plain)] for name in self.columns]
+        masks = [map(bool, self.bold.get(name, plain)) for name in self.columns]
         return [list(row) for row in zip(*masks, strict=True)]
 
     def csv(self) -> str:
@@ -177,6 +188,31 @@ class Table:
         cells = _transposed([titles, *body])
         padded = _padded(cells, [max(map(len, column)) for column in cells], self.numeric)
         return "".join("  ".join(row).rstrip() + "\n" for row in padded)
+
+
+@dataclass(frozen=True)
+class CaptionedTable:
+    """`title` says what is shown, `note` how it was made and what it does not say; `groups` span columns in LaTeX."""
+
+    title: str
+    table: Table
+    note: str = ""
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """For a terminal, where bold is a star."""
+        note = self.note.replace("in bold", "with a star")
+        return f"{self.title}\n\n{self.table.text()}" + (f"\n{note}\n" if note else "")
+
+    def markdown(self) -> str:
+        """A heading, the table and the note."""
+        return f"### {self.title}\n\n{self.table.markdown()}" + (f"\n{self.note}\n" if self.note else "")
+
+    def latex(self, label: str = "") -> str:
+        """A floating table with a caption, no larger than the page; needs booktabs and graphicx."""
+        caption = escaped(f"{self.title}. {self.note}".strip(), LATEX)
+        groups = {escaped(title, LATEX): columns for title, columns in self.groups.items()}
+        return self.table.latex(caption=caption, label=label, groups=groups or None, fitted=True)
 
 
 def _padded(columns: list[list[str]], widths: list[int], right: list[bool]) -> list[list[str]]:

@@ -42,7 +42,7 @@ def class_table(facts: PosteriorFacts) -> Table:
         "q* - eta": facts.solution.displacement,
     }
     predicted = {FIRST_ORDER: facts.first_order, NEWTON: facts.pre_asymptotic}
-    return Table(columns | {name: one for name, one in predicted.items() if one is not None}, digits=4)
+    return Table(columns | {name: bias for name, bias in predicted.items() if bias is not None}, digits=4)
 
 
 def posterior_table(facts: PosteriorFacts) -> Table:
@@ -53,9 +53,9 @@ def posterior_table(facts: PosteriorFacts) -> Table:
         "distortion |q* - eta|_inf": number(facts.distortion_inf, digits=4),
         **{f"bound: {name}": text for name, text in bound_texts(facts.bounds or {}).items()},
         **{
-            f"predicted |.|_2: {name}": number(float(np.linalg.norm(one)), digits=4)
-            for name, one in (("first order", facts.first_order), ("one Newton step", facts.pre_asymptotic))
-            if one is not None
+            f"predicted |.|_2: {name}": number(float(np.linalg.norm(bias)), digits=4)
+            for name, bias in (("first order", facts.first_order), ("one Newton step", facts.pre_asymptotic))
+            if bias is not None
         },
         "decision kept": "tie: no single largest class" if facts.tie else "yes" if facts.decision_kept else "no",
         "multiplier": number(float(solution.multiplier), digits=4),

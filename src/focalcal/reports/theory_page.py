@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from focalcal.analysis.reference_solutions import example_posteriors, reference_solutions
+from focalcal.analysis.posterior_facts import example_posteriors, reference_solutions
 from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.theory import theory_figure
 from focalcal.reports.page import Page, Section, html_table, render
@@ -67,7 +66,7 @@ def theory_page(study: TheoryStudy, figure: Figure | None = None) -> str:
     return Page(
         title=TITLE,
         sections=sections,
-        data={"presets": presets, "references": [asdict(each) for each in reference_solutions()]},
+        data={"presets": presets, "references": reference_solutions()},
         tables={name: table for name, (_, _, table, _) in parts.items()},
         scripts=SCRIPTS,
         styles=("theory/theory.css",),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,29 +88,14 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False, name: s
             f"{name} must be a folder without other files of the names that a study has, got {present[0]}; "
             "choose another folder, or overwrite them with --force"
         )
-    _probe(target, name)
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ValueError(f"{name} must be a folder that can be written to, got {target}; choose another")
 
 
 def _is_a_study(folder: Path) -> bool:
     readme = folder / "README.md"
     return readme.is_file() and readme.read_bytes().startswith(TITLE.encode())
-
-
-def _probe(folder: Path, name: str) -> None:
-    """Write a file there and remove it, with the folders that had to be made for it."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".{secrets.token_hex(16)}.tmp"
-        probe.touch(exist_ok=False)
-        probe.unlink()
-    except OSError as problem:
-        why = f"{folder} ({problem.strerror or problem})"
-        raise ValueError(f"{name} must be a folder that can be written to, got {why}; choose another") from None
-    finally:
-        for path in missing:
-            with suppress(OSError):  # never made, or somebody else's by now
-                path.rmdir()
 
 
 def check_packages() -> None:
@@ -153,14 +136,14 @@ def rendered_study(study: TheoryStudy) -> dict[str, bytes]:
 
 
 def _readme(study: TheoryStudy) -> str:
-    found = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
+    paragraphs = "\n\n".join(f"**{lead}.** {text}" for lead, text in findings(study))
     listed = "\n".join(f"- [{name}]({name}): {what}" for name, what in FILES.items())
     return (
         f"{TITLE}\n\n"
         "For posteriors eta, gamma and lam the minimiser q* of the population risk was computed to the last digits.\n"
         "No network, no data and no training are involved, so nothing is said about whether training reaches q*.\n\n"
         "![distortion, first-order constant and calibration error against lam](figure.png)\n\n"
-        f"## What was found\n\n{found}\n\n"
+        f"## What was found\n\n{paragraphs}\n\n"
         f"## The paper's figures beside ours\n\n{paper_note(study)}\n\n{paper_table(study).markdown()}\n"
         "## Slopes of the exact squared calibration error\n\n"
         f"{STANDARD_ERROR}\n\n{slopes_table(study).markdown()}\n"

@@ -1,3 +1,4 @@
+import doctest
 import os
 import sys
 
@@ -5,8 +6,8 @@ import pytest
 from support.figure_runs import epochs_file, epochs_with, evidence_of, faults, stored
 
 from focalcal.predictions import Predictions
-from focalcal.reports.figures import figures, save
-from focalcal.reports.figures.catalogue import readable
+from focalcal.reports.figures import catalogue, figures, save
+from focalcal.reports.figures.catalogue import as_file_name, readable, unused
 from focalcal.reports.figures.style import plain
 from focalcal.results import Spec
 
@@ -153,3 +154,17 @@ def test_without_matplotlib_the_extra_is_named(evidence, monkeypatch):
 )
 def test_plain_text(text, shown):
     assert plain(text, longest=6) == shown
+
+
+def test_examples():
+    assert doctest.testmod(catalogue) == doctest.TestResults(failed=0, attempted=2)
+
+
+def test_no_name_leaves_its_folder_or_takes_anothers_place():
+    taken = []
+    for name in ("../../up", "..", "", "a/b", "a b", "A b", "x" * 500):
+        taken.append(unused(as_file_name(name), taken))
+        assert taken[-1].strip(".-") == taken[-1] != ""
+        assert "/" not in taken[-1]
+        assert len(taken[-1]) < 200
+    assert len({name.lower() for name in taken}) == len(taken)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.figure_runs import faults, font_sizes
 
-from focalcal.analysis.posterior_panel import best_probabilities
+from focalcal.analysis.run_details import best_probabilities
 from focalcal.reports.figures.posterior import posterior_scatter
 from focalcal.reports.objectives import short_name
 from focalcal.theory import minimise
@@ -21,15 +21,15 @@ def entries(run):
 
 
 def test_the_distances_are_those_that_were_stored(scatter, trained):
-    rows = scatter.distances().columns
-    assert list(rows["objective"]) == list(LABELS)
+    ce, mmce, fcl = scatter.panels
+    assert tuple(panel.objective for panel in scatter.panels) == LABELS
     stored = [run.metrics("test")["posterior_distance"] for run in trained["posterior"]]
-    np.testing.assert_allclose(rows["to_truth"], stored, rtol=1e-5)
+    np.testing.assert_allclose([panel.to_truth for panel in scatter.panels], stored, rtol=1e-5)
     eta, p = entries(trained["posterior"][2])
     q = minimise(eta, gamma=3.0, lam=1.0).unwrap()
-    assert rows["to_theory"][2] == pytest.approx(np.abs(p - q).sum(1).mean() / 2)
-    assert rows["to_theory"][0] == rows["to_truth"][0]  # cross-entropy is proper: q* is eta
-    assert np.isnan(rows["to_theory"][1])  # nobody knows MMCE's
+    assert fcl.to_theory == pytest.approx(np.abs(p - q).sum(1).mean() / 2)
+    assert ce.to_theory == ce.to_truth  # cross-entropy is proper: q* is eta
+    assert np.isnan(mmce.to_theory)  # nobody knows MMCE's
 
 
 def test_the_frame_summarises_every_row_and_class(scatter, trained):

@@ -9,19 +9,15 @@ import pytest
 from support import synthetic_study as synthetic
 from support.external_tools import needs
 
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.analysis.evidence import gather
 from focalcal.analysis.numbers import Mean, best
 from focalcal.reports.against_paper import against_paper
-from focalcal.reports.study_page import runs_table
 from focalcal.reports.study_page_data import page_data
 from focalcal.reports.study_tables import all_tables
+from focalcal.reports.study_tables.runs import runs_table
 from focalcal.results import Store
 
 SETTING = "digits/small_cnn"
-
-
-def evidence_of(store, **options):
-    return gather(reading_order(store.runs()), title="A study", **options)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +31,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evidence(store):
-    return evidence_of(store)
+    return synthetic.evidence_of(store)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +97,7 @@ def test_in_the_overview_ties_are_all_best_and_infinity_never_is(tmp_path):
     changes = {"ce": {"ece": 0.1, "nll": math.inf}, "focal": {"ece": 0.100001, "nll": 0.5}, "fcl": {"ece": 0.2}}
     for objective, changed in changes.items():
         synthetic.add(store, synthetic.spec(objective), changed={"nll": math.nan} | changed, rows=60)
-    table = all_tables(evidence_of(store))["overview"].table
+    table = all_tables(synthetic.evidence_of(store))["overview"].table
     assert table.bold["ece"] == [True, True, False]
     assert table.bold["nll"] == [False, True, False]
     assert table.columns["nll"][2] is None
@@ -135,7 +131,7 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     synthetic.add(store, synthetic.spec("ce", 0))
     for objective, seed in (("ce", 1), ("focal", 0)):
         synthetic.add(store, synthetic.spec(objective, seed), rows=8, classes=2, signal=40.0)
-    evidence = evidence_of(store)
+    evidence = synthetic.evidence_of(store)
     (usual,) = (run for run in evidence.runs if not run.scaled.at_bound)
     assert (usual.objective, usual.seed, len(evidence.runs)) == ("ce", 0, 3)
     assert any("temperature set to 0.001: no finite optimum" in note.detail for note in evidence.runs[1].notes)
@@ -174,7 +170,7 @@ def test_three_seeds_cannot_show_anything_and_the_tables_say_so(tables):
 
 def test_eight_seeds_can(tmp_path):
     store = synthetic.study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(8))
-    tables = all_tables(evidence_of(store))
+    tables = all_tables(synthetic.evidence_of(store))
     rows = read(tables["comparisons"].table)
     assert {row["metric"]: row["verdict"] for row in rows} == dict.fromkeys(
         ("ECE %", "AdaECE %", "NLL", "Brier score"), "better"
@@ -202,7 +198,7 @@ def test_findings_count_wins_and_mark_the_literature(tmp_path):
         for seed in (0, 1):
             one = synthetic.spec(objective, seed, data_set="chestxray14", model="chexnet", gamma=2.0, lam=2.0)
             synthetic.add_multilabel(store, one, labels)
-    tables = all_tables(evidence_of(store))
+    tables = all_tables(synthetic.evidence_of(store))
     rows = {row["finding"]: row for row in read(tables["findings"].table)}
     assert list(rows) == [*labels, "mean", "best on"]
     wins = [int(float(rows["best on"][f"ece {name}"])) for name in ("multilabel_bce", "multilabel_fcl")]
@@ -211,7 +207,7 @@ def test_findings_count_wins_and_mark_the_literature(tmp_path):
     assert rows["Cough"]["CheXNet"] == ""
     assert "Wang et al. (literature)" in tables["findings"].table.titles
     assert "temperature" not in tables
-    beside = read(against_paper(evidence_of(store))["against_paper"].table)
+    beside = read(against_paper(synthetic.evidence_of(store))["against_paper"].table)
     assert {(row["objective"], row["metric"], row["paper"]) for row in beside} >= {
         ("multilabel_bce", "AUROC", "0.8171"),
         ("multilabel_fcl", "MCE", "0.1229"),
@@ -223,7 +219,7 @@ def test_a_sweep_of_lam_is_in_the_order_of_lam(tmp_path):
     for lam in (10.0, 0.5, 2.0):
         synthetic.add(store, synthetic.spec("fcl", 0, model="deit_small", gamma=3.0, lam=lam))
     synthetic.add(store, synthetic.spec("focal", 0, model="deit_small"))
-    tables = all_tables(evidence_of(store))
+    tables = all_tables(synthetic.evidence_of(store))
     assert [row["lam"] and float(row["lam"]) for row in read(tables["lam_sweep"].table)] == ["", 0.5, 2.0, 10.0]
     assert "comparisons" not in tables  # no point of the sweep is "the" candidate
     assert tables["transformers"].title == "Transformers, from scratch"
@@ -235,16 +231,16 @@ def test_a_sweep_is_of_one_objectives_options(tmp_path):
         synthetic.add(store, synthetic.spec("fcl", gamma=3.0, lam=lam), rows=60)
     for name, options in {"mmce": {"lam": 2.0}, "focal": {"gamma": 3.0}}.items():  # whose lam, and gamma, are others
         synthetic.add(store, synthetic.spec(name, **options), rows=60)
-    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    rows = read(all_tables(synthetic.evidence_of(store))["lam_sweep"].table)
     assert [(row["objective"], row["lam"]) for row in rows] == [
         *(("focal", ""), ("mmce", "")),
         *(("fcl lam=0.5", "0.5"), ("fcl lam=2", "2.0")),
     ]
     synthetic.add(store, synthetic.spec("mmce", lam=4.0), rows=60)  # two sweeps
-    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    rows = read(all_tables(synthetic.evidence_of(store))["lam_sweep"].table)
     assert [row["lam"] for row in rows] == ["", "2.0", "4.0", "0.5", "2.0"]
     synthetic.add(store, synthetic.spec("fcl", gamma=1.0, lam=2.0), rows=60)  # a grid, which is drawn
-    rows = read(all_tables(evidence_of(store))["lam_sweep"].table)
+    rows = read(all_tables(synthetic.evidence_of(store))["lam_sweep"].table)
     assert [row["objective"] for row in rows] == ["focal", "mmce lam=2", "mmce lam=4"]
 
 
@@ -263,8 +259,8 @@ def test_the_confidence_gap_is_shown_and_nobody_is_best_at_it(evidence, tables):
 
 def test_the_common_split_is_shown_where_temperatures_come_from_validation(tmp_path):
     store = synthetic.study_store(tmp_path, objectives=("ce", "adafocal", "fcl"), seeds=(0, 1))
-    assert "common_split" not in all_tables(evidence_of(store))
-    validated = evidence_of(store, temperature="validation")
+    assert "common_split" not in all_tables(synthetic.evidence_of(store))
+    validated = synthetic.evidence_of(store, temperature="validation")
     table = all_tables(validated)["common_split"].table
     assert [row["objective"] for row in read(table)] == ["ce", "adafocal", "fcl"]
     for metric in ("error", "ece", "nll", "brier"):
@@ -284,7 +280,7 @@ def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp
             synthetic.add(
                 store, synthetic.spec(objective, seed, data_set="cifar10", model="resnet50", training=training)
             )
-    evidence = evidence_of(store)
+    evidence = synthetic.evidence_of(store)
     shown = against_paper(evidence)["against_paper"]
     ran = [row for row in read(shown.table) if row["value"] != "not run"]
     assert {row["objective"] for row in ran} == {"fcl"}  # the paper has no AdaFocal but on the common split
@@ -297,7 +293,7 @@ def test_numbers_of_the_paper_stand_beside_ours_with_differences_of_protocol(tmp
     for told in ("a lite recipe of 10 epochs instead of 350", "2 seeds per cell instead of three", "other seeds"):
         assert told in shown.note
     assert "FCL here has gamma = 3, lam = 1 (cifar10/resnet50); the paper's points" in shown.note
-    other = against_paper(evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,))))
+    other = against_paper(synthetic.evidence_of(synthetic.study_store(tmp_path / "digits", seeds=(0,))))
     assert list(other) == ["against_paper_text"]  # none of its settings was run
     assert {row["value"] for row in read(other["against_paper_text"].table)} == {"not run"}
 
@@ -343,9 +339,9 @@ def every_kind(tables, tmp_path_factory):
         synthetic.add(sweep, synthetic.spec("fcl", model="vit_small", gamma=3.0, lam=lam), rows=60)
     split = synthetic.study_store(folder / "split", objectives=("adafocal", "fcl"), seeds=(0,))
     paper = synthetic.study_store(folder / "paper", seeds=(0,), data_set="cifar10", model="resnet50")
-    found = against_paper(evidence_of(paper))
+    found = against_paper(synthetic.evidence_of(paper))
     for store, options in ((several, {}), (sweep, {}), (split, {"temperature": "validation"})):
-        found |= all_tables(evidence_of(store, **options))
+        found |= all_tables(synthetic.evidence_of(store, **options))
     return found | tables
 
 
@@ -381,7 +377,7 @@ def test_latex_of_hostile_names_compiles(tmp_path):
     for data_set in ("[boom]", "*", "a\n\nb", "\\end{tabular}", "$x^2_{%}$ & # ~"):
         for objective in ("ce", "fcl"):
             synthetic.add(store, synthetic.spec(objective, data_set=data_set), rows=60, shifts=("svhn",))
-    evidence = evidence_of(store)
+    evidence = synthetic.evidence_of(store)
     ended = compiled(all_tables(evidence), tmp_path)
     assert len(evidence.settings) == 5
     assert ended.returncode == 0, ended.stdout[-2000:]

@@ -1,31 +1,58 @@
-"""Every figure that the evidence of a study supports."""
+"""Every figure that the evidence of a study supports, what each offers, and how one is written to a folder."""
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from focalcal.analysis.comparisons import CANDIDATES
 from focalcal.analysis.surface import Point, surface
+from focalcal.core.atomic import write_atomically
 from focalcal.reports.figures.confidence import confidence_histograms
-from focalcal.reports.figures.display import Display
-from focalcal.reports.figures.distortion import Distortion
 from focalcal.reports.figures.epochs import epoch_curves
 from focalcal.reports.figures.gammas import gamma_history
 from focalcal.reports.figures.posterior import posterior_scatter
 from focalcal.reports.figures.reliability import reliability_diagrams
 from focalcal.reports.figures.saliency import saliency_maps
+from focalcal.reports.figures.style import rendered
 from focalcal.reports.figures.surface import SurfaceFigure
-from focalcal.reports.file_names import as_file_name, unused
+from focalcal.reports.figures.theory import Distortion
+from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from focalcal.analysis.evidence import Evidence
     from focalcal.results import Run
     from focalcal.theory.study import TheoryStudy
 
 MOST_OBJECTIVES = 15  # panels or lines of a figure that can still be read
 SURFACES = ("ece", "nll")
+FORMS = ("pdf", "png")
+_LONGEST = 120  # letters of a file's name
+
+
+class Display(Protocol):
+    """Numbers that are complete when it is made: drawing them, or listing them, computes nothing."""
+
+    @property
+    def title(self) -> str:
+        """What is shown, in a line."""
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about it, in a line or two."""
+
+    def plot(self) -> Figure:
+        """The figure."""
+
+    def frame(self) -> Table:
+        """The numbers behind it."""
 
 
 def figures(
@@ -59,22 +86,56 @@ def figures(
         keep(reliability_diagrams(evidence, setting, objectives=objectives, temperature=True), "temperature", setting)
         keep(confidence_histograms(evidence, setting, objectives=objectives), "confidence", setting)
         keep(epoch_curves(evidence, setting, objectives=objectives), "epochs", setting)
-        for objective in ("fcl", "multilabel_fcl"):
+        for objective in CANDIDATES:
             for metric in SURFACES:
-                found = surface(
+                grid = surface(
                     evidence, setting, metric, objective=objective, operating_point=point, curve=curves.get(setting, ())
                 )
-                keep(None if found is None else SurfaceFigure(found), "surface", metric, setting)
+                keep(None if grid is None else SurfaceFigure(grid), "surface", metric, setting)
         keep(gamma_history(evidence, setting), "gammas", setting)
         own = {run.key: run.objective for run in evidence.runs if run.setting == setting and run.key in given}
-        told = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)
-        keep(_if_readable(told, f"the known posterior of {setting}"), "posterior", setting)
+        scatter = partial(posterior_scatter, [given[key] for key in own], own, objectives=objectives)
+        keep(_if_readable(scatter, f"the known posterior of {setting}"), "posterior", setting)
         for key, objective in own.items():
             seed = str(given[key].settings["seed"])
             looked = partial(saliency_maps, given[key], objective=objective)
             keep(_if_readable(looked, f"the saliency of {given[key]!r}"), "saliency", setting, objective, seed)
     keep(None if theory is None else Distortion(theory), "distortion")
     return made
+
+
+def save(display: Display, folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Write folder/name.pdf and folder/name.png, each whole or not at all; the folder is made if it is not there."""
+    if not name or name != os.path.basename(name) or name.startswith("."):
+        raise ValueError(f"name must be that of a file, without folder and ending, got {name!r}; choose a plain one")
+    figure, made = display.plot(), []
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for form in FORMS:
+        made.append(Path(folder) / f"{name}.{form}")
+        write_atomically(made[-1], rendered(figure, form))
+    return made
+
+
+def as_file_name(*parts: str) -> str:
+    """Names from outside as that of a file, with letters, digits and a few signs; runs of others are a dash.
+
+    >>> as_file_name("ece", "digits/small cnn")
+    'ece-digits-small-cnn'
+    """
+    return "-".join(re.sub(r"[^A-Za-z0-9_.=]+", "-", part).strip("-.") or "unnamed" for part in parts)
+
+
+def unused(name: str, taken: Iterable[str]) -> str:
+    """The name, with a number if another has it: `a/b` and `a b` look alike in a file's name.
+
+    >>> unused("a-b", ["A-b", "a-b-2"])
+    'a-b-3'
+    """
+    wanted, number, others = name[:_LONGEST], 2, {other.lower() for other in taken}
+    free = wanted
+    while free.lower() in others:
+        free, number = f"{wanted}-{number}", number + 1
+    return free
 
 
 def _if_readable(made: Callable[[], Display | None], what: str) -> Display | None:
@@ -86,8 +147,8 @@ def _if_readable(made: Callable[[], Display | None], what: str) -> Display | Non
         return None
 
 
-def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> list[str]:
-    """The setting's objectives; of more than `most`, without those with most variants, which surfaces show."""
+def readable(evidence: Evidence, setting: str) -> list[str]:
+    """The setting's objectives; of more than MOST_OBJECTIVES, without those with most variants, which surfaces show."""
     families: dict[str, list[str]] = {}
     for run in evidence.runs:
         if run.setting == setting:
@@ -95,6 +156,6 @@ def readable(evidence: Evidence, setting: str, most: int = MOST_OBJECTIVES) -> l
             if run.objective not in family:
                 family.append(run.objective)
     kept = set(families)
-    while sum(len(families[name]) for name in kept) > most and kept:
+    while sum(len(families[name]) for name in kept) > MOST_OBJECTIVES and kept:
         kept.remove(max(kept, key=lambda name: (len(families[name]), name)))
     return [label for name in families if name in kept for label in families[name]]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.reports.figures.style import COLOURS, Page, drawing, headed, panels, plain
+from focalcal.reports.figures.reliability import runs_of_seed
+from focalcal.reports.figures.style import COLOURS, PanelGrid, drawing, headed, plain
 from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
@@ -40,27 +41,17 @@ class ConfidenceHistograms:
     panels: tuple[ConfidencePanel, ...]
 
     def frame(self) -> Table:
-        """A row an objective and bin."""
-        columns: dict[str, list[Any]] = {"objective": []}
-        for panel in self.panels:
-            columns["objective"] += [panel.objective] * len(panel.lower)
-            for name in ("lower", "upper", "right", "wrong"):
-                columns.setdefault(name, []).extend(getattr(panel, name).tolist())
-        return Table(columns)
+        """One row per objective and bin."""
+        return Table.stacked(map(vars, self.panels))
 
     def plot(self) -> Figure:
         """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         most = tuple(max(int(getattr(panel, side).max()) for panel in self.panels) for side in ("right", "wrong"))
         with drawing(0.8 + 1.85 * page.rows, width=page.width) as figure:
-            for number, (axes, panel) in enumerate(
-                zip(panels(figure, len(self.panels), across=page.columns), self.panels, strict=True)
-            ):
-                _histogram(axes, panel, most, page.letters, first=number == 0)
-                if number % page.columns == 0:
-                    axes.set_ylabel("rows")
-                if number + page.columns >= len(self.panels):
-                    axes.set_xlabel("confidence")
+            shown = page.axes(figure, x="confidence", y="rows")
+            for axes, panel in zip(shown, self.panels, strict=True):
+                _histogram(axes, panel, most, page.letters, first=axes is shown[0])
             handles, _ = figure.axes[0].get_legend_handles_labels()
             headed(figure, self.title, self.note, handles=handles)
         return figure
@@ -73,35 +64,26 @@ def confidence_histograms(
 
     `seed` is by default the lowest that any of the objectives has.
     """
-    wanted = evidence.objectives if objectives is None else objectives
-    usable = [run for one in wanted for run in evidence.of(setting, one) if run.reliability is not None]
-    chosen = min((run.seed for run in usable), default=None) if seed is None else seed
-    found = {}
-    for run in reversed(usable):
-        if run.seed == chosen:
-            bins = run.reliability
-            assert bins is not None
-            right = np.rint(np.nan_to_num(bins.count * bins.accuracy)).astype(int)
-            found[run.objective] = ConfidencePanel(
-                run.objective, bins.lower, bins.upper, right, bins.count.astype(int) - right
-            )
-    shown = tuple(found[objective] for objective in wanted if objective in found)
-    if not shown:
+    drawn = []
+    for run in runs_of_seed(evidence, setting, lambda run: run.reliability is not None, seed, objectives):
+        assert run.reliability is not None
+        bins = run.reliability
+        right = np.rint(np.nan_to_num(bins.count * bins.accuracy)).astype(int)
+        wrong = bins.count.astype(int) - right
+        drawn.append(ConfidencePanel(run.objective, bins.lower, bins.upper, right, wrong))
+        chosen = run.seed
+    if not drawn:
         return None
     title = f"Confidence of right and wrong predictions on {setting}, test set, seed {chosen}"
-    return ConfidenceHistograms(title, "Heights grow as the root of the number of rows.", shown)
+    return ConfidenceHistograms(title, "Heights grow as the root of the number of rows.", tuple(drawn))
 
 
 def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], letters: int, *, first: bool) -> None:
     width = panel.upper - panel.lower
-    sides: tuple[tuple[str, int, dict[str, Any]], ...] = (
-        ("right", 1, {"facecolor": COLOURS[1]}),
-        ("wrong", -1, {"facecolor": COLOURS[4], "hatch": "/" * 5}),
-    )
-    for name, sign, style in sides:
+    for name, sign, colour, hatch in (("right", 1, COLOURS[1], None), ("wrong", -1, COLOURS[4], "/" * 5)):
+        edges: dict[str, Any] = {"align": "edge", "edgecolor": "black", "linewidth": 0.5, "hatch": hatch}
         label = f"{name} predictions" if first else f"_{name}"
-        heights = sign * np.sqrt(getattr(panel, name))
-        axes.bar(panel.lower, heights, width, align="edge", edgecolor="black", linewidth=0.5, label=label, **style)
+        axes.bar(panel.lower, sign * np.sqrt(getattr(panel, name)), width, facecolor=colour, label=label, **edges)
     axes.axhline(0, color="black", linewidth=0.6)
     high, low = (max(1.0, 1.08 * math.sqrt(number)) for number in most)
     numbers = [-number for number in _round_numbers(most[1])[:0:-1]] + _round_numbers(most[0])
@@ -109,8 +91,8 @@ def _histogram(axes: Axes, panel: ConfidencePanel, most: tuple[int, ...], letter
     apart = [place == 0 or abs(place) > 0.1 * (high + low) for place in places]  # else the labels would touch
     axes.set_yticks(places[apart], [str(abs(number)) for number, kept in zip(numbers, apart, strict=True) if kept])
     axes.set(xlim=(0, 1), ylim=(-low, high))
-    told = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
-    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{told}")
+    wrong = f"{panel.wrong.sum()} of {panel.wrong.sum() + panel.right.sum()} wrong"
+    axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{wrong}")
 
 
 def _round_numbers(most: int) -> list[int]:

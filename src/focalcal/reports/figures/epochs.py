@@ -1,4 +1,4 @@
-"""A metric of the test set after each epoch, one line an objective."""
+"""A metric of the test set after each epoch, one line per objective."""
 
 from __future__ import annotations
 
@@ -45,15 +45,13 @@ class EpochCurves:
     lines: tuple[EpochLine, ...]
 
     def frame(self) -> Table:
-        """A row an objective and epoch."""
-        columns: dict[str, list[Any]] = {name: [] for name in ("objective", "epoch", "seeds", "mean", "low", "high")}
-        for line in self.lines:
-            columns["objective"] += [line.objective] * len(line.epochs)
-            columns["epoch"] += line.epochs.tolist()
-            columns["seeds"] += [len(line.seeds)] * len(line.epochs)
-            for name in ("mean", "low", "high"):
-                columns[name] += getattr(line, name).tolist()
-        return Table(columns, digits=4)
+        """One row per objective and epoch."""
+        blocks = (
+            {"objective": line.objective, "epoch": line.epochs, "seeds": len(line.seeds)}
+            | {"mean": line.mean, "low": line.low, "high": line.high}
+            for line in self.lines
+        )
+        return Table.stacked(blocks, digits=4)
 
     def plot(self) -> Figure:
         """On a logarithmic scale if all numbers are positive; the band is from the lowest to the highest seed."""
@@ -62,22 +60,16 @@ class EpochCurves:
             for line in self.lines:
                 style = line_style(line.look)
                 every = max(1, math.ceil(len(line.epochs) / _MARKED))
+                marks: dict[str, Any] = {"markersize": 3.2, "markevery": (line.look.place % every, every)}
                 label = plain(short_name(line.objective), longest=30)
-                axes.plot(
-                    line.epochs,
-                    line.mean,
-                    markersize=3.2,
-                    markevery=(line.look.place % every, every),
-                    label=label,
-                    **style,
-                )
+                axes.plot(line.epochs, line.mean, label=label, **marks, **style)
                 if len(line.seeds) > 1:
                     axes.fill_between(line.epochs, line.low, line.high, color=style["color"], alpha=0.13, linewidth=0)
-            heights = np.concatenate([line.low for line in self.lines])
-            if np.nanmin(heights) > 0:
+            low, high = (np.concatenate([getattr(line, end) for line in self.lines]) for end in ("low", "high"))
+            if np.nanmin(low) > 0:
                 axes.set_yscale("log")
                 axes.yaxis.set_major_formatter("{x:g}")
-                axes.yaxis.set_minor_formatter(_few_labels(float(np.nanmin(heights)), float(_highest(self.lines))))
+                axes.yaxis.set_minor_formatter(_few_labels(float(np.nanmin(low)), float(np.nanmax(high))))
                 axes.tick_params(which="minor", labelsize=7)
             whole_numbers(axes)
             axes.set(xlabel="epoch", ylabel=f"test {_NAMES.get(self.metric, plain(self.metric))}")
@@ -93,18 +85,18 @@ def epoch_curves(
     """Of the epochs at which every seed of an objective was tested; None if no run of the setting has any."""
     wanted = evidence.objectives if objectives is None else objectives
     drawn = looks(evidence.objectives)
-    lines = [_line(objective, drawn[objective], evidence.of(setting, objective), metric) for objective in wanted]
-    found = tuple(line for line in lines if line is not None)
-    if not found:
+    every = [_line(objective, drawn[objective], evidence.of(setting, objective), metric) for objective in wanted]
+    lines = tuple(line for line in every if line is not None)
+    if not lines:
         return None
-    seeds = sorted({seed for line in found for seed in line.seeds})
+    seeds = sorted({seed for line in lines for seed in line.seeds})
     many = len(seeds) > 1
     over = f"mean over seeds {', '.join(map(str, seeds))}" if many else f"seed {seeds[0]}"
     notes = ["Band: lowest to highest seed."] * many
-    if len({line.seeds for line in found}) > 1:
+    if len({line.seeds for line in lines}) > 1:
         notes.append("Not every objective has every seed.")
     name = _NAMES.get(metric, metric).partition(" (")[0]
-    return EpochCurves(f"Test {name} after each epoch on {setting}, {over}", " ".join(notes), metric, found)
+    return EpochCurves(f"Test {name} after each epoch on {setting}, {over}", " ".join(notes), metric, lines)
 
 
 def _line(objective: str, look: Look, runs: list[RunEvidence], metric: str) -> EpochLine | None:
@@ -130,10 +122,6 @@ def _line(objective: str, look: Look, runs: list[RunEvidence], metric: str) -> E
 
 def _finite(value: float | None) -> float:
     return math.nan if value is None or not math.isfinite(value) else float(value)
-
-
-def _highest(lines: Sequence[EpochLine]) -> float:
-    return max(float(np.nanmax(line.high)) for line in lines if np.isfinite(line.high).any())
 
 
 def _few_labels(low: float, high: float) -> Any:

@@ -1,4 +1,4 @@
-"""How AdaFocal steered gamma: a line a confidence bin over the epochs."""
+"""How AdaFocal steered gamma: one line per confidence bin over the epochs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from focalcal.analysis.evidence import Evidence, RunEvidence
 
 _ACROSS = 3
+_MOST = 6  # runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,27 +35,20 @@ class GammaPanel:
 
 @dataclass(frozen=True, eq=False)
 class GammaHistory:
-    """A panel a run, of one setting."""
+    """One panel per run of a setting."""
 
     title: str
     note: str
     panels: tuple[GammaPanel, ...]
 
     def frame(self) -> Table:
-        """A row a run, epoch and bin (from 1)."""
-        names = ("objective", "seed", "epoch", "bin", "lower", "upper", "gamma")
-        columns: dict[str, list[Any]] = {name: [] for name in names}
-        for panel in self.panels:
-            for epoch, gammas, edges in zip(panel.epochs, panel.gammas, panel.edges, strict=True):
-                number = len(gammas)
-                columns["objective"] += [panel.objective] * number
-                columns["seed"] += [panel.seed] * number
-                columns["epoch"] += [int(epoch)] * number
-                columns["bin"] += range(1, number + 1)
-                columns["lower"] += edges[:-1].tolist()
-                columns["upper"] += edges[1:].tolist()
-                columns["gamma"] += gammas.tolist()
-        return Table(columns)
+        """One row per run, epoch and bin (from 1)."""
+        return Table.stacked(
+            {"objective": panel.objective, "seed": panel.seed, "epoch": int(epoch), "bin": range(1, len(gammas) + 1)}
+            | {"lower": edges[:-1], "upper": edges[1:], "gamma": gammas}
+            for panel in self.panels
+            for epoch, gammas, edges in zip(panel.epochs, panel.gammas, panel.edges, strict=True)
+        )
 
     def plot(self) -> Figure:
         """Dark lines are bins of low confidence, light ones of high; below 0 the loss is inverse-focal."""
@@ -80,16 +74,16 @@ class GammaHistory:
         return figure
 
 
-def gamma_history(evidence: Evidence, setting: str, *, most: int = 6) -> GammaHistory | None:
-    """Of the runs of a setting whose epochs hold `gammas`, the first `most` of them; None if none do."""
-    found = [panel for run in evidence.runs if run.setting == setting and (panel := _panel(run)) is not None]
-    if not found:
+def gamma_history(evidence: Evidence, setting: str) -> GammaHistory | None:
+    """Of the first runs of a setting whose epochs hold `gammas`; None if none do."""
+    steered = [panel for run in evidence.runs if run.setting == setting and (panel := _panel(run)) is not None]
+    if not steered:
         return None
     notes = ["Below 0 the loss is inverse-focal. Bins are known by their number, as their edges move."]
-    if len(found) > most:
-        notes.append(f"{len(found) - most} more runs are not shown.")
+    if len(steered) > _MOST:
+        notes.append(f"{len(steered) - _MOST} more runs are not shown.")
     return GammaHistory(
-        f"{GAMMA} of each confidence bin over the epochs on {setting}", " ".join(notes), tuple(found[:most])
+        f"{GAMMA} of each confidence bin over the epochs on {setting}", " ".join(notes), tuple(steered[:_MOST])
     )
 
 

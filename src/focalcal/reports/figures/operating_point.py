@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.analysis.temperature_curves import TemperatureCurves
+    from focalcal.analysis.operating_curve import TemperatureCurves
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.analysis.posterior_panel import POINTS, PosteriorPanel, posterior_panel
+from focalcal.analysis.run_details import POINTS, PosteriorPanel, posterior_panel
 from focalcal.core.extras import required
-from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, Page, drawing, headed, panels, plain
+from focalcal.reports.figures.style import COLOURS, ETA, GUIDE, SMALLEST, PanelGrid, drawing, headed, plain
 from focalcal.reports.objectives import short_name
 from focalcal.reports.tables import Table
 
@@ -33,49 +33,32 @@ class PosteriorScatter:
     panels: tuple[PosteriorPanel, ...]
 
     def frame(self) -> Table:
-        """A row an objective and bin that is not empty."""
-        columns: dict[str, list[Any]] = {"objective": [], "seed": []}
-        for panel in self.panels:
-            at = np.flatnonzero(panel.count)
-            columns["objective"] += [panel.objective] * len(at)
-            columns["seed"] += [panel.seed] * len(at)
-            for name in ("lower", "upper", "count", "eta", "p", "low", "high", "q"):
-                columns.setdefault(name, []).extend(getattr(panel, name)[at].tolist())
-        return Table(columns)
-
-    def distances(self) -> Table:
-        """A row an objective: how far p is from the truth, and from what the theory has its loss prefer."""
-        return Table(
-            {
-                "objective": [panel.objective for panel in self.panels],
-                "to_truth": [panel.to_truth for panel in self.panels],
-                "to_theory": [panel.to_theory for panel in self.panels],
-            }
+        """One row per objective and bin that is not empty."""
+        names = ("lower", "upper", "count", "eta", "p", "low", "high", "q")
+        return Table.stacked(
+            {"objective": panel.objective, "seed": panel.seed}
+            | {name: getattr(panel, name)[panel.count > 0] for name in names}
+            for panel in self.panels
         )
 
     def plot(self) -> Figure:
         """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         with drawing(0.9 + 2.3 * page.row * page.rows, width=page.width) as figure:
-            shown = panels(figure, len(self.panels), across=page.columns)
-            for number, (axes, panel) in enumerate(zip(shown, self.panels, strict=True)):
+            shown = page.axes(figure, x=f"true probability {ETA}", y="probability")
+            for axes, panel in zip(shown, self.panels, strict=True):
                 _scatter(axes, panel, page.letters)
-                if number % page.columns == 0:
-                    axes.set_ylabel("probability")
-                if number + page.columns >= len(self.panels):
-                    axes.set_xlabel(f"true probability {ETA}")
             headed(figure, self.title, self.note, handles=_handles())
         return figure
 
 
 def posterior_scatter(
-    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None, seed: int | None = None
+    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None
 ) -> PosteriorScatter | None:
-    """Of runs of one setting whose test predictions hold the true posterior; None if there are none.
+    """Of runs of one setting and its lowest seed whose test set has a known posterior; None if there are none.
 
     labels      the objective's label by the run's key, as `Evidence` has them
     objectives  those to show, in order; by default all
-    seed        by default the lowest
 
     q* is the population minimiser of the loss: of cross-entropy and the Brier score eta itself, of focal loss and of
     Focal Calibration Loss what `theory.minimise` finds. For the other objectives there is no q*.
@@ -83,24 +66,24 @@ def posterior_scatter(
     known = [
         run for run in runs if "test" in run.splits and "posterior_distance" in run.record["metrics"].get("test", {})
     ]
-    chosen = min((run.settings["seed"] for run in known), default=None) if seed is None else seed
-    found: dict[str, PosteriorPanel] = {}
+    chosen = min((run.settings["seed"] for run in known), default=None)
+    drawn: dict[str, PosteriorPanel] = {}
     for run in known:
         label = labels.get(run.key, run.settings["objective"])
-        if run.settings["seed"] == chosen and label not in found and (objectives is None or label in objectives):
+        if run.settings["seed"] == chosen and label not in drawn and (objectives is None or label in objectives):
             predictions = run.predictions("test")
             if predictions.posterior is not None and not predictions.multilabel:
                 options = run.settings["objective_options"]
-                found[label] = posterior_panel(label, int(chosen), predictions, run.settings["objective"], options)
-    if not found:
+                drawn[label] = posterior_panel(label, int(chosen), predictions, run.settings["objective"], options)
+    if not drawn:
         return None
-    order = [one for one in objectives if one in found] if objectives is not None else list(found)
+    order = [name for name in objectives if name in drawn] if objectives is not None else list(drawn)
     settings = sorted({f"{run.settings['data_set']}/{run.settings['model']}" for run in known})
     return PosteriorScatter(
         title=f"Predicted against true probability on {', '.join(settings)}, test set, seed {chosen}",
         note=f"Each point is a row and class; clouds are thinned to {POINTS} points, means are over all. "
         "TV: mean total variation.",
-        panels=tuple(found[label] for label in order),
+        panels=tuple(drawn[label] for label in order),
     )
 
 
@@ -117,41 +100,15 @@ def _handles() -> list[Any]:
 
 def _scatter(axes: Axes, panel: PosteriorPanel, letters: int) -> None:
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="diagonal", zorder=3)
-    cloud: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0, "rasterized": True}
-    axes.plot(
-        panel.points[:, 0],
-        panel.points[:, 1],
-        marker="o",
-        markersize=1.6,
-        color=_NETWORK,
-        label="p of the network",
-        **cloud,
-    )
-    axes.plot(
-        panel.points[:, 0],
-        panel.points[:, 2],
-        marker="o",
-        markersize=1.2,
-        color=_THEORY,
-        label="q* of the theory",
-        **cloud,
-    )
+    cloud: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0, "rasterized": True}
+    for column, size, colour, label in ((1, 1.6, _NETWORK, "p of the network"), (2, 1.2, _THEORY, "q* of the theory")):
+        axes.plot(panel.points[:, 0], panel.points[:, column], markersize=size, color=colour, label=label, **cloud)
     at = panel.count > 0
     reach = np.maximum(0, np.stack([panel.p[at] - panel.low[at], panel.high[at] - panel.p[at]]))
-    axes.errorbar(
-        panel.eta[at],
-        panel.p[at],
-        yerr=reach,
-        color="black",
-        marker="s",
-        markersize=2.4,
-        linewidth=0.9,
-        elinewidth=0.7,
-        label="mean of p, 10 to 90 %",
-        zorder=4,
-    )
+    bars: dict[str, Any] = {"marker": "s", "markersize": 2.4, "linewidth": 0.9, "elinewidth": 0.7, "zorder": 4}
+    axes.errorbar(panel.eta[at], panel.p[at], yerr=reach, color="black", label="mean of p, 10 to 90 %", **bars)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set_title(plain(short_name(panel.objective), longest=letters))
-    told = f"TV to {ETA} {panel.to_truth:.3f}"
-    told += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
-    axes.text(0.03, 0.97, told, transform=axes.transAxes, va="top", fontsize=SMALLEST)
+    distances = f"TV to {ETA} {panel.to_truth:.3f}"
+    distances += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
+    axes.text(0.03, 0.97, distances, transform=axes.transAxes, va="top", fontsize=SMALLEST)

@@ -1,9 +1,9 @@
-"""Reliability diagrams: accuracy against confidence, a panel an objective, with the counts below."""
+"""Reliability diagrams: accuracy against confidence, one panel per objective, with the counts below."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.metrics.reliability import Reliability
-from focalcal.reports.figures.style import GUIDE, SMALLEST, Page, drawing, headed, line_style, plain
+from focalcal.reports.figures.style import GUIDE, SMALLEST, PanelGrid, drawing, headed, line_style, plain
 from focalcal.reports.objectives import Look, looks, short_name
 from focalcal.reports.tables import Table
 
@@ -38,6 +38,13 @@ class Curve:
         """True for the bins that are not too sparse to estimate an accuracy."""
         shown: np.ndarray = self.bins.count >= self.least
         return shown
+
+    def filled(self) -> dict[str, np.ndarray]:
+        """The columns of the bins that are not empty."""
+        names = ("lower", "upper", "count", "confidence", "accuracy", "low", "high")
+        columns = {name: getattr(self.bins, name) for name in names} | {"shown": self.shown}
+        columns["count"] = self.bins.count.astype(int)
+        return {name: values[self.bins.count > 0] for name, values in columns.items()}
 
     @property
     def rows(self) -> int:
@@ -74,22 +81,16 @@ class ReliabilityDiagrams:
     panels: tuple[ReliabilityPanel, ...]
 
     def frame(self) -> Table:
-        """A row a bin that is not empty, hidden ones included."""
-        columns: dict[str, list[Any]] = {"objective": [], "curve": []}
-        for panel in self.panels:
-            for curve in panel.curves:
-                at = np.flatnonzero(curve.bins.count)
-                columns["objective"] += [panel.objective] * len(at)
-                columns["curve"] += [curve.label] * len(at)
-                for name in ("lower", "upper", "count", "confidence", "accuracy", "low", "high"):
-                    values = getattr(curve.bins, name)[at].tolist()
-                    columns.setdefault(name, []).extend(map(int, values) if name == "count" else values)
-                columns.setdefault("shown", []).extend(curve.shown[at].tolist())
-        return Table(columns)
+        """One row per bin that is not empty, hidden ones included."""
+        return Table.stacked(
+            {"objective": panel.objective, "curve": curve.label, **curve.filled()}
+            for panel in self.panels
+            for curve in panel.curves
+        )
 
     def plot(self) -> Figure:
         """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
-        page = Page(len(self.panels))
+        page = PanelGrid(len(self.panels))
         rows, columns = page.rows, page.columns
         most = max(float(curve.bins.count.max()) for panel in self.panels for curve in panel.curves)
         with drawing(0.75 + 2.9 * page.row * rows, width=page.width) as figure:
@@ -122,25 +123,13 @@ def reliability_diagrams(
     least        rows that a bin must have to be shown; by default 1 % of them, as the paper's 100 of 10,000, but at
                  least 5 and at most 100. What is hidden is counted in the panel.
     """
-    wanted = evidence.objectives if objectives is None else objectives
-    usable = [
-        run
-        for objective in wanted
-        for run in evidence.of(setting, objective)
-        if (run.scaled if temperature else run.reliability) is not None
-    ]
-    if not usable:
-        return None
-    chosen = min(run.seed for run in usable) if seed is None else seed
     drawn = looks(evidence.objectives)
-    found = {
-        run.objective: _panel(run, drawn[run.objective], temperature, least)
-        for run in reversed(usable)
-        if run.seed == chosen
-    }
-    panels = tuple(found[objective] for objective in wanted if objective in found)
-    if not panels:
+    runs = runs_of_seed(
+        evidence, setting, lambda run: (run.scaled if temperature else run.reliability) is not None, seed, objectives
+    )
+    if not runs:
         return None
+    panels = tuple(_panel(run, drawn[run.objective], temperature, least) for run in runs)
     limits = sorted({curve.least for panel in panels for curve in panel.curves})
     sparse = " or ".join(map(str, limits))
     what = "before and after temperature scaling" if temperature else "test set, as trained"
@@ -150,14 +139,32 @@ def reliability_diagrams(
         fitted = f" T was fitted on {rows}; both curves are of the same rows."
     level = panels[0].curves[0].bins.level
     return ReliabilityDiagrams(
-        title=f"Reliability on {setting}, seed {chosen}: {what}",
+        title=f"Reliability on {setting}, seed {runs[0].seed}: {what}",
         note=f"Bars: {level:.0%} Wilson intervals. Below the diagonal is overconfident. Bins with fewer than {sparse} "
         f"rows are not shown above and are hatched below.{fitted}",
         panels=panels,
     )
 
 
-def sparse_limit(rows: int) -> int:
+def runs_of_seed(
+    evidence: Evidence,
+    setting: str,
+    usable: Callable[[RunEvidence], bool],
+    seed: int | None,
+    objectives: Sequence[str] | None,
+) -> list[RunEvidence]:
+    """One run per objective that has the seed, by default the lowest that any of them has; in their order."""
+    wanted = evidence.objectives if objectives is None else objectives
+    runs = [run for objective in wanted for run in evidence.of(setting, objective) if usable(run)]
+    chosen = min((run.seed for run in runs), default=None) if seed is None else seed
+    first: dict[str, RunEvidence] = {}
+    for run in runs:
+        if run.seed == chosen:
+            first.setdefault(run.objective, run)
+    return list(first.values())
+
+
+def sparse_limit(rows: float) -> int:
     """1 % of the rows, between 5 and 100.
 
     >>> sparse_limit(360), sparse_limit(10_000), sparse_limit(50_000)
@@ -167,8 +174,10 @@ def sparse_limit(rows: int) -> int:
 
 
 def _panel(run: RunEvidence, look: Look, temperature: bool, least: int | None) -> ReliabilityPanel:
+    fitted = ""
     if temperature:
         assert run.scaled is not None
+        fitted = f"\nT = {run.scaled.temperature:.3g}{' (a bound)' * run.scaled.at_bound}"
         made = [
             ("before", run.scaled.reliability_before, run.scaled.before),
             ("after", run.scaled.reliability_after, run.scaled.after),
@@ -182,13 +191,8 @@ def _panel(run: RunEvidence, look: Look, temperature: bool, least: int | None) -
         )
         for label, bins, metrics in made
     )
-    summary = (
-        "ECE "
-        + " \N{RIGHTWARDS ARROW} ".join("-" if math.isnan(c.ece) else f"{100 * c.ece:.2f}" for c in curves)
-        + " %"
-    )
-    if temperature and run.scaled is not None:
-        summary += f"\nT = {run.scaled.temperature:.3g}{' (a bound)' * run.scaled.at_bound}"
+    shown = ["-" if math.isnan(curve.ece) else f"{100 * curve.ece:.2f}" for curve in curves]
+    summary = "ECE " + " \N{RIGHTWARDS ARROW} ".join(shown) + " %" + fitted
     return ReliabilityPanel(run.objective, look, summary, curves)
 
 
@@ -210,17 +214,8 @@ def _diagram(axes: Axes, panel: ReliabilityPanel, letters: int) -> None:
     for curve, style in zip(panel.curves, panel.styles(), strict=True):
         at, bins = curve.shown, curve.bins
         reach = np.abs(np.stack([bins.low[at], bins.high[at]]) - bins.accuracy[at])
-        axes.errorbar(
-            bins.confidence[at],
-            bins.accuracy[at],
-            yerr=reach,
-            markersize=3,
-            linewidth=0.9,
-            elinewidth=0.9,
-            capsize=1.5,
-            label=curve.label,
-            **style,
-        )
+        bars: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "elinewidth": 0.9, "capsize": 1.5}
+        axes.errorbar(bins.confidence[at], bins.accuracy[at], yerr=reach, label=curve.label, **bars, **style)
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
     axes.set_title(f"{plain(short_name(panel.objective), longest=letters)}\n{panel.summary}")
     axes.tick_params(labelbottom=False)
@@ -234,22 +229,16 @@ def _counts(axes: Axes, panel: ReliabilityPanel, most: float) -> None:
         width = (bins.upper - bins.lower) / number
         for shown in (True, False):
             at = (curve.shown == shown) & (bins.count > 0)
-            style: dict[str, Any] = (
+            style: dict[str, Any] = {"align": "edge", "edgecolor": drawn["color"], "linewidth": 0.5}
+            style |= (
                 {"facecolor": drawn["color"], "alpha": faint} if shown else {"facecolor": "white", "hatch": "/" * 6}
             )
-            axes.bar(
-                (bins.lower + place * width)[at],
-                bins.count[at],
-                width[at],
-                align="edge",
-                edgecolor=drawn["color"],
-                linewidth=0.5,
-                **style,
-            )
+            axes.bar((bins.lower + place * width)[at], bins.count[at], width[at], **style)
     axes.set_yscale("log")
     axes.set_ylim(0.6, 1.6 * most)
     axes.minorticks_off()
     powers = 10 ** np.arange(0, int(math.log10(max(most, 1))) + 1)
-    axes.set_yticks(powers[:: max(1, len(powers) // 3)], map(str, powers[:: max(1, len(powers) // 3)]))
+    ticks = powers[:: max(1, len(powers) // 3)]
+    axes.set_yticks(ticks, map(str, ticks))
     hidden = ", ".join(f"{curve.hidden}" for curve in panel.curves)
     axes.set_xlabel(f"confidence\nhidden: {hidden} of {panel.curves[0].rows}", fontsize=SMALLEST)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 FILE = "saliency.npz"
 _ACROSS = 6
+_MOST = 12  # images
 _ARRAYS = ("maps", "predicted", "labels", "ids", "images")
 
 
 @dataclass(frozen=True, eq=False)
 class SaliencyMaps:
-    """maps (N, h, w) >= 0; images uint8 (N, C, H, W); predicted, truth and ids as text, one an image."""
+    """maps (N, h, w) >= 0; images uint8 (N, C, H, W); predicted, truth and ids as text, one per image."""
 
     title: str
     note: str
@@ -36,7 +37,7 @@ class SaliencyMaps:
     images: np.ndarray
 
     def frame(self) -> Table:
-        """A row an image: what was predicted, what was true, and where the map is highest, from 0 to 1."""
+        """One row per image: what was predicted, what was true, and where the map is highest, from 0 to 1."""
         height, width = self.maps.shape[1:]
         rows, columns = np.unravel_index(self.maps.reshape(len(self.maps), -1).argmax(1), (height, width))
         return Table(
@@ -101,27 +102,27 @@ class SaliencyMaps:
             )
 
 
-def saliency_maps(run: Run, *, objective: str | None = None, most: int = 12) -> SaliencyMaps | None:
-    """The first `most` images of the run's `saliency.npz`; None if it has no such file.
+def saliency_maps(run: Run, *, objective: str | None = None) -> SaliencyMaps | None:
+    """The first images of the run's `saliency.npz`; None if it has no such file.
 
     `objective` is what the title calls the run's; class names are those of the data's provenance, else numbers.
     """
     if FILE not in run.files:
         return None
     stored = _read(run)
-    number = min(most, len(stored["maps"]))
+    number = min(_MOST, len(stored["maps"]))
     if not number:
         return None
     classes = (run.record["provenance"].get("data") or {}).get("classes")
-    names = [str(one) for one in classes] if isinstance(classes, list) else []
+    names = list(map(str, classes)) if isinstance(classes, list) else []
     spec = run.settings
     called = spec["objective"] if objective is None else objective
     return SaliencyMaps(
         title=f"Grad-CAM of {called} on {spec['data_set']}/{spec['model']}, seed {spec['seed']}: first test images",
         note="Above each pair: id, predicted (true). Maps are of the predicted class, each by its own maximum.",
-        ids=tuple(str(one) for one in stored["ids"][:number]),
-        predicted=tuple(_name(int(one), names) for one in stored["predicted"][:number]),
-        truth=tuple(_truth(one, names) for one in stored["labels"][:number]),
+        ids=tuple(map(str, stored["ids"][:number])),
+        predicted=tuple(_name(int(index), names) for index in stored["predicted"][:number]),
+        truth=tuple(_truth(label, names) for label in stored["labels"][:number]),
         maps=stored["maps"][:number].astype(float),
         images=stored["images"][:number],
     )
@@ -131,14 +132,14 @@ def _read(run: Run) -> dict[str, Any]:
     path = run.file(FILE)
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            found = {name: stored[name] for name in _ARRAYS}
+            arrays = {name: stored[name] for name in _ARRAYS}
     except (KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"{path} must hold the arrays {', '.join(_ARRAYS)}: {error}; run the cell again") from error
-    rows = {len(values) for values in found.values()}
-    if len(rows) != 1 or found["maps"].ndim != 3 or found["images"].ndim != 4:
-        shapes = {name: values.shape for name, values in found.items()}
+    rows = {len(values) for values in arrays.values()}
+    if len(rows) != 1 or arrays["maps"].ndim != 3 or arrays["images"].ndim != 4:
+        shapes = {name: values.shape for name, values in arrays.items()}
         raise ValueError(f"{path} must hold maps (N, h, w) and images (N, C, H, W), got {shapes}; run the cell again")
-    return found
+    return arrays
 
 
 def _name(index: int, names: list[str]) -> str:
@@ -149,4 +150,4 @@ def _truth(label: Any, names: list[str]) -> str:
     """A class, or the labels that hold of several."""
     if np.ndim(label) == 0:
         return _name(int(label), names)
-    return ", ".join(_name(int(one), names) for one in np.flatnonzero(label)) or "none"
+    return ", ".join(_name(int(index), names) for index in np.flatnonzero(label)) or "none"

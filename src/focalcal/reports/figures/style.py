@@ -119,7 +119,7 @@ def _lines(text: str, longest: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Page:
+class PanelGrid:
     """How a number of panels is laid out: three abreast, or four if there are more than nine, to fit a page."""
 
     number: int
@@ -149,15 +149,25 @@ class Page:
         """Of a panel's title."""
         return PANEL if self.columns <= 3 else PANEL * 3 // 4 - 1
 
+    def axes(self, figure: Figure, *, x: str, y: str) -> list[Axes]:
+        """One per panel; `x` and `y` name the axes along the lower and the left edge."""
+        shown = panels(figure, self.number, across=self.columns)
+        for place, axes in enumerate(shown):
+            if place % self.columns == 0:
+                axes.set_ylabel(y)
+            if place + self.columns >= self.number:
+                axes.set_xlabel(x)
+        return shown
+
 
 def panels(figure: Figure, number: int, *, across: int, **options: Any) -> list[Axes]:
     """That many axes in rows of at most `across`; no empty ones are left."""
     columns = min(number, across)
     grid = figure.subplots(-(-number // columns), columns, squeeze=False, **options)
-    found = list(grid.flat)
-    for axes in found[number:]:
+    every = list(grid.flat)
+    for axes in every[number:]:
         axes.remove()
-    return found[:number]
+    return every[:number]
 
 
 def rendered(figure: Figure, form: str) -> bytes:

@@ -40,17 +40,17 @@ class SurfaceFigure:
         return surface_note(self.surface, missing="Hatched")
 
     def frame(self) -> Table:
-        """A row a cell, missing ones included."""
-        found = self.surface
-        cells = [(gamma, lam) for gamma in found.gammas for lam in found.lams]
+        """One row per cell, missing ones included."""
+        grid = self.surface
+        cells = [(gamma, lam) for gamma in grid.gammas for lam in grid.lams]
         return Table(
             {
                 "gamma": [gamma for gamma, _ in cells],
                 "lam": [lam for _, lam in cells],
-                found.metric: found.values.ravel().tolist(),
-                "seeds": found.seeds.ravel().tolist(),
-                "minimum": [cell == found.minimum for cell in cells],
-                "operating_point": [cell == found.operating_point for cell in cells],
+                grid.metric: grid.values.ravel().tolist(),
+                "seeds": grid.seeds.ravel().tolist(),
+                "minimum": [cell == grid.minimum for cell in cells],
+                "operating_point": [cell == grid.operating_point for cell in cells],
             }
         )
 
@@ -81,41 +81,30 @@ class SurfaceFigure:
         for (row, column), value in np.ndenumerate(self.surface.values):
             if math.isnan(value):
                 corner = (column - 0.5, row - 0.5)
-                axes.add_patch(
-                    rectangle(
-                        corner, 1, 1, fill=False, hatch="////", edgecolor="#888888", linewidth=0, label="_missing"
-                    )
-                )
+                hatched: dict[str, Any] = {"hatch": "////", "edgecolor": "#888888", "linewidth": 0, "label": "_missing"}
+                axes.add_patch(rectangle(corner, 1, 1, fill=False, **hatched))
             elif len(self.surface.lams) <= _MOST_PRINTED:
                 light = _luminance(image.cmap(image.norm(value))[:3]) > 0.18  # where black has the higher contrast
-                colour = "black" if light else "white"
-                axes.text(
-                    column, row - 0.1, format(value, form), ha="center", va="center", color=colour, fontsize=SMALLEST
-                )
+                centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALLEST}
+                axes.text(column, row - 0.1, format(value, form), color="black" if light else "white", **centred)
 
     def _marks(self, axes: Axes) -> list[Any]:
         """The star in the corner of its cell, so that the number can be read; the square around its cell."""
         handles: list[Any] = []
-        found = self.surface
-        if found.minimum is not None:
-            row, column = found.gammas.index(found.minimum[0]), found.lams.index(found.minimum[1])
-            star: dict[str, Any] = {
-                "marker": "*",
-                "color": "white",
-                "markeredgecolor": "black",
-                "markeredgewidth": 0.6,
-                "linewidth": 0,
-            }
-            handles += axes.plot(column, row + 0.3, markersize=7, label="minimum", **star)
-        if len(places := found.curve_places()) > 1:
+        grid = self.surface
+        if grid.minimum is not None:
+            row, column = grid.gammas.index(grid.minimum[0]), grid.lams.index(grid.minimum[1])
+            edge: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.6, "linewidth": 0}
+            handles += axes.plot(column, row + 0.3, marker="*", color="white", markersize=7, label="minimum", **edge)
+        if len(places := grid.curve_places()) > 1:
             rows, columns = zip(*places, strict=True)
             label = "where theory cancels cross-entropy's overconfidence"
             handles += axes.plot(columns, rows, color="white", linewidth=1.6, linestyle=(0, (4, 1.5)), label=label)
             handles[-1].set_path_effects(_outlined())
-        place = found.operating_point
-        if place is not None and found.on_grid:
-            corner = (found.lams.index(place[1]) - 0.46, found.gammas.index(place[0]) - 0.44)
-            label = f"operating point, {_shown(place)}"
+        place = grid.operating_point
+        if place is not None and grid.on_grid:
+            corner = (grid.lams.index(place[1]) - 0.46, grid.gammas.index(place[0]) - 0.44)
+            label = f"operating point, {_point_text(place)}"
             square = required("matplotlib.patches", purpose="A surface").Rectangle(
                 corner, 0.92, 0.88, fill=False, edgecolor="#E8000B", linewidth=1.8, label=label
             )
@@ -129,28 +118,28 @@ def _outlined() -> list[Any]:
     return [effects.Stroke(linewidth=2.8, foreground="black"), effects.Normal()]
 
 
-def surface_title(found: Surface) -> str:
+def surface_title(grid: Surface) -> str:
     """What is shown, in a line."""
-    return f"{title(found.metric)} of {found.objective} on {found.setting} over {GAMMA} and {LAM}, test set"
+    return f"{title(grid.metric)} of {grid.objective} on {grid.setting} over {GAMMA} and {LAM}, test set"
 
 
-def surface_note(found: Surface, *, missing: str) -> str:
+def surface_note(grid: Surface, *, missing: str) -> str:
     """What a reader must know about it; `missing` says how cells without a value look."""
-    seeds = ", ".join(map(str, found.known_seeds))
-    parts = [f"Mean over seeds {seeds}." if len(found.known_seeds) > 1 else f"Seed {seeds}."]
-    if len(set(found.seeds[np.isfinite(found.values)].tolist())) > 1:
+    seeds = ", ".join(map(str, grid.known_seeds))
+    parts = [f"Mean over seeds {seeds}." if len(grid.known_seeds) > 1 else f"Seed {seeds}."]
+    if len(set(grid.seeds[np.isfinite(grid.values)].tolist())) > 1:
         parts.append("Some cells have fewer seeds.")
-    if found.missing:
-        parts.append(f"{missing}: {found.missing} of {found.values.size} cells missing or not finite.")
-    if found.excluded:
-        cells = f"{found.excluded} cell{'s' * (found.excluded > 1)} cannot be the minimum"
+    if grid.missing:
+        parts.append(f"{missing}: {grid.missing} of {grid.values.size} cells missing or not finite.")
+    if grid.excluded:
+        cells = f"{grid.excluded} cell{'s' * (grid.excluded > 1)} cannot be the minimum"
         parts.append(f"{cells}: an error exceeds the lowest by more than {MARGIN}, or is that of a constant guess.")
-    if found.ties > 1:
-        parts.append(f"{found.ties} cells share the minimum; the first is marked.")
-    if found.left_out:
-        parts.append(f"{found.left_out} runs with another training or protocol are left out.")
-    if found.operating_point is not None and not found.on_grid:
-        parts.append(f"The operating point, {_shown(found.operating_point)}, is not on the grid.")
+    if grid.ties > 1:
+        parts.append(f"{grid.ties} cells share the minimum; the first is marked.")
+    if grid.left_out:
+        parts.append(f"{grid.left_out} runs with another training or protocol are left out.")
+    if grid.operating_point is not None and not grid.on_grid:
+        parts.append(f"The operating point, {_point_text(grid.operating_point)}, is not on the grid.")
     parts.append("Seen on test data: the minimum describes, it must not choose.")
     return " ".join(parts)
 
@@ -160,7 +149,7 @@ def _luminance(colour: Sequence[float]) -> float:
     return float(np.dot(np.asarray(colour) ** 2.2, (0.2126, 0.7152, 0.0722)))
 
 
-def _shown(point: Point) -> str:
+def _point_text(point: Point) -> str:
     return f"{GAMMA} = {point[0]:g}, {LAM} = {point[1]:g}"
 
 

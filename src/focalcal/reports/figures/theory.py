@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.reports.figures.style import COLOURS, GUIDE, STYLE, TEXT_WIDTH
+from focalcal.reports.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +26,23 @@ _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the 
     r"bound $E\|\bar\psi-\psi(\eta)\|_2^2/4\lambda^2$": ("slope_bound", {"linestyle": (0, (4, 1.2, 1, 1.2))}),
     r"bound $4A_\gamma^2K/\lambda^2$": ("interior_bound", {"linestyle": (0, (1, 1)), "linewidth": 1.4}),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Distortion:
+    """How the minimiser leaves the posterior, and the calibration error that follows, over lam."""
+
+    study: TheoryStudy
+    title: str = "Distortion of the population minimiser over λ: exact, first order, and bounds"
+    note: str = "No network and no data: the conditional risk is minimised on the simplex."
+
+    def plot(self) -> Figure:
+        """Three panels over lam."""
+        return theory_figure(self.study)
+
+    def frame(self) -> Table:
+        """One row per solve: posterior, gamma, lam and the distortion."""
+        return Table(self.study.distortion)
 
 
 def theory_figure(study: TheoryStudy) -> Figure:
@@ -106,14 +125,8 @@ def _guide(axes: Axes, lam: np.ndarray, values: np.ndarray, *, power: int) -> No
     heights = values[lam == lam.max()].min() / 4 * (ends / lam.max()) ** power
     axes.plot(ends, heights, color=GUIDE, linewidth=0.9, linestyle="--", label="guide")
     middle = np.sqrt(ends.prod()), np.sqrt(heights.prod())
-    axes.annotate(
-        f"slope {power}".replace("-", "\N{MINUS SIGN}"),
-        middle,
-        (-3, -3),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-    ).set_color(GUIDE)
+    text = f"slope {power}".replace("-", "\N{MINUS SIGN}")
+    axes.annotate(text, middle, (-3, -3), textcoords="offset points", ha="right", va="top").set_color(GUIDE)
 
 
 def _calibration_colours(columns: Columns) -> dict[float, str]:
@@ -137,16 +150,7 @@ def _legends(figure: Figure, study: TheoryStudy) -> None:
         "focusing (a, b)": (0.52, gammas, 1),
         "calibration (c)": (0.745, kinds, 1),
     }
+    layout: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0, "borderpad": 0.0, "alignment": "left"}
+    layout |= {"handlelength": 2.8, "columnspacing": 1.4}
     for title, (left, handles, columns) in placed.items():
-        figure.legend(
-            handles=handles,
-            title=title,
-            ncols=columns,
-            bbox_to_anchor=(left, 0.305),
-            loc="upper left",
-            borderaxespad=0.0,
-            borderpad=0.0,
-            alignment="left",
-            handlelength=2.8,
-            columnspacing=1.4,
-        )
+        figure.legend(handles=handles, title=title, ncols=columns, bbox_to_anchor=(left, 0.305), **layout)

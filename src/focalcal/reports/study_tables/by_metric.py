@@ -1,75 +1,112 @@
-"""One metric: one row per setting, one column per objective, the best of each row in bold; who is best how often."""
+"""One metric, one column per objective, the best of each row in bold: by setting, by shift; who is best how often."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from focalcal.analysis.cell_means import metric_cells
-from focalcal.analysis.contenders import may_be_best
+from focalcal.analysis.cell_means import metric_cells, shift_aurocs, shifts_of
+from focalcal.analysis.contenders import best_objectives
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.metric_names import HIGHER_IS_BETTER, MEANINGS, SINGLE_LABEL, UNDIRECTED, title, titled
 from focalcal.analysis.numbers import Mean, best
-from focalcal.reports.study_tables.captioned import CaptionedTable
 from focalcal.reports.study_tables.flags import RULE, flag_note
-from focalcal.reports.tables import Table
+from focalcal.reports.tables import CaptionedTable, Table
 
 WIDEST = 12  # objectives; more of them are rows
+Rows = Mapping[tuple[str, ...], Mapping[str, Mean]]
 _SPREAD = "Mean ± standard deviation (n - 1) over seeds; a single seed has no spread"
 
 
-def metric_table(evidence: Evidence, metric: str, *, split: str = "test") -> CaptionedTable | None:
+def metric_table(evidence: Evidence, metric: str) -> CaptionedTable | None:
     """None if no run has the metric. Means that tie as printed are all bold; nothing is, if neither way is better."""
-    cells = metric_cells(evidence, metric, split=split)
+    cells = metric_cells(evidence, metric)
     if not cells:
         return None
     higher, directed = metric in HIGHER_IS_BETTER, metric not in UNDIRECTED
     objectives = [name for name in evidence.objectives if any(name in row for row in cells.values())]
-    rows = {setting: [row.get(name) for name in objectives] for setting, row in cells.items()}
-    masks = {
-        setting: best(row, higher=higher, among=may_be_best(evidence, setting, objectives))
-        if directed
-        else [False] * len(row)
-        for setting, row in rows.items()
-    }
     marked = f"Best per setting in bold, ties as printed included; {RULE}; " * directed
-    note = f"{_SPREAD}. {marked}{_uneven(cells)}.{flag_note(evidence)}"
+    counts = {cell.n for row in cells.values() for cell in row.values()}
+    if len(counts) == 1:
+        seeds = f"n = {counts.pop()}"
+    else:
+        seeds = f"n from {min(counts)} to {max(counts)}: not every cell has every seed"
     meaning = MEANINGS.get(metric, f"{'more' if higher else 'less'} is better")
-    caption = f"{titled(metric)} on the {split} split, {meaning}"
+    rows: Rows = {(setting,): row for setting, row in cells.items()}
+    table = _by_objective(evidence, ("setting",), rows, objectives, higher=higher, directed=directed)
     if len(objectives) > WIDEST:
-        columns: dict[str, list[Any]] = {"objective": objectives, **rows}
-        return CaptionedTable(caption, Table(columns, bold=masks), note)
-    columns = {"setting": list(rows)} | {name: [row[at] for row in rows.values()] for at, name in enumerate(objectives)}
-    bold = {name: [mask[at] for mask in masks.values()] for at, name in enumerate(objectives)}
-    return CaptionedTable(caption, Table(columns, bold=bold), note)
+        table = _transposed(table, "objective")
+    caption = f"{titled(metric)} on the test split, {meaning}"
+    return CaptionedTable(caption, table, f"{_SPREAD}. {marked}{seeds}.{flag_note(evidence)}")
+
+
+def shift_auroc(evidence: Evidence) -> CaptionedTable | None:
+    """How well the confidence tells shifted inputs from clean ones: one row per setting and shift.
+
+    A shift of several sets (cifar10c/fog/5, ...) is the mean over them.
+    """
+    shifts = dict.fromkeys(name for run in evidence.runs for name in shifts_of(run))
+    rows: dict[tuple[str, ...], dict[str, Mean]] = {
+        (setting, shift): row
+        for setting in evidence.settings
+        for shift in shifts
+        if (row := shift_aurocs(evidence, setting, shift))
+    }
+    if not rows:
+        return None
+    return CaptionedTable(
+        "Shift detection, AUROC, more is better",
+        _by_objective(evidence, ("setting", "shift"), rows, evidence.objectives, higher=True),
+        "Of the largest probability, clean test examples against shifted ones, no temperature; sets of corruptions are "
+        "averaged; mean ± standard deviation (n - 1) over seeds; best per row in bold, ties as printed included; "
+        f"{RULE}.{flag_note(evidence)}",
+    )
 
 
 def best_counts(evidence: Evidence) -> CaptionedTable | None:
     """In how many settings each objective has the best mean of each metric; ties as printed count for all."""
-    metrics = [metric for metric in SINGLE_LABEL if metric_cells(evidence, metric)]
-    if not metrics or len(evidence.objectives) < 2 or len(evidence.objectives) > WIDEST:
+    rows = {metric: cells for metric in SINGLE_LABEL if (cells := metric_cells(evidence, metric))}
+    if not rows or not 2 <= len(evidence.objectives) <= WIDEST:
         return None
     wins: dict[str, list[int]] = {}
-    for metric in metrics:
-        won = dict.fromkeys(evidence.objectives, 0)
-        for setting, row in metric_cells(evidence, metric).items():
-            among = may_be_best(evidence, setting, list(row))
-            for name, first in zip(row, best(list(row.values()), among=among), strict=True):
-                won[name] += first
-        wins[metric] = list(won.values())
+    for metric, cells in rows.items():
+        marks = [best_objectives(evidence, setting, row) for setting, row in cells.items()]
+        wins[metric] = [sum(mark.get(name, False) for mark in marks) for name in evidence.objectives]
     settings = len(evidence.settings)
     columns: dict[str, Any] = {"objective": list(evidence.objectives), **wins}
-    columns["all"] = [sum(column[at] for column in wins.values()) for at in range(len(evidence.objectives))]
+    columns["all"] = [sum(counts) for counts in zip(*wins.values(), strict=True)]
     bold = {name: best(values, higher=True, among=[count > 0 for count in values]) for name, values in wins.items()}
     return CaptionedTable(
         "How often each objective has the best mean",
-        Table(columns, headings={metric: title(metric) for metric in metrics}, bold=bold),
+        Table(columns, headings={metric: title(metric) for metric in rows}, bold=bold),
         f"Of {settings} setting{'s' * (settings != 1)}, test split, mean over seeds. Ties as printed count for each; "
         f"{RULE}. A count of best means is not a test: see the comparisons.{flag_note(evidence)}",
     )
 
 
-def _uneven(cells: dict[str, dict[str, Mean]]) -> str:
-    counts = {cell.n for row in cells.values() for cell in row.values()}
-    if len(counts) == 1:
-        return f"n = {counts.pop()}"
-    return f"n from {min(counts)} to {max(counts)}: not every cell has every seed"
+def _by_objective(
+    evidence: Evidence,
+    headings: Sequence[str],
+    rows: Rows,
+    objectives: Sequence[str],
+    *,
+    higher: bool,
+    directed: bool = True,
+) -> Table:
+    """`rows` by their first cells, of which the first is the setting; `headings` stand above these."""
+    cells = {place: {name: row.get(name) for name in objectives} for place, row in rows.items()}
+    columns: dict[str, list[Any]] = {heading: [place[at] for place in cells] for at, heading in enumerate(headings)}
+    columns |= {name: [row[name] for row in cells.values()] for name in objectives}
+    marks = [best_objectives(evidence, place[0], row, higher=higher) for place, row in cells.items()]
+    return Table(columns, bold={name: [mark[name] for mark in marks] for name in objectives} if directed else {})
+
+
+def _transposed(table: Table, heading: str) -> Table:
+    """With the first column as the headings of the others."""
+    first, *names = table.columns
+    columns: dict[str, list[Any]] = {heading: names}
+    bold: dict[str, list[bool]] = {}
+    for at, name in enumerate(table.columns[first]):
+        columns[name] = [table.columns[column][at] for column in names]
+        bold[name] = [table.bold[column][at] for column in names] if table.bold else [False] * len(names)
+    return Table(columns, bold=bold)

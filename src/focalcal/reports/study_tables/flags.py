@@ -17,27 +17,31 @@ _MOST_NAMED = 6
 
 def flag_note(evidence: Evidence, settings: Collection[str] | None = None) -> str:
     """A sentence for a table's note that names the cells, of `settings` if they are given; nothing without any."""
-    found = [one for one in constant_guesses(evidence) if settings is None or one.setting in settings]
-    if not found:
+    guesses = [guess for guess in constant_guesses(evidence) if settings is None or guess.setting in settings]
+    if not guesses:
         return ""
-    if len(found) > _MOST_NAMED:
-        return f" {len(found)} cells predict no better than a constant guess: see the overview."
-    named = [f"{one.objective} on {one.setting}" + _some(one.seeds, one.of) for one in found]
+    if len(guesses) > _MOST_NAMED:
+        return f" {len(guesses)} cells predict no better than a constant guess: see the overview."
+    named = [f"{guess.objective} on {guess.setting}{_seeds(guess)}" for guess in guesses]
     return f" No better than a constant guess predicts: {', '.join(named)}."
 
 
-def flag_column(evidence: Evidence, cells: Collection[tuple[str, str]]) -> dict[str, list[str | None]]:
-    """A column `flag` beside these cells of setting and objective; no column if none is flagged."""
-    marks = {(guess.setting, guess.objective): mark(guess) for guess in constant_guesses(evidence)}
-    column = [marks.get(cell) for cell in cells]
-    return {"flag": column} if any(column) else {}
+def flag_column(evidence: Evidence) -> dict[str, list[str | None]]:
+    """A column `flag` beside the cells of the evidence; no column if none is flagged."""
+    marks = flag_marks(evidence)
+    return {"flag": [marks.get(cell) for cell in evidence.cells]} if marks else {}
 
 
-def mark(guess: ConstantGuess) -> str:
-    """What a table says of the cell."""
-    some = "" if len(guess.seeds) == guess.of else f", {len(guess.seeds)} of {guess.of}"
-    return f"constant guess{some}"
+def flag_marks(evidence: Evidence) -> dict[tuple[str, str], str]:
+    """By setting and objective, what a table says of the cells that are flagged."""
+    return {
+        (guess.setting, guess.objective): "constant guess"
+        + ("" if len(guess.seeds) == guess.of else f", {len(guess.seeds)} of {guess.of}")
+        for guess in constant_guesses(evidence)
+    }
 
 
-def _some(seeds: tuple[int, ...], of: int) -> str:
-    return "" if len(seeds) == of else f" (seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})"
+def _seeds(guess: ConstantGuess) -> str:
+    if len(guess.seeds) == guess.of:
+        return ""
+    return f" (seed{'s' * (len(guess.seeds) > 1)} {', '.join(map(str, guess.seeds))})"

@@ -1,16 +1,44 @@
-"""Every run of a study with its numbers."""
+"""Tables of the page alone: who has the lowest mean of what, and every run with its numbers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from focalcal.analysis.cell_means import HEADLINE, Leader
 from focalcal.analysis.contenders import is_constant_guess
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.leaders import HEADLINE
 from focalcal.analysis.metric_names import shown, titled
 from focalcal.analysis.numbers import Rounded
 from focalcal.reports.tables import Table
+
+_MOST_NAMED = 4  # that tie
+
+
+def leading_objectives(leader: Leader, name: Callable[[str], str] = str) -> str:
+    """Their names, or how many they are where a list would be too long to read."""
+    *others, last = map(name, leader.objectives)
+    if len(others) >= _MOST_NAMED:
+        return f"{len(leader.objectives)} objectives"
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def leaders_table(leaders: Sequence[Leader], name: Callable[[str], str] = str) -> Table | None:
+    """One row per setting and metric; None without leaders."""
+    if not leaders:
+        return None
+    many = len({leader.setting for leader in leaders}) > 1
+    columns: dict[str, list[Any]] = {"setting": [leader.setting for leader in leaders]} if many else {}
+    columns |= {
+        "metric": [titled(leader.metric) for leader in leaders],
+        "lowest": [leading_objectives(leader, name) for leader in leaders],
+        "mean": [leader.mean for leader in leaders],
+        "next": [leader.runner_up for leader in leaders],
+        "next_mean": [leader.runner_up_mean for leader in leaders],
+        "seeds": [leader.mean.n for leader in leaders],
+    }
+    return Table(columns, headings={"next_mean": "its mean"})
 
 
 def runs_table(evidence: Evidence) -> Table | None:
@@ -27,13 +55,14 @@ def runs_table(evidence: Evidence) -> Table | None:
     for metric in (*HEADLINE, "confidence_gap"):
         if any(metric in test for test in tests):
             columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
-    if any(run.scaled is not None and run.scaled.at_bound for run in evidence.runs):
-        columns["no finite T"] = [None if run.scaled is None else run.scaled.at_bound for run in evidence.runs]
-    if any(run.scaled is not None for run in evidence.runs):
-        columns["T"] = [None if run.scaled is None else Rounded(run.scaled.temperature, ".3f") for run in evidence.runs]
-    useless = {run.key for run in evidence.runs if is_constant_guess(run)}
-    if useless:
-        columns["flag"] = ["constant guess" if run.key in useless else None for run in evidence.runs]
+    fitted = [run.scaled for run in evidence.runs]
+    if any(scaling is not None and scaling.at_bound for scaling in fitted):
+        columns["no finite T"] = [scaling and scaling.at_bound for scaling in fitted]
+    if any(fitted):
+        columns["T"] = [scaling and Rounded(scaling.temperature, ".3f") for scaling in fitted]
+    flags = ["constant guess" if is_constant_guess(run) else None for run in evidence.runs]
+    if any(flags):
+        columns["flag"] = flags
     columns["epochs"] = [run.record.get("epochs") for run in evidence.runs]
     columns["seconds"] = [float(run.record.get("seconds", math.nan)) for run in evidence.runs]
     return Table(columns)
