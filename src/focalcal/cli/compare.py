@@ -42,8 +42,7 @@ def compare(
     """
     from focalcal.analysis.comparisons import comparisons
     from focalcal.analysis.contenders import constant_guesses
-    from focalcal.reports.study_summary import gap_sentences
-    from focalcal.reports.study_summary import flag_sentences
+    from focalcal.reports.study_summary import flag_sentences, gap_sentences
 
     evidence = _evidence(store, study)
     wanted = [name.strip() for name in metrics.split(",") if name.strip()]
@@ -104,8 +103,7 @@ def _check(evidence: Evidence, names: list[str], metrics: list[str], split: str)
 
 def _print(families: list[Family], alpha: float) -> None:
     from focalcal.analysis.comparisons import seeds_needed
-    from focalcal.reports.study_tables.paired import limits_of_comparisons
-    from focalcal.reports.study_tables.paired import comparison_table, verdict_table
+    from focalcal.reports.study_tables.paired import comparison_table, limits_of_comparisons, verdict_table
 
     table, verdicts = comparison_table(families, alpha=alpha), verdict_table(families, alpha=alpha)
     if table is None or verdicts is None:

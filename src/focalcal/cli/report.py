@@ -60,8 +60,7 @@ def report(
         print_json(_record(made))
         return
     from focalcal.analysis.contenders import constant_guesses
-    from focalcal.reports.study_summary import gap_sentences
-    from focalcal.reports.study_summary import flag_sentences
+    from focalcal.reports.study_summary import flag_sentences, gap_sentences
 
     for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
         typer.echo(f"focalcal: {sentence}", err=True)
@@ -70,8 +69,7 @@ def report(
 
 
 def _record(made: Report) -> dict[str, Any]:
-    from focalcal.reports.study_summary import gap_sentences
-    from focalcal.reports.study_summary import summary
+    from focalcal.reports.study_summary import gap_sentences, summary
 
     in_words = summary(made.evidence)
     return {
