@@ -123,4 +123,15 @@ LITE: dict[str, Recipe] = {
         model_options={"features": 64, "hidden": (128,)},
         **_DIGITS,
     ),
+    "teacher_overfit_mlp_lite": _lite(
+        "teacher",
+        10,
+        "mlp",
+        epochs=30,
+        lr=0.1,
+        decay=0.0,
+        data_options={"seed": 0, "temperature": 2, "test_draws": 10},
+        model_options={"features": 64, "hidden": (128,)},
+        **_DIGITS,
+    ),
 }
