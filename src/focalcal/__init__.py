@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import load_calibrator as load_calibrator
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
+    from focalcal.predictions import InputWarning as InputWarning
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
     from focalcal.tuning import tune as tune
@@ -96,6 +97,7 @@ _HOME = {
     "operating_point": "posthoc",
     "split_half": "posthoc",
     "ProbabilityWarning": "core.checks",
+    "InputWarning": "predictions",
     "Predictions": "predictions",
     "PredictionsFileError": "predictions",
     "tune": "tuning",

@@ -3,12 +3,14 @@
 import copy
 import inspect
 import pickle
+from functools import partial
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
-from focalcal import metrics
+from focalcal import Predictions, metrics
 from focalcal.metrics import METRICS
 
 ALL = pytest.mark.parametrize("name", METRICS)
@@ -103,7 +105,7 @@ def test_it_passes_for_a_function(name):
     assert metric.__name__ == name
     assert metric.__doc__[0].isupper()
     assert {"probs", "labels", "ignore_index", *metric.source.options} <= set(inspect.signature(metric).parameters)
-    with pytest.raises(TypeError, match=f"{name} has no option 'bins'; it has logits, ignore_index"):
+    with pytest.raises(TypeError, match=f"{name} has no option 'bins'; it has probs, labels, logits"):
         metric(np.eye(2), [0, 1], bins=10)
 
 
@@ -113,6 +115,61 @@ def test_logits_are_their_softmax(name, rows):
     assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](*rows), abs=1e-9)
     with pytest.raises(ValueError, match="probs and logits were both given"):
         METRICS[name](rows[0], rows[1], logits=logits)
+
+
+@ALL
+def test_predictions_tables_and_names_give_the_same(name, rows):
+    probs, labels = rows
+    metric, expected = METRICS[name], pytest.approx(METRICS[name](*rows), abs=1e-9)
+    assert metric(Predictions(probs=probs, labels=labels, split="test")) == expected
+    assert metric(Predictions(logits=np.log(probs), labels=labels, split="test")) == expected
+    names = [f"class {at}" for at in range(7)]
+    table = pandas.DataFrame(probs, columns=names)
+    assert metric(table, pandas.Series([names[at] for at in labels], dtype="category")) == expected
+    assert metric(3 * probs, np.eye(7)[labels], normalize=True) == expected
+
+
+@ALL
+def test_one_column_is_two_classes(name):
+    generator = np.random.default_rng(2)
+    p = generator.random(300)
+    labels = generator.random(300) < p
+    expected = METRICS[name](np.stack([1 - p, p], 1), labels.astype(int))
+    assert METRICS[name](p, labels) == pytest.approx(expected, abs=1e-12)
+    assert METRICS[name](p, np.where(labels, "yes", "no"), positive="yes") == pytest.approx(expected, abs=1e-12)
+    assert METRICS[name](logits=np.log(p / (1 - p)), labels=labels) == pytest.approx(expected, abs=1e-9)
+
+
+@ALL
+def test_confidences_are_enough_or_refused(name, rows):
+    metric, (probs, labels) = METRICS[name], rows
+    outcomes = {"confidence": probs.max(1), "correct": probs.argmax(1) == labels}
+    if metric.source.needs_classes:
+        for call in (metric, partial(metrics.bootstrap, metric)):
+            with pytest.raises(ValueError, match=f"{name} needs the probabilities of all classes"):
+                call(**outcomes)
+        return
+    assert metric(**outcomes) == pytest.approx(metric(*rows), abs=1e-12)
+    alone, all_classes = (
+        metrics.bootstrap(metric, **outcomes, resamples=20),
+        metrics.bootstrap(metric, *rows, resamples=20),
+    )
+    assert (alone.low, alone.high) == pytest.approx((all_classes.low, all_classes.high), abs=1e-9)
+
+
+@ALL
+def test_impossible_classes_may_have_logits_of_minus_infinity(name, rows):
+    """The metric is that of the probabilities with a 0 there; where the label was impossible, the NLL is infinite."""
+    logits = np.log(rows[0])
+    logits[:, 3] = np.where(rows[1] == 3, logits[:, 3], -np.inf)
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](probs, rows[1]), abs=1e-9)
+    logits[0] = -np.inf
+    with pytest.raises(ValueError, match="logits must leave a class possible, got only -inf in row 0"):
+        METRICS[name](logits=logits, labels=rows[1])
+    logits[0] = np.inf
+    with pytest.raises(ValueError, match="logits must be finite, got inf in row 0"):
+        METRICS[name](logits=logits, labels=rows[1])
 
 
 @ALL

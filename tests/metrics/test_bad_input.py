@@ -25,10 +25,13 @@ CASES = [
     (GOOD, [1, 0, 2], ValueError, "labels must be from 0 to 1, got 2 at flat position 2; check the labels"),
     (GOOD, [1, -1, 0], ValueError, "labels must be from 0 to 1, got -1 at flat position 1"),
     (GOOD, [1, 0], ValueError, r"labels must have shape \(3,\) for probs of shape \(3, 2\), got \(2,\)"),
-    (GOOD, [0.0, 1.0, 0.0], TypeError, "labels must be integers"),
+    (GOOD, [0.0, 0.5, 0.0], ValueError, "labels must be whole numbers, .* got 0.5 at flat position 1;"),
+    (GOOD, [0.0, np.nan, 0.0], ValueError, "labels must be whole numbers, .* got nan at flat position 1;"),
+    (GOOD, None, ValueError, "labels is missing; pass probs or logits=... and labels"),
     (GOOD[:0], LABELS[:0], ValueError, "probs must hold at least one row"),
-    (GOOD[:, :1], LABELS * 0, ValueError, r"probs must have at least two classes .* got shape \(3, 1\)"),
-    (GOOD[:, 0], LABELS, ValueError, r"probs must be \(N, K\) .* use the multilabel_ functions, or stack"),
+    (GOOD[:, 0], [0, 1, 2], ValueError, "labels must be from 0 to 1, got 2 at flat position 2"),
+    (GOOD[:, :1] + 1, LABELS, ValueError, r">= 0 and summing to 1 .* got -0.2 in row 0;"),
+    (GOOD, np.ones((3, 2), dtype=int), ValueError, r"labels of the shape of probs, \(3, 2\), must be one-hot"),
     (np.array([[1, 0]]), [0], TypeError, "probs must be floating point, got torch.int64; convert them"),
     (np.array([["a", "b"]]), [0], TypeError, "probs must be an array of numbers or a tensor"),
 ]  # fmt: skip
@@ -43,13 +46,13 @@ def test_every_rule(probs, labels, kind, message, engine):
 @pytest.mark.parametrize("function", EVERY, ids=lambda f: f.__qualname__)
 def test_every_metric_checks_what_it_is_given(function, engine):
     """Values, labels, shapes and types, one rule of each."""
-    for at in (0, 2, 4, 6, 11):
+    for at in (0, 2, 4, 6, 14):
         probs, labels, kind, message = CASES[at]
         with pytest.raises(kind, match=message):
             function(probs, labels)
 
 
-@pytest.mark.parametrize("n_bins", [0, -1, 1.5, True, "15"])
+@pytest.mark.parametrize("n_bins", [0, -1, 1.5, True, "15", float("nan"), float("inf")])
 def test_bins(n_bins):
     for metric in (
         metrics.ece,
@@ -85,7 +88,11 @@ def test_odd_arguments():
 
 
 def test_numpy_numbers_are_numbers():
-    assert metrics.ece(GOOD, LABELS, n_bins=np.int64(15)) == metrics.ece(GOOD, LABELS)
+    for metric in (metrics.ece, metrics.adaptive_ece, metrics.classwise_ece, metrics.mce):
+        for n_bins in (np.int64(7), 7.0, np.float32(7)):
+            assert metric(GOOD, LABELS, n_bins=n_bins) == metric(GOOD, LABELS, n_bins=7)
+    assert metrics.summary(GOOD, LABELS, n_bins=7.0).ece == metrics.ece(GOOD, LABELS, n_bins=7)
+    assert len(metrics.reliability(GOOD, LABELS, n_bins=7.0).count) == 7
     assert metrics.top_k_accuracy(GOOD, LABELS, k=np.int32(2)) == 1.0
     assert metrics.reliability(GOOD, LABELS, level=np.float32(0.9)).level == pytest.approx(0.9)
     assert metrics.ece(GOOD, LABELS, ignore_index=np.int64(-1)) == metrics.ece(GOOD, LABELS)

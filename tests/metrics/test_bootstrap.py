@@ -8,6 +8,7 @@ import torch
 
 from focalcal import metrics
 from focalcal.metrics.bootstrap import _Plan
+from focalcal.predictions import read_inputs
 
 ALL = list(metrics.METRICS.values())
 CALIBRATION_ERRORS = [metric for metric in ALL if metric.by_chance]
@@ -30,7 +31,7 @@ def tolerance_of(metric, probs, labels):
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.__name__)
 def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
     probs, labels = network(300, classes=7)
-    plan = _Plan({"asked": metric}, probs, labels, None, 15, None)
+    plan = _Plan({"asked": metric}, read_inputs(probs, labels), None, 15, None)
     draw = next(plan.resampled_rows(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
     for at in range(4):
@@ -43,7 +44,7 @@ def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
 @pytest.mark.parametrize("metric", CALIBRATION_ERRORS, ids=lambda m: m.__name__)
 def test_drawn_labels_give_the_metric_of_those_labels(metric):
     probs, labels = network(300, classes=7)
-    plan = _Plan({"asked": metric}, probs, labels, None, 15, None)
+    plan = _Plan({"asked": metric}, read_inputs(probs, labels), None, 15, None)
     draw = next(plan.drawn_labels(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
     choices = probs.numpy().argmax(1), probs.numpy().argmin(1)
@@ -55,7 +56,7 @@ def test_drawn_labels_give_the_metric_of_those_labels(metric):
 
 def test_labels_are_drawn_from_the_probabilities():
     probs = np.tile([0.1, 0.2, 0.7], (50, 1))
-    plan = _Plan({"asked": metrics.classwise_ece}, probs, np.zeros(50, dtype=int), None, 15, None)
+    plan = _Plan({"asked": metrics.classwise_ece}, read_inputs(probs, np.zeros(50, dtype=int)), None, 15, None)
     drawn = np.concatenate([draw.labels for draw in plan.drawn_labels(400, 0)], axis=1)
     assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
 
@@ -63,7 +64,7 @@ def test_labels_are_drawn_from_the_probabilities():
 def test_auroc_resamples():
     generator = np.random.default_rng(0)
     scores, positive = np.round(generator.random(200), 1), generator.random(200) < 0.4
-    plan = _Plan({"asked": metrics.auroc}, scores, positive, None, 15, None)
+    plan = _Plan({"asked": metrics.auroc}, read_inputs(confidence=scores, correct=positive), None, 15, None)
     draw = next(plan.resampled_rows(3, seed=1))
     (values,) = next(plan.values(iter([draw])))
     for at in range(3):

@@ -26,6 +26,9 @@ def test_auroc_counts_pairs(rows):
 
 def test_auroc_takes_scores_of_any_scale():
     assert metrics.auroc([-900.0, 3.0, 1e300], [0, 1, 1]) == 1.0
+    masked = [-np.inf, -np.inf, 3.0, np.inf]  # scores of what was ruled out tie with each other
+    assert metrics.auroc(masked, [0, 1, 1, 1]) == pytest.approx((0.5 + 1 + 1) / 3)
+    assert metrics.bootstrap(metrics.auroc, masked * 20, [0, 1, 1, 1] * 20, resamples=20).estimate > 0.8
 
 
 @settings(max_examples=10)
@@ -52,7 +55,7 @@ def test_aurc_of_constant_confidence_is_the_error_rate():
 @pytest.mark.parametrize(
     ("scores", "positives", "message"),
     [
-        ([0.1, float("nan")], [0, 1], "scores must be finite, got nan in row 1"),
+        ([0.1, float("nan")], [0, 1], "scores must be numbers or infinite, got nan in row 1"),
         ([0.1, 0.2], [0, 2], "positives must be 0 or 1, got 2 in row 1"),
         ([0.1, 0.2], [0, 1, 1], r"must be \(n,\), one of each, got \(2,\) and \(3,\)"),
         ([], [], "at least one positive and one negative"),

@@ -94,9 +94,11 @@ def test_the_kind_is_not_guessed(tmp_path):
         Predictions.load(path)
     assert Predictions.load(path, probs="probs").kind == "probs"
     assert Predictions.load(path, logits="logits").kind == "logits"
-    np.savez(path, logits=LOGITS, labels=np.array([[1, 0, 0], [0, 0, 1]]))  # one-hot, or several labels
+    np.savez(path, logits=LOGITS, labels=np.array([[1, 0, 1], [0, 0, 1]]))
     with pytest.raises(PredictionsFileError, match="multilabel=True"):
         Predictions.load(path)
+    np.savez(path, logits=LOGITS, labels=np.array([[1, 0, 0], [0, 0, 1]]))  # one-hot, unless several labels are meant
+    assert Predictions.load(path).labels.tolist() == [0, 2]
     assert Predictions.load(path, multilabel=True).labels.tolist() == [[True, False, False], [False, False, True]]
 
 

@@ -93,13 +93,15 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
     [
         (wrong(labels=[0, 1]), r"labels must have shape \(3,\)"),
         (wrong(labels=[0, 1, 2]), "labels must be from 0 to 1, got 2 at flat position 2"),
-        (wrong(labels=[0.0, 1.0, 0.0]), "labels must be integers"),
-        (wrong(labels=np.eye(3, 2, dtype=int)), r"multilabel=True .*labels.argmax\(1\) if they are one-hot"),
+        (wrong(labels=[0.0, 0.5, 0.0]), "labels must be whole numbers, .* got 0.5 at flat position 1"),
+        (wrong(labels=np.eye(3, 2, dtype=int)), "must be one-hot, a single 1 in each row; .* multilabel=True"),
+        (wrong(logits=None, probs=NAN, multilabel=True, normalize=True), "leave them out with multilabel=True"),
+        (wrong(classes=["a", "b", "c"]), "classes must be 2 different strings or whole numbers, one per column"),
         (wrong(logits=np.zeros((3, 2), int)), "logits must be floating point"),
-        (wrong(logits=np.zeros(3)), r"logits must be \(N, K\)"),
         (wrong(logits=np.zeros((3, 2, 4))), r"logits must be \(N, K\).*make pixels rows"),
         (wrong(logits=np.zeros((0, 2)), labels=np.zeros(0, int)), "at least one row"),
-        (wrong(logits=np.zeros((3, 1))), "at least two classes"),
+        (wrong(logits=np.zeros((3, 0))), "at least two classes"),
+        (wrong(logits=np.full((3, 2), -np.inf)), "logits must leave a class possible, got only -inf in row 0"),
         (wrong(logits=NAN), "logits must be finite, got nan in row 1"),
         (wrong(logits=None, probs=NAN), "probs must be finite, got nan in row 1"),
         (wrong(logits=None, probs=np.full((3, 2), 0.6)), "summing to 1 .*got a sum of 1.2 in row 0"),
@@ -277,3 +279,22 @@ def test_docstring_example():
     results = doctest.testmod(record)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_names_of_classes_one_column_and_impossible_classes(tmp_path):
+    """What labels and scores people have is read as everywhere, and the names are kept with the file."""
+    words = Predictions(probs=[[0.2, 0.8], [0.9, 0.1]], labels=["ham", "spam"], classes=["spam", "ham"], split="test")
+    assert (words.labels.tolist(), words.classes) == ([1, 0], ("spam", "ham"))
+    assert "classes: spam, ham" in repr(words)
+    single = Predictions(probs=[0.8, 0.1], labels=["ham", "spam"], positive="ham", split="test")
+    assert (single.classes, single.labels.tolist()) == (("spam", "ham"), [1, 0])
+    np.testing.assert_allclose(single.scores, words.scores)
+    for suffix in (".npz", ".csv", ".parquet"):
+        words.save(tmp_path / f"a{suffix}")
+        assert Predictions.load(tmp_path / f"a{suffix}").classes == ("spam", "ham")
+    with pytest.raises(ValueError, match="parts must agree in classes"):
+        Predictions.concatenate([words, Predictions(probs=words.probs, labels=words.labels, split="test")])
+    masked = Predictions(logits=[[0.0, -np.inf], [1.0, 2.0]], labels=[0, 1], split="test")
+    assert masked.probs[0].tolist() == [1.0, 0.0]
+    scaled = Predictions(probs=[[1.0, 3.0]], labels=[1], split="test", normalize=True)
+    assert scaled.probs.tolist() == [[0.25, 0.75]]

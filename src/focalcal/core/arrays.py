@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from focalcal.core.checks import one_of as one_of
+from focalcal.core.scores import INTEGERS
 
 REDUCTIONS = ("mean", "sum", "none")
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def finite_at_least(name: str, value: float, lowest: float) -> float:
@@ -106,7 +106,7 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
             f"target must have shape {tuple(expected)} for {'class probabilities' if soft else 'class indices'} "
             f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; {remedy}"
         )
-    if not soft and target.dtype not in _INTEGERS:
+    if not soft and target.dtype not in INTEGERS:
         raise TypeError(
             f"target must hold class indices (int64) or class probabilities (float), got {target.dtype}; "
             "use target.long() or target.float()"

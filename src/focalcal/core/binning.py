@@ -84,8 +84,10 @@ class BinSums:
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
         """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
-        count, confidence, correct = (part.cpu().numpy() for part in self.parts)
-        return count, confidence, correct
+        count, confidence, correct = self.parts
+        if not count.is_cpu:
+            count, confidence, correct = count.cpu(), confidence.cpu(), correct.cpu()
+        return count.numpy(), confidence.numpy(), correct.numpy()
 
     @property
     def gap(self) -> Float[Tensor, " bins"]:

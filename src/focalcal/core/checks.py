@@ -109,6 +109,20 @@ def finite(name: str, scores: Tensor) -> None:
             raise not_finite(name, start + at, rows[at])
 
 
+def possible_logits(name: str, rows: Tensor, row_of: Callable[[int], int]) -> None:
+    """Refuse rows (n, K) with NaN, with +inf or without a finite entry; -inf is the logit of an impossible class.
+
+    `row_of` numbers the row for the caller.
+    """
+    finite = rows.amax(1).isfinite()
+    if not bool(finite.all()):
+        at = int((~finite).nonzero()[0])
+        wrong = rows[at][~(rows[at] < float("inf"))]
+        if len(wrong):
+            raise not_finite(name, row_of(at), wrong)
+        raise ValueError(f"{name} must leave a class possible, got only -inf in row {row_of(at)}; leave the row out")
+
+
 def on_simplex(name: str, probs: Tensor) -> None:
     """Refuse rows (dimension 0) that are not probabilities over the classes (dimension 1); warn of rounded ones."""
     misses = [simplex_miss(name, rows, start.__add__) for start, rows in row_chunks(probs)]

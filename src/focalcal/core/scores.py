@@ -1,4 +1,4 @@
-"""Scores and labels as a caller hands them over: NumPy or torch, checked, never copied without need.
+"""Scores and labels as a caller hands them over: checked, never copied without need.
 
 Whether scores are logits or probabilities is said by the argument's name and is not guessed from the values. What the
 values must be is in `core.checks`.
@@ -15,17 +15,16 @@ from torch import Tensor
 from focalcal.core.checks import label_to_ignore, labels_below
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def as_tensor(name: str, values: Any) -> Tensor:
     """A tensor on the same memory, detached; anything array-like is taken, read-only memory maps too."""
     if isinstance(values, Tensor):
         return values.detach()
-    if hasattr(values, "to_numpy"):  # pandas and polars
-        values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
-    array = np.asarray(values)
+    array = as_array(values)
     if array.dtype.kind not in "fiub" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
         raise TypeError(
             f"{name} must be an array of numbers or a tensor, got {array.dtype} from {type(values).__name__}"
@@ -39,6 +38,18 @@ def as_tensor(name: str, values: Any) -> Tensor:
     if not array.flags.writeable:
         array = np.asarray(_Writable(array))
     return torch.from_numpy(array)
+
+
+def as_array(values: Any) -> np.ndarray[Any, Any]:
+    """NumPy's view of an array, a list, or a column or table of pandas, polars or Arrow; columns of lists as rows."""
+    foreign = hasattr(values, "to_numpy") and not type(values).__module__.startswith("pyarrow")
+    array = np.asarray(values.to_numpy() if foreign else values)  # Arrow's to_numpy refuses what needs a copy
+    if array.dtype.kind != "O" or any(isinstance(item, (str, bytes)) for item in array.flat):
+        return array
+    try:
+        return np.array(array.tolist())  # numbers, or rows of them
+    except ValueError:  # rows of different lengths
+        return array
 
 
 class _Writable:

@@ -108,7 +108,7 @@ def binary_adaptive_ece(confidence: Tensor, correct: Tensor, *, n_bins: int = 15
     Equal confidences always share a bin, so with many ties bins differ in mass. "closed" puts the smallest
     confidence into the first bin; "fc" leaves it out of every bin, as the code of Mukhoti et al. (2020) does.
     """
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     one_of("convention", convention, ("closed", "fc"))
     edges = equal_mass_edges(confidence, n_bins)
     if convention == "closed":

@@ -15,21 +15,22 @@ the truth is inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from focalcal.core.checks import one_of, rounding_collected, whole_number
-from focalcal.core.scores import scores_and_labels
+from focalcal.core.display import Displayed
 from focalcal.metrics.bootstrap_statistics import Array, Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.reliability import check_level, wilson
-from focalcal.metrics.scan import scan
+from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.table import AUROC
+from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,8 +40,8 @@ METHODS = ("adjusted", "basic", "percentile")
 NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
 
-@dataclass(frozen=True)
-class Interval:
+@dataclass(frozen=True, repr=False)
+class Interval(Displayed):
     """A metric and its confidence interval; for a calibration error also what chance alone would show."""
 
     estimate: float
@@ -48,6 +49,10 @@ class Interval:
     high: float
     level: float
     chance: float | None = None  # the mean over labels drawn from the probabilities; None for other metrics
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row."""
+        return {name: [value] for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
         """The estimate, the interval in brackets, and what chance alone would show."""
@@ -57,9 +62,10 @@ class Interval:
 
 def bootstrap(
     metric: Function | Sequence[Function] | Mapping[str, Function],
-    probs: Any,
-    labels: Any,
+    probs: Any = None,
+    labels: Any = None,
     *,
+    logits: Any = None,
     resamples: int = 1000,
     level: float = 0.95,
     method: str = "adjusted",
@@ -67,20 +73,28 @@ def bootstrap(
     seed: int = 0,
     n_bins: int = 15,
     ignore_index: int | None = None,
+    **inputs: Unpack[InputOptions],
 ) -> Any:
     """The interval of a metric of this package, given as the function itself: `bootstrap(ece, probs, labels)`.
 
     Several metrics at once, in a list or a mapping by name, share the resamples and give a dict. Options go through
     `functools.partial(top_k_accuracy, k=3)`. For `auroc` pass its scores and positives in place of probabilities and
     labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works
-    too, called once for each resample.
+    too, called once for each resample. `inputs` are those of `focalcal.predictions.read_inputs`.
 
     Rows are taken for independent. Where they are not, `groups` (one name a row) has whole groups resampled; the
     pixels of an image are a group by themselves. `method`: "adjusted", "basic" ([2 t - q_high, 2 t - q_low] for the
     quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
     """
     check_request(resamples, level, method, seed)
-    plan = _Plan(_by_name(metric), probs, labels, groups, n_bins, ignore_index)
+    metrics = _by_name(metric)
+    if auroc in metrics.values():
+        if len(metrics) > 1:
+            raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
+        given = Inputs("outcomes", *ranked_input(probs, labels))
+    else:
+        given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+    plan = _Plan(metrics, given, groups, check_bins(n_bins), ignore_index)
     with rounding_collected():  # the plan has looked at every row, and said what there was to say
         resampled = plan.values(plan.resampled_rows(resamples, seed))
         drawn = [np.concatenate(parts) for parts in zip(*resampled, strict=True)]
@@ -171,25 +185,27 @@ class _Plan:
     """What is computed once for all resamples."""
 
     def __init__(
-        self, metrics: dict[str, Function], probs: Any, labels: Any, groups: Any, n_bins: int, ignore_index: int | None
+        self, metrics: dict[str, Function], given: Inputs, groups: Any, n_bins: int, ignore_index: int | None
     ) -> None:
-        self.probs, self.labels, self.n_bins, self.ignore_index = probs, labels, n_bins, ignore_index
-        self.metrics = metrics
+        self.metrics, self.given, self.n_bins, self.ignore_index = metrics, given, n_bins, ignore_index
         self.entries = {name: _entry(metric) for name, metric in metrics.items()}
-        self.statistics: list[Callable[[Draw], Array]]
+        for entry in self.entries.values():
+            if entry is not None:
+                entry.check_inputs(given)
+            elif given.kind == "outcomes":
+                raise ValueError("a function of your own needs probs and labels, got confidence and correct")
         if AUROC in self.entries.values():
-            if len(metrics) > 1:
-                raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
-            pairs = ranked_input(probs, labels)
-            self.rows = len(pairs[0])
-            self.statistics = [RankedPairs(*(each.double().numpy() for each in pairs))]
+            self.rows = len(given.labels)
+            self.statistics: list[Callable[[Draw], Array]] = [
+                RankedPairs(given.scores.numpy(), given.labels.double().numpy())
+            ]
             self._group(groups, (self.rows,), None)
             return
-        self.sums = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
+        self.sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
         self.rows = self.sums.rows
-        _, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
-        keep = None if ignore_index is None else (index.flatten() != ignore_index).cpu().numpy()
-        self._group(groups, tuple(index.shape), keep)
+        labels = given.labels
+        keep = None if ignore_index is None else (labels.flatten() != ignore_index).cpu().numpy()
+        self._group(groups, tuple(labels.shape), keep)
         self.statistics = [self._statistic(name) for name in metrics]
 
     def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
@@ -230,18 +246,21 @@ class _Plan:
         if entry is None:
             return metric(*self.kept)
         if entry is AUROC:
-            return metric(self.probs, self.labels)
-        return metric(self.probs, self.labels, **{"ignore_index": self.ignore_index, **self._options(name)})
+            return metric(self.given.scores, self.given.labels)
+        options = self._options(name)
+        if not options.keys() <= entry.source.options.keys():
+            return metric(*self.kept)
+        return entry.source.measure(self.given, self.ignore_index, options)
 
     @cached_property
     def kept(self) -> tuple[Tensor, Tensor]:
         """Probabilities (rows, K) and labels (rows,) without the ignored ones."""
-        scores, index = scores_and_labels("probs", self.probs, self.labels, ignore_index=self.ignore_index)
-        scores, index = scores.movedim(1, -1).reshape(-1, scores.shape[1]).cpu(), index.flatten().cpu()
-        if self.ignore_index is None:
-            return scores, index
-        keep = index != self.ignore_index
-        return scores[keep], index[keep]
+        scores, labels = self.given.scores, self.given.labels.flatten().cpu()
+        scores = scores.movedim(1, -1).reshape(-1, scores.shape[1]).cpu()
+        if self.ignore_index is not None:
+            keep = labels != self.ignore_index
+            scores, labels = scores[keep], labels[keep]
+        return scores if self.given.kind == "probs" else scores.double().softmax(1), labels
 
     def values(self, draws: Iterator[Draw], chosen: list[int] | None = None) -> Iterator[list[Array]]:
         """For each batch of resamples a list of (resamples,) values, one for each metric."""

@@ -44,7 +44,7 @@ def _splits(count: Array, n_bins: int) -> tuple[Array, Array]:
 
 def adaptive_ece_of(moments: Array, n_bins: int = 15) -> Array:
     """AdaECE (sets,) with the members of a cell kept together: all on the near side of an edge inside it."""
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     count, residual = moments[:, 0], moments[:, 1] - moments[:, 2]
     cumulative = residual.cumsum(-1)
     at_edge = np.take_along_axis(cumulative, _splits(count, n_bins)[0], -1)

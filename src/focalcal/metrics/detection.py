@@ -35,7 +35,7 @@ def binary_auroc(scores: Tensor, positives: Tensor) -> float:
 
 
 def ranked_input(scores: Any, positives: Any) -> tuple[Tensor, Tensor]:
-    """Scores and outcomes (bool) on the CPU, checked: finite and of one length."""
+    """Scores and outcomes (bool) on the CPU, checked: no NaN, and of one length."""
     values, outcome = as_tensor("scores", scores), as_tensor("positives", positives)
     if values.dim() != 1 or outcome.shape != values.shape:
         raise ValueError(
@@ -43,10 +43,10 @@ def ranked_input(scores: Any, positives: Any) -> tuple[Tensor, Tensor]:
         )
     if len(values) == 0:
         raise ValueError("scores must hold at least one positive and one negative, got none")
-    wrong = ~torch.isfinite(values)
+    wrong = torch.isnan(values)
     if bool(wrong.any()):
         at = int(wrong.nonzero()[0])
-        raise ValueError(f"scores must be finite, got {float(values[at])} in row {at}; leave the row out yourself")
+        raise ValueError(f"scores must be numbers or infinite, got nan in row {at}; leave the row out yourself")
     truth = outcome.double()
     if not bool(((truth == 0) | (truth == 1)).all()):
         at = int(((truth != 0) & (truth != 1)).nonzero()[0])

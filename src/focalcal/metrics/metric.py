@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from focalcal.metrics.scan import check_bins
+from focalcal.predictions.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
     from focalcal.metrics.sources import Source
@@ -14,7 +18,9 @@ if TYPE_CHECKING:
 class Metric:
     """One number of probabilities (N, K) or (N, K, d1, ...) and labels (N, d1, ...): `metric(probs, labels)`.
 
-    The predicted class is the first of equally probable ones. Rows whose label is `ignore_index` are left out.
+    `metric(logits=..., labels=...)` and `metric(predictions)` do as well; what else is taken for scores and labels is
+    in `focalcal.predictions.inputs`. The predicted class is the first of equally probable ones. Rows whose label is
+    `ignore_index` are left out.
     """
 
     name: str
@@ -39,24 +45,40 @@ class Metric:
         labels: Any = None,
         *,
         logits: Any = None,
+        confidence: Any = None,
+        correct: Any = None,
+        classes: Sequence[Any] | None = None,
+        positive: Any = None,
+        normalize: bool = False,
         ignore_index: int | None = None,
         **options: Any,
     ) -> float:
-        """The metric of probabilities, or of `logits`, and labels."""
+        """The metric of whatever `focalcal.predictions.read_inputs` takes for scores and labels."""
         if options:
             self.check_options(options)
-        if logits is None:
-            return self.source.measure("probs", probs, labels, ignore_index, options)
-        if probs is not None:
-            raise ValueError("probs and logits were both given; pass one of them")
-        return self.source.measure("logits", logits, labels, ignore_index, options)
+        given = read_inputs(
+            probs, labels, logits=logits, confidence=confidence, correct=correct, classes=classes, positive=positive,
+            normalize=normalize, ignore_index=ignore_index,
+        )  # fmt: skip
+        self.check_inputs(given)
+        return self.source.measure(given, ignore_index, options)
+
+    def check_inputs(self, given: Inputs) -> None:
+        """Refuse confidences alone where they are not enough."""
+        if given.kind == "outcomes" and self.source.needs_classes:
+            raise ValueError(
+                f"{self.name} needs the probabilities of all classes, got confidence and correct; "
+                "pass probs or logits= and labels"
+            )
 
     def check_options(self, options: dict[str, Any]) -> None:
-        """Refuse an option that the metric does not have."""
+        """Refuse an option that the metric does not have, and a number of bins that is none."""
         for name in options:
             if name not in self.source.options:
-                known = ", ".join(["logits", "ignore_index", *self.source.options])
+                known = ", ".join(inspect.signature(self).parameters)
                 raise TypeError(f"{self.name} has no option {name!r}; it has {known}")
+        if "n_bins" in options:
+            options["n_bins"] = check_bins(options["n_bins"])
 
     def bins_option(self, n_bins: int) -> dict[str, Any]:
         """The option `n_bins`, if it has one."""

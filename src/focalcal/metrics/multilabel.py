@@ -9,6 +9,7 @@ import numpy as np
 
 from focalcal.core.binning import equal_width_edges
 from focalcal.core.checks import one_of
+from focalcal.core.display import Displayed, shortened
 from focalcal.metrics.bootstrap import NULL_DRAWS, check_request, interval
 from focalcal.metrics.bootstrap_statistics import Array, Draw, batches, row_weights
 from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_columns, multilabel_elements
@@ -24,25 +25,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def multilabel_murphy(probs: Any, labels: Any, *, n_bins: int = 15, ignore_index: int | None = None) -> list[Murphy]:
+def multilabel_murphy(
+    probs: Any, labels: Any = None, *, n_bins: int = 15, ignore_index: int | None = None
+) -> list[Murphy]:
     """The Murphy decomposition of each label's Brier score."""
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     columns = multilabel_columns(probs, labels, ignore_index)
     return [murphy_of(sums_of(p, y, n_bins), float(binary_brier(p, y).mean())) for p, y in columns]
 
 
 def multilabel_reliability(
-    probs: Any, labels: Any, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
+    probs: Any, labels: Any = None, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
 ) -> list[Reliability]:
     """p against how often the label is 1, for each label."""
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
     return [reliability_of(sums_of(p, y, n_bins), equal_width_edges(n_bins), level) for p, y in columns]
 
 
-@dataclass(frozen=True, eq=False)
-class MultilabelSummary:
+@dataclass(frozen=True, eq=False, repr=False)
+class MultilabelSummary(Displayed):
     """`values`: the metrics of `summary` that sigmoid outputs have, as arrays of one value per label.
 
     Each is an attribute too (`found.ece`); `mean` has their means over the labels.
@@ -63,10 +66,18 @@ class MultilabelSummary:
         """The mean over the labels of every metric."""
         return {name: float(each.mean()) for name, each in self.values.items()}
 
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per label."""
+        columns = {"label": np.arange(len(self.rows)), "rows": self.rows, "positives": self.positives, **self.values}
+        return {name: values.tolist() for name, values in columns.items()}
+
     def __str__(self) -> str:
         """One line per label, and the mean."""
         lines = [" label     rows positives " + " ".join(f"{name:>14}" for name in self.values)]
-        for at in range(len(self.rows)):
+        for at in shortened(len(self.rows)):
+            if at is None:
+                lines.append(f"{'...':>6}")
+                continue
             values = " ".join(f"{each[at]:14.4f}" for each in self.values.values())
             lines.append(f"{at:6d} {self.rows[at]:8d} {self.positives[at]:9d} {values}")
         lines.append(f"{'mean':>6} {'':8} {'':9} " + " ".join(f"{value:14.4f}" for value in self.mean.values()))
@@ -74,10 +85,10 @@ class MultilabelSummary:
 
 
 def multilabel_summary(
-    probs: Any, labels: Any, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
+    probs: Any, labels: Any = None, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
 ) -> MultilabelSummary:
     """`summary`, label by label."""
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
     values = {
@@ -96,7 +107,7 @@ def multilabel_summary(
 def multilabel_bootstrap(
     metric: MultilabelMetric,
     probs: Any,
-    labels: Any,
+    labels: Any = None,
     *,
     average: str | None = "mean",
     resamples: int = 1000,

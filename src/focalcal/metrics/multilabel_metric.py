@@ -15,6 +15,7 @@ from torch import Tensor
 from focalcal.core.checks import in_unit_interval, one_of
 from focalcal.core.scores import as_tensor
 from focalcal.metrics.metric import Metric, as_function
+from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
     from focalcal.metrics.sources import Statistic
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultilabelMetric:
-    """A metric of probabilities (N, L) and labels (N, L) of 0 and 1, label by label.
+    """A metric of probabilities (N, L) and labels (N, L) of 0 and 1, or of `Predictions`, label by label.
 
     `average="mean"` gives the mean over the labels, `average=None` an array of L values. Elements whose label is
     `ignore_index` (unknown, say -1) are left out.
@@ -45,7 +46,13 @@ class MultilabelMetric:
         return self.own_limits or self.metric.limits
 
     def __call__(
-        self, probs: Any, labels: Any, *, average: str | None = "mean", ignore_index: int | None = None, **options: Any
+        self,
+        probs: Any,
+        labels: Any = None,
+        *,
+        average: str | None = "mean",
+        ignore_index: int | None = None,
+        **options: Any,
     ) -> Any:
         """The mean over the labels, or an array of one value per label."""
         self.metric.check_options(options)
@@ -82,8 +89,14 @@ class MultilabelMetric:
         return f"<metric multilabel_{self.metric.name}>"
 
 
-def multilabel_elements(probs: Any, labels: Any, ignore_index: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def multilabel_elements(
+    probs: Any, labels: Any = None, ignore_index: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Checked probabilities, outcomes (bool) and which of them count (bool), each (N, L) on the CPU."""
+    if isinstance(probs, Predictions):
+        if labels is not None or not probs.multilabel:
+            raise TypeError("Predictions must be multilabel and hold the labels too; give nothing else beside them")
+        probs, labels = probs.probs, probs.labels
     scores, target = as_tensor("probs", probs), as_tensor("labels", labels)
     if not scores.is_floating_point():
         raise TypeError(f"probs must be floating point, got {scores.dtype}; convert them, e.g. probs.astype('float32')")
@@ -103,7 +116,7 @@ def multilabel_elements(probs: Any, labels: Any, ignore_index: int | None = None
     return scores.cpu(), target.cpu() == 1, keep.cpu()
 
 
-def multilabel_columns(probs: Any, labels: Any, ignore_index: int | None = None) -> list[tuple[Tensor, Tensor]]:
+def multilabel_columns(probs: Any, labels: Any = None, ignore_index: int | None = None) -> list[tuple[Tensor, Tensor]]:
     """The checked probabilities (n,) and outcomes (n,) bool of each label."""
     scores, target, keep = multilabel_elements(probs, labels, ignore_index)
     if ignore_index is None:

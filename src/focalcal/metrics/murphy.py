@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Unpack
 
 import numpy as np
 
 from focalcal.core.binning import BinSums
 from focalcal.core.checks import one_of
+from focalcal.core.display import Displayed
 from focalcal.metrics.binned_errors import gap_of
-from focalcal.metrics.scan import scan
+from focalcal.metrics.scan import scan_inputs
+from focalcal.predictions.inputs import InputOptions, read_inputs
 
 
-@dataclass(frozen=True)
-class Murphy:
+@dataclass(frozen=True, repr=False)
+class Murphy(Displayed):
     """brier = calibration + refinement + within_bins, and refinement = uncertainty - resolution.
 
     calibration is what a map of the score alone could gain; refinement is what it could not. within_bins is what
@@ -29,23 +31,43 @@ class Murphy:
     uncertainty: float
     within_bins: float
 
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per part."""
+        parts = asdict(self)
+        return {"part": list(parts), "value": list(parts.values())}
+
+    def __str__(self) -> str:
+        """One line per part."""
+        lines = [f"  {name.replace('_', ' '):<12} {value:+.4f}" for name, value in asdict(self).items()]
+        return "\n".join(["Murphy decomposition of the Brier score", *lines])
+
 
 def murphy(
-    probs: Any, labels: Any, *, n_bins: int = 15, of: str = "confidence", ignore_index: int | None = None
+    probs: Any = None,
+    labels: Any = None,
+    *,
+    logits: Any = None,
+    n_bins: int = 15,
+    of: str = "confidence",
+    ignore_index: int | None = None,
+    **inputs: Unpack[InputOptions],
 ) -> Murphy:
     """The Murphy decomposition of the Brier score over bins.
 
     of = "confidence": the score is the confidence and the outcome whether the prediction is right, the score whose
     calibration the paper bounds. of = "classes": every class's probability against whether it is the label, summed
-    over the classes, so that `brier` is the multiclass Brier score.
+    over the classes, so that `brier` is the multiclass Brier score. `inputs` are those of
+    `focalcal.predictions.read_inputs`.
 
     Murphy (1973); the within-bin terms from Stephenson, Coelho & Jolliffe (2008).
     """
     one_of("of", of, ("confidence", "classes"))
     classwise = of == "classes"
-    sums = scan(
-        probs, labels, n_bins=n_bins, ignore_index=ignore_index, brier=classwise, classes=classwise, rows=not classwise
-    )
+    given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+    if classwise and given.kind == "outcomes":
+        raise ValueError('of="classes" needs the probabilities of all classes, got confidence and correct; pass probs')
+    asked = {"brier": classwise, "classes": classwise, "rows": not classwise}
+    sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, **asked)
     if classwise:
         assert sums.brier_sum is not None
         assert sums.classes is not None

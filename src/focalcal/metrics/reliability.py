@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,16 +11,17 @@ from torch import Tensor
 
 from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.checks import one_of, whole_number
+from focalcal.core.display import Displayed, shortened
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.binned_errors import sums_between
-from focalcal.metrics.scan import check_bins, even_edges, scan
+from focalcal.metrics.scan import check_bins, even_edges, scan_inputs
+from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Reliability:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability(Displayed):
     """One entry for each bin (lower, upper]: (bins,) float64 arrays; NaN where a bin is empty.
 
     `low` and `high` are the Wilson interval of the accuracy at `level`; an empty bin's is [0, 1].
@@ -47,10 +48,24 @@ class Reliability:
         surprising: Array = (self.count > 0) & ((self.confidence < self.low) | (self.confidence > self.high))
         return surprising
 
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per bin, empty ones too."""
+        columns = {
+            "lower": self.lower, "upper": self.upper, "rows": self.count.astype(np.int64),
+            "confidence": self.confidence, "accuracy": self.accuracy, "low": self.low, "high": self.high,
+            "surprising": self.surprising,
+        }  # fmt: skip
+        return {name: values.tolist() for name, values in columns.items()}
+
     def __str__(self) -> str:
         """A table, one line per bin that is not empty."""
         lines = [f"{'bin':>14} {'rows':>9} {'confidence':>11} {'accuracy':>9}   {self.level:.0%} interval"]
-        for b in np.flatnonzero(self.count):
+        occupied = np.flatnonzero(self.count)
+        for at in shortened(len(occupied)):
+            if at is None:
+                lines.append(f"{'...':>14}")
+                continue
+            b = occupied[at]
             mark = " *" if self.surprising[b] else ""
             lines.append(
                 f"({self.lower[b]:.3f}, {self.upper[b]:.3f}] {self.count[b]:9.0f} {self.confidence[b]:11.4f} "
@@ -60,41 +75,46 @@ class Reliability:
 
 
 def reliability(
-    probs: Any,
-    labels: Any,
+    probs: Any = None,
+    labels: Any = None,
     *,
+    logits: Any = None,
     n_bins: int = 15,
     binning: str = "equal_width",
     class_index: int | None = None,
     level: float = 0.95,
     ignore_index: int | None = None,
+    **inputs: Unpack[InputOptions],
 ) -> Reliability:
     """Confidence against accuracy, bin by bin; with `class_index`, p_k of that class against how often it is right.
 
-    `binning` is "equal_width" (edges k / n_bins) or "equal_mass" (the edges of `adaptive_ece`).
+    `binning` is "equal_width" (edges k / n_bins) or "equal_mass" (the edges of `adaptive_ece`). `inputs` are those of
+    `focalcal.predictions.read_inputs`.
     """
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     check_level(level)
     one_of("binning", binning, ("equal_width", "equal_mass"))
     even = binning == "equal_width"
-    sums = scan(probs, labels, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
+    given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+    sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
     if even and class_index is None:
         return reliability_of(sums.bins, even_edges(n_bins), level)
-    if class_index is None:
-        confidence, correct = sums.outcomes
-    else:
-        confidence, correct = _class_outcomes(probs, labels, class_index, ignore_index)
+    confidence, correct = sums.outcomes if class_index is None else _class_outcomes(given, class_index, ignore_index)
     edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins)
     return reliability_of(sums_between(confidence, correct, edges), edges, level)
 
 
-def _class_outcomes(probs: Any, labels: Any, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
-    scores, index = scores_and_labels("probs", probs, labels, ignore_index=ignore_index)
+def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    """p_k and whether it is the label, of the rows that count."""
+    if given.kind == "outcomes":
+        raise ValueError("class_index needs the probabilities of all classes, got confidence and correct; pass probs")
+    scores, labels = given.scores, given.labels.flatten().cpu()
     whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
-    own, flat = at_least_float32(scores[:, class_index]).flatten().cpu(), index.flatten().cpu()
+    probs = scores if given.kind == "probs" else scores.double().softmax(1)
+    own = at_least_float32(probs[:, class_index]).flatten().cpu()
     if ignore_index is not None:
-        own, flat = own[flat != ignore_index], flat[flat != ignore_index]
-    return own, flat == class_index
+        own, labels = own[labels != ignore_index], labels[labels != ignore_index]
+    return own, labels == class_index
 
 
 def check_level(level: float) -> None:

@@ -10,16 +10,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from focalcal._native import scores as native
-from focalcal.core.binning import BinSums, equal_width_edges
+from focalcal.core.binning import BinSums, equal_width_edges, even_bin_index, sums_at
 from focalcal.core.checks import (
     ROUNDING,
     labels_below,
-    not_finite,
     not_probabilities,
+    possible_logits,
     sum_tolerance,
     warn_of_rounding,
     whole_number,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jaxtyping import Float, Int
+
+    from focalcal.predictions import Inputs
 
 _MOST_CELLS = 1 << 28  # classes times bins: 6 GB of sums
 
@@ -54,8 +56,7 @@ def scan(
     the confidence bins: sums over every class's bins, the Brier score, the log-likelihood, values for each row.
     That every row is ignored is refused unless `allow_none`.
     """
-    check_bins(n_bins)
-    n_bins = int(n_bins)
+    n_bins = check_bins(n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}
     edges = even_edges(n_bins)
     if logits is not None:
@@ -82,17 +83,25 @@ def no_rows(ignore_index: int | None) -> ValueError:
     return ValueError(f"labels must leave a row to look at, got only ignore_index = {ignore_index}")
 
 
-def finite_rows(name: str, scores: Float[Tensor, "n k"], row_of: Callable[[int], int]) -> None:
-    """Refuse NaN and infinite entries; `row_of` numbers the row for the caller."""
-    good = torch.isfinite(scores).all(1)
-    if not bool(good.all()):
-        at = int((~good).nonzero()[0])
-        raise not_finite(name, row_of(at), scores[at])
+def check_bins(n_bins: Any) -> int:
+    """A number of bins as an int, 15.0 too; others than whole numbers from 1 to a million are refused."""
+    whole = int(n_bins) if isinstance(n_bins, (float, np.floating)) and n_bins == n_bins // 1 else n_bins
+    return whole_number("n_bins", whole, least=1, most=1_000_000, remedy="15 is usual")
 
 
-def check_bins(n_bins: int) -> None:
-    """Refuse a number of bins that is not a whole number from 1 to a million."""
-    whole_number("n_bins", n_bins, least=1, most=1_000_000, remedy="15 is usual")
+def scan_inputs(
+    given: Inputs, *, n_bins: int = 15, ignore_index: int | None = None, allow_none: bool = False, **asked: bool
+) -> Scan:
+    """`scan` of what was read; of confidences and correctness alone the part that needs no more."""
+    if given.kind != "outcomes":
+        probs, logits = (given.scores, None) if given.kind == "probs" else (None, given.scores)
+        return scan(
+            probs, given.labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index, allow_none=allow_none, **asked
+        )
+    n_bins, confidence, correct = check_bins(n_bins), given.scores, given.labels
+    sums = sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)
+    wrong = float(len(correct) - correct.sum())
+    return Scan(len(correct), wrong, 0.0, sums, None, None, None, confidence, correct, None, None)
 
 
 @lru_cache(maxsize=64)
@@ -138,8 +147,8 @@ def _from_native(sums: native.ScorePass, labels: Tensor, ignore_index: int | Non
         int(count),
         wrong,
         miss,
-        BinSums(*sums.bins),
-        None if sums.classes is None else BinSums(*sums.classes),
+        BinSums(*sums.bins.unbind()),
+        None if sums.classes is None else BinSums(*sums.classes.unbind()),
         brier if wanted["brier"] else None,
         nll if wanted["nll"] else None,
         *values,
@@ -158,7 +167,7 @@ def _scan_logits(
     def part(scores: Tensor, index: Tensor, row_of: Callable[[int], int]) -> Scan:
         if len(scores) == 0:
             return scan_piece(scores.double(), index, row_of, edges, wanted)
-        finite_rows("logits", scores, row_of)
+        possible_logits("logits", scores, row_of)
         log_probs = scores.double().log_softmax(1)
         without_nll = _scan_probs(log_probs.exp(), index, edges, None, {**wanted, "nll": False})
         if not wanted["nll"]:

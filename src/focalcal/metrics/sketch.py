@@ -8,7 +8,7 @@ far it can be from its exact value; smECE is exact as long as it exceeds about 0
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from torch import Tensor
@@ -17,9 +17,10 @@ from focalcal.core.binning import BinSums, equal_width_edges
 from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, smooth_ece_bound_of
 from focalcal.metrics.murphy import Murphy, murphy_of
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of
-from focalcal.metrics.scan import check_bins, scan
+from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.smooth import interval_moments
 from focalcal.metrics.table import METRICS
+from focalcal.predictions.inputs import InputOptions, read_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,11 +55,18 @@ class CalibrationSketch:
         logits: Any = None,
         n_bins: int = 15,
         ignore_index: int | None = None,
+        **inputs: Unpack[InputOptions],
     ) -> CalibrationSketch:
-        """The sketch of one batch of probabilities (or `logits`) and labels; a batch may be ignored wholly."""
-        sums = scan(
-            probs, labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index,
-            classes=True, brier=True, nll=True, rows=True, allow_none=True,
+        """The sketch of one batch of probabilities (or `logits`) and labels; a batch may be ignored wholly.
+
+        `inputs` are those of `focalcal.predictions.read_inputs`.
+        """
+        given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        if given.kind == "outcomes":
+            raise ValueError("a sketch needs the probabilities of all classes, got confidence and correct; pass probs")
+        sums = scan_inputs(
+            given, n_bins=n_bins, ignore_index=ignore_index, allow_none=True,
+            classes=True, brier=True, nll=True, rows=True,
         )  # fmt: skip
         assert sums.brier_sum is not None
         assert sums.nll_sum is not None
@@ -69,7 +77,7 @@ class CalibrationSketch:
     @classmethod
     def empty(cls, n_classes: int, *, n_bins: int = 15) -> CalibrationSketch:
         """The sketch of no rows, which added to another changes nothing."""
-        check_bins(n_bins)
+        n_bins = check_bins(n_bins)
         zeros = torch.zeros(3, n_classes + 1, n_bins, dtype=torch.float64)
         return cls(
             0, 0.0, 0.0, 0.0, BinSums(*zeros[:, 0]), BinSums(*zeros[:, 1:]), torch.zeros(5, CELLS, dtype=torch.float64)

@@ -13,18 +13,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.binning import BinSums, even_bin_index, sums_at
-from focalcal.core.checks import simplex_miss, warn_of_rounding
+from focalcal.core.checks import possible_logits, simplex_miss, warn_of_rounding
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import scores_and_labels
 from focalcal.metrics.bootstrap_statistics import Array, Binned, Cells, Classwise, Draw, Mean
 from focalcal.metrics.cells import spread
-from focalcal.metrics.scan import check_bins, finite_rows, no_rows, scan
+from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
 from focalcal.metrics.torch_pass import Scan, flat_pieces
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from focalcal.metrics.sketch import CalibrationSketch
+    from focalcal.predictions import Inputs
 
     Statistic = Callable[[Draw], Array]
     Rows = Callable[[], tuple[Tensor, Tensor]]  # probabilities (rows, K) and labels (rows,), without the ignored ones
@@ -52,12 +53,15 @@ class Source:
         """Those that are still open when all there is is a sketch."""
         return defaults(self.of)
 
-    def measure(self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]) -> float:
-        """The metric of scores, "probs" or "logits", and labels."""
-        probs, logits = (scores, None) if kind == "probs" else (None, scores)
+    @property
+    def needs_classes(self) -> bool:
+        """Whether the confidence of each prediction, and whether it is right, are not enough."""
+        return not self.asks.keys() <= {"rows"}
+
+    def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
+        """The metric of scores and labels."""
         n_bins = options.get("n_bins", N_BINS) if self.binned else 1
-        sums = scan(probs, labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index, **self.asks)
-        return self.of_scan(sums, **options)
+        return self.of_scan(scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, **self.asks), **options)
 
     def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
         """The metric of the rows of a pass with as many bins as the options say."""
@@ -212,9 +216,11 @@ class FromProbabilities(Source):
         super().__init__(of)
         self.order_only = order_only
 
-    def measure(self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]) -> float:
+    needs_classes = True
+
+    def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
         """The mean over the rows."""
-        total, rows = self.total(kind, scores, labels, ignore_index, options)
+        total, rows = self.total(given.kind, given.scores, given.labels, ignore_index, options)
         if rows == 0:
             raise no_rows(ignore_index)
         return total / rows
@@ -230,7 +236,7 @@ class FromProbabilities(Source):
                 miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, piece.dtype))
                 probs = piece
             else:
-                finite_rows("logits", piece, row_of)
+                possible_logits("logits", piece, row_of)
                 probs = piece if self.order_only else piece.double().softmax(1)
             total += float(self.of(probs, own, **options).double().sum())
             rows += len(own)
@@ -250,5 +256,5 @@ def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
 
 def sums_of(confidence: Tensor, correct: Tensor, n_bins: int) -> BinSums:
     """Sums over even bins of confidences (n,) and outcomes (n,) bool."""
-    check_bins(n_bins)
+    n_bins = check_bins(n_bins)
     return sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from focalcal.core.display import Displayed
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of
-from focalcal.metrics.scan import even_edges, scan
+from focalcal.metrics.scan import check_bins, even_edges, scan_inputs
 from focalcal.metrics.table import METRICS
+from focalcal.predictions.inputs import InputOptions, read_inputs
 
 if TYPE_CHECKING:
     from focalcal.metrics.sketch import CalibrationSketch
@@ -15,14 +17,18 @@ if TYPE_CHECKING:
 SUMMARY = {name: metric for name, metric in METRICS.items() if metric.in_summary}
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """`values`: each metric as the function of its name gives it, and an attribute too (`found.ece`)."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(Displayed):
+    """`values`: each metric as the function of its name gives it, and an attribute too (`found.ece`).
+
+    `n_classes` is None where only confidences were given; `classes` are the names of the classes if labels were names.
+    """
 
     rows: int
-    n_classes: int
+    n_classes: int | None
     values: dict[str, float]
     reliability: Reliability
+    classes: tuple[Any, ...] | None = None
 
     def __getattr__(self, name: str) -> float:
         """The metric of that name."""
@@ -31,11 +37,19 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers without the bins, for a table or a log."""
-        return {"rows": self.rows, "n_classes": self.n_classes, **self.values}
+        known = {} if self.n_classes is None else {"n_classes": self.n_classes}
+        return {"rows": self.rows, **known, **self.values}
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per metric."""
+        return {"metric": list(self.values), "value": list(self.values.values())}
 
     def __str__(self) -> str:
         """One line per number, and which way the confidences err."""
-        lines = [f"{self.rows:,} rows, {self.n_classes} classes"]
+        lines = [f"{self.rows:,} rows" + ("" if self.n_classes is None else f", {self.n_classes} classes")]
+        if self.classes is not None:
+            shown = ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
+            lines[0] += f": {shown}"
         for name, value in self.values.items():
             number = f"{value:+.4f}" if METRICS[name].limits[0] < 0 else f"{value:7.4f}"
             lines.append(f"  {name.replace('_', ' '):<15} {number}")
@@ -61,19 +75,26 @@ def summary(
     n_bins: int = 15,
     level: float = 0.95,
     ignore_index: int | None = None,
+    **inputs: Unpack[InputOptions],
 ) -> Summary:
-    """Error, NLL, Brier score, calibration errors and reliability bins of probabilities, or of `logits`.
+    """Error, NLL, Brier score, calibration errors and reliability bins of probabilities, or of `logits`, and labels.
 
-    `level` is that of the reliability bins' intervals.
+    `level` is that of the reliability bins' intervals. `inputs` are those of `focalcal.predictions.read_inputs`; of
+    `confidence` and `correct` alone there are those metrics that need no more.
     """
     check_level(level)
-    sums = scan(
-        probs, labels, logits=logits, n_bins=n_bins, ignore_index=ignore_index,
-        classes=True, brier=True, nll=True, rows=True,
-    )  # fmt: skip
-    assert sums.classes is not None
-    values = {name: metric.source.of_scan(sums, **metric.bins_option(n_bins)) for name, metric in SUMMARY.items()}
-    return Summary(sums.rows, len(sums.classes.count), values, reliability_of(sums.bins, even_edges(n_bins), level))
+    n_bins = check_bins(n_bins)
+    given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+    every = given.kind != "outcomes"
+    sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, classes=True, brier=True, nll=True, rows=True)
+    values = {
+        name: metric.source.of_scan(sums, **metric.bins_option(n_bins))
+        for name, metric in SUMMARY.items()
+        if every or not metric.source.needs_classes
+    }
+    n_classes = None if sums.classes is None else len(sums.classes.count)
+    bins = reliability_of(sums.bins, even_edges(n_bins), level)
+    return Summary(sums.rows, n_classes, values, bins, given.classes)
 
 
 def summary_of(sketch: CalibrationSketch, level: float = 0.95) -> Summary:

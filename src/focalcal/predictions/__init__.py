@@ -4,6 +4,7 @@ Everything that measures, calibrates, compares or draws starts here, so it can b
 """
 
 from focalcal.predictions.header import PredictionsFileError
+from focalcal.predictions.inputs import Inputs, InputWarning, read_inputs
 from focalcal.predictions.record import Predictions
 
-__all__ = ["Predictions", "PredictionsFileError"]
+__all__ = ["InputWarning", "Inputs", "Predictions", "PredictionsFileError", "read_inputs"]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from focalcal.core.checks import finite, in_unit_interval, not_finite, on_simplex
+from focalcal.core.checks import finite, in_unit_interval, not_finite, on_simplex, possible_logits
 from focalcal.core.chunks import row_chunks
 from focalcal.core.scores import FLOATS, as_tensor, scores_and_labels
 
@@ -27,11 +27,9 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
     """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
     scores = as_tensor(name, scores)
     if scores.dim() != 2:
-        remedy = "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
-        if scores.dim() == 1:
-            remedy = "for the probability p of a positive class stack (1 - p, p), or use p[:, None] and multilabel=True"
         raise ValueError(
-            f"{name} must be (N, K), a row an example and a column a class, got shape {tuple(scores.shape)}; {remedy}"
+            f"{name} must be (N, K), one row per example and one column per class, got shape {tuple(scores.shape)}; "
+            "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
         )
     if scores.layout is not torch.strided:
         raise TypeError(f"{name} must be dense, got {scores.layout}; use {name}.to_dense()")
@@ -41,11 +39,6 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
     if multilabel:
         labels = truths(name, scores, given)
     else:
-        if given.dim() == 2:
-            raise ValueError(
-                f"labels must be (N,), the index of each row's class, got shape {tuple(given.shape)}; "
-                "say multilabel=True if a row can have several labels, or pass labels.argmax(1) if they are one-hot"
-            )
         scores, labels = scores_and_labels(name, scores, given)
     checked_values(name, scores, multilabel=multilabel)
     return scores, labels
@@ -60,10 +53,23 @@ def checked_split(split: Any) -> str:
     return split
 
 
+def checked_classes(classes: Any, columns: int) -> tuple[Any, ...]:
+    """The names of the columns, strings or whole numbers."""
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
+    if not len(set(names)) == len(names) == columns or not all(isinstance(name, str | int) for name in names):
+        raise ValueError(
+            f"classes must be {columns} different strings or whole numbers, one per column, got {str(names)[:200]}"
+        )
+    return names
+
+
 def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
-    """Logits are finite, probabilities on the simplex, or each in [0, 1] with `multilabel`."""
-    if name == "logits":
+    """Logits are finite or -inf (an impossible class), probabilities on the simplex or, if `multilabel`, in [0, 1]."""
+    if name == "logits" and multilabel:
         finite(name, scores)
+    elif name == "logits":
+        for start, rows in row_chunks(scores):
+            possible_logits(name, rows, start.__add__)
     elif multilabel:
         unit_interval(name, scores)
     else:

@@ -112,6 +112,8 @@ def _predictions(
         width = names.dtype or names.stated_type(name, header)
         if width and name in fields and fields[name].dtype.kind == "f":
             fields[name] = as_tensor(name, fields[name]).to(getattr(torch, width))
+    if header and header.classes is not None:
+        fields["classes"] = header.classes
     fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
@@ -145,7 +147,7 @@ def _naming(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, Warning):  # a warning, where warnings are errors
         raise
     except PredictionsFileError as error:
         raise PredictionsFileError(f"{path}: {error}") from error.__cause__

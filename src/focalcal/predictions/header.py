@@ -46,11 +46,12 @@ class Header:
     groups: str | None
     posterior: str | None
     provenance: dict[str, Any]
+    classes: list[str | int] | None = None
 
     @staticmethod
     def of(predictions: Predictions) -> str:
         """The JSON text for these predictions."""
-        stated = {
+        stated: dict[str, Any] = {
             "schema": SCHEMA,
             "kind": predictions.kind,
             "multilabel": predictions.multilabel,
@@ -59,6 +60,8 @@ class Header:
             "dtype": _type_name(predictions.scores),
             **{name: _type_name(getattr(predictions, name)) for name in OPTIONAL},
         }
+        if predictions.classes is not None:
+            stated["classes"] = list(predictions.classes)
         return f'{json.dumps(stated)[:-1]}, "provenance": {predictions._provenance}}}'
 
     @staticmethod
@@ -70,7 +73,7 @@ class Header:
             raise PredictionsFileError(
                 f"its schema must be at most {SCHEMA}, got {schema}; read it with a newer focalcal"
             )
-        header = Header(**{field.name: stated[field.name] for field in fields(Header)})
+        header = Header(**{field.name: stated[field.name] for field in fields(Header) if field.name in stated})
         if not (
             (type(schema), schema) == (int, SCHEMA)
             and header.kind in KINDS
@@ -81,6 +84,7 @@ class Header:
             and {header.ids, header.groups} <= {None, "int", "str"}
             and header.posterior in (None, *_WIDTHS)
             and type(header.provenance) is dict
+            and type(header.classes) in (list, type(None))
         ):
             raise PredictionsFileError(f"{KEY!r} must be the documented header, got {text[:200]}; make the file again")
         return header

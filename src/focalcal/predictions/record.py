@@ -17,6 +17,7 @@ from torch import Tensor
 from focalcal.core.primitives import whole, yes_or_no
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
+    checked_classes,
     checked_names,
     checked_posterior,
     checked_scores,
@@ -24,6 +25,7 @@ from focalcal.predictions.field_checks import (
     provenance_text,
 )
 from focalcal.predictions.header import Names, Place
+from focalcal.predictions.inputs import Inputs, read_inputs
 
 ROWS = 65536  # of a batch, unless told otherwise
 _PER_ROW = ("scores", "labels", "ids", "groups", "posterior")
@@ -34,10 +36,11 @@ class Predictions:
     """What a model said about the rows of a set, and what was true.
 
     Exactly one of `logits` and `probs` is given, (N, K), and says what the scores are. `labels` are the indices of the
-    classes, (N,). With `multilabel=True` every column is a yes-or-no question of its own: scores (N, L) are the
-    logits or probabilities of yes, labels (N, L) are 0 or 1 and are kept as bool. `split` names the set: "test", "val",
-    a shift. Optional: `ids` and `groups` (integers or strings, one per row), the true `posterior` of the scores' shape,
-    and `provenance`, anything that JSON can say.
+    classes, (N,). Other forms are those of `focalcal.predictions.read_inputs`: names as labels with `classes` (one per
+    column, in order; kept), one column of scores with `positive`, `normalize=True`. With `multilabel=True` every column
+    is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of yes, labels (N, L) are 0 or 1
+    and are kept as bool. `split` names the set: "test", "val", a shift. Optional: `ids` and `groups` (integers or
+    strings, one per row), the true `posterior` of the scores' shape, and `provenance`, anything that JSON can say.
 
     Tensors and NumPy arrays are taken without a copy and held as tensors on the same memory, so treat them as
     read-only: a write would reach the caller's array. Everything is checked here, once.
@@ -54,6 +57,7 @@ class Predictions:
     ids: NDArray[Any] | None
     groups: NDArray[Any] | None
     posterior: Tensor | None
+    classes: tuple[Any, ...] | None
     _provenance: str
 
     def __init__(
@@ -68,13 +72,22 @@ class Predictions:
         groups: Any = None,
         posterior: Any = None,
         provenance: Mapping[str, Any] | None = None,
+        classes: Sequence[Any] | None = None,
+        positive: Any = None,
+        normalize: bool = False,
     ) -> None:
         if (logits is None) == (probs is None):
             got = "neither" if logits is None else "both"
             raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
         yes_or_no("multilabel", multilabel)
         kind = "probs" if logits is None else "logits"
-        scores, truth = checked_scores(kind, probs if logits is None else logits, labels, multilabel=multilabel)
+        scores, truth, named = probs if logits is None else logits, labels, classes
+        if not multilabel:
+            inputs = read_inputs(probs, labels, logits=logits, classes=classes, positive=positive, normalize=normalize)
+            scores, truth, named = inputs.scores, inputs.labels, inputs.classes
+        elif positive is not None or normalize:
+            raise TypeError("positive and normalize are for one label per row; leave them out with multilabel=True")
+        scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel)
         n = len(scores)
         self._fill(
             scores=scores,
@@ -85,6 +98,7 @@ class Predictions:
             ids=None if ids is None else checked_names("ids", ids, n),
             groups=None if groups is None else checked_names("groups", groups, n),
             posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
+            classes=None if named is None else checked_classes(named, scores.shape[1]),
             _provenance=provenance_text(provenance),
         )
 
@@ -134,6 +148,12 @@ class Predictions:
         logits = self.scores.to(torch.promote_types(self.scores.dtype, torch.float32))
         return logits.sigmoid() if self.multilabel else logits.softmax(1)
 
+    def __focalcal_inputs__(self) -> Inputs:
+        """Scores and labels for metrics and calibrators (`predictions.inputs`)."""
+        if self.multilabel:
+            raise ValueError("these predictions have several labels per row; use the multilabel_ functions for them")
+        return Inputs(self.kind, self.scores, self.labels, self.classes)
+
     def __len__(self) -> int:
         """The number of rows."""
         return self.n
@@ -142,6 +162,9 @@ class Predictions:
         """What is held, without the values."""
         shape = f"{self.kind} {str(self.scores.dtype).removeprefix('torch.')} {tuple(self.scores.shape)}"
         more = ["multilabel"] * self.multilabel
+        if self.classes is not None:
+            shown = ", ".join(str(name)[:20] for name in self.classes[:5])
+            more.append(f"classes: {shown}{', ...' if len(self.classes) > 5 else ''}")
         more += [name for name in ("ids", "groups", "posterior") if getattr(self, name) is not None]
         if keys := " ".join(self.provenance):
             more.append(f"provenance: {keys[:100]}")
@@ -181,7 +204,7 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        about = ("kind", "split", "multilabel", "_provenance")
+        about = ("kind", "split", "multilabel", "classes", "_provenance")
         return all(getattr(self, name) == getattr(other, name) for name in about) and all(
             _equal(getattr(self, name), getattr(other, name)) for name in _PER_ROW
         )
@@ -268,7 +291,7 @@ def _equal(values: Any, others: Any) -> bool:
 
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in ("kind", "multilabel", "n_classes", "split", "_provenance", *_PER_ROW):
+    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW):
         of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")

@@ -1,0 +1,170 @@
+"""Labels in whatever form, numbers in a tensor or names in an array, as the index of each row's column of scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.core.checks import user_level
+from focalcal.core.scores import as_array, as_tensor
+
+Names = np.ndarray[Any, Any]
+
+
+class InputWarning(UserWarning):
+    """Something that the caller did not say was inferred; the message tells what, and how to say it."""
+
+
+def label_values(labels: Any) -> tuple[Tensor | Names, list[Any] | None]:
+    """Labels as numbers or as names, and the categories of a categorical column."""
+    if isinstance(labels, Tensor):
+        return labels.detach(), None
+    array = labels if isinstance(labels, np.ma.MaskedArray) else as_array(labels)
+    if array.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
+        array = np.array(labels, dtype=object)  # a NaN among strings would be the name 'nan'
+    for at, name in enumerate(array.flat if array.dtype.kind == "O" else ()):
+        if name is None or type(name).__name__ == "NAType" or name != name:
+            raise ValueError(f"labels must not be missing, got {name!r} in row {at}; leave the row out")
+    dtype = getattr(labels, "dtype", None)
+    # polars' Categorical has its categories in the order in which they came, which means nothing.
+    categories = None if type(dtype).__name__ == "Categorical" else getattr(dtype, "categories", None)
+    known = None if categories is None else list(categories)
+    return (array if array.dtype.kind in "OSUT" else as_tensor("labels", array)), known
+
+
+def column_names(scores: Any, values: Tensor | Names) -> list[Any] | None:
+    """The names of a table's columns, if labels are names and every one is among them."""
+    columns = getattr(scores, "column_names", None)  # Arrow
+    if columns is None and hasattr(scores, "to_numpy"):  # pandas, polars
+        columns = getattr(scores, "columns", None)
+    if columns is None or isinstance(values, Tensor) or not set(values.ravel().tolist()) <= set(columns):
+        return None
+    return list(columns)
+
+
+def class_columns(
+    kind: str, scores: Tensor, values: Tensor | Names, classes: Sequence[Any] | None, ignore_index: int | None
+) -> tuple[Tensor, tuple[Any, ...] | None]:
+    """The column of each label, (N, ...), and the names of the columns."""
+    named = None if classes is None else tuple(classes)
+    if named is None and not isinstance(values, Tensor) and _are_digits(values):
+        values = torch.from_numpy(values.astype(np.int64))  # sorted as words, '10' would come before '2'
+    if isinstance(values, Tensor):
+        if values.shape == scores.shape and values.dim() > 1:
+            return _hot_column(kind, values), named
+        if named is None or all(isinstance(name, str) for name in named):  # names are for who reads the result
+            return _without_column(_whole(values), scores), named
+    elif named is None:
+        named = _sorted_names(values, scores.shape[1] if scores.dim() > 1 else 0)
+    return _without_column(_positions(values, named, scores, ignore_index), scores), named
+
+
+def two_class_columns(
+    kind: str,
+    scores: Tensor,
+    values: Tensor | Names,
+    classes: Sequence[Any] | None,
+    positive: Any,
+    ignore_index: int | None,
+) -> tuple[Tensor, tuple[Any, ...] | None]:
+    """The same for one column of scores, that of the class `positive`, which comes last."""
+    if positive is None and (classes is not None or isinstance(values, Tensor) or _are_digits(values)):
+        return class_columns(kind, scores, values, classes, ignore_index)
+    distinct = dict.fromkeys(values.flatten().tolist())
+    if positive is None:
+        raise ValueError(
+            f"positive is missing; say which of {_listed([*distinct])} the one column of scores belongs to"
+        )
+    others = [name for name in distinct if name not in (positive, ignore_index)]
+    pair = classes or [*(others or [f"not {positive}"]), positive]
+    if len(pair) != 2 or positive not in pair:
+        raise ValueError(
+            f"labels must be of two classes, {positive!r} one of them, for one column of scores, got {_listed(pair)}; "
+            "pass one column per class"
+        )
+    index, named = class_columns(kind, scores, values, pair, ignore_index)
+    if pair[1] == positive:
+        return index, named
+    flipped = 1 - index if ignore_index is None else torch.where(index == ignore_index, index, 1 - index)
+    return flipped, (pair[1], pair[0])
+
+
+def _are_digits(names: Names) -> bool:
+    return all(str(name).isdecimal() and len(str(name)) < 19 for name in set(names.flat))
+
+
+def _sorted_names(names: Names, columns: int) -> tuple[Any, ...]:
+    """The names in their order, with a warning where that decides which column is whose."""
+    distinct = list(dict.fromkeys(names.ravel().tolist()))
+    try:
+        ordered = tuple(sorted(distinct))
+    except TypeError:
+        raise TypeError(f"labels must be names of one kind, got {_listed(distinct)}; convert them") from None
+    if len(ordered) == columns:
+        pairs = ", ".join(f"{name!r} -> {at}" for at, name in enumerate(ordered[:10]))
+        warnings.warn(
+            f"labels are names, and columns were taken to be in their sorted order: {pairs}"
+            f"{', ...' if columns > 10 else ''}; say classes=[...] to name the columns yourself",
+            InputWarning,
+            stacklevel=user_level(),
+        )
+    return ordered
+
+
+def _positions(values: Tensor | Names, classes: Sequence[Any], scores: Tensor, ignore_index: int | None) -> Tensor:
+    """The position of each label among the classes."""
+    if scores.dim() > 1 and not len(classes) == len(set(classes)) == scores.shape[1]:
+        raise ValueError(
+            f"classes must be {scores.shape[1]} different names, one per column of the scores in order, "
+            f"got {len(classes)}: {_listed(classes)}; pass classes=[...]"
+        )
+    places = {name: at for at, name in enumerate(classes)}
+    if isinstance(values, Tensor) and ignore_index is not None:
+        places[ignore_index] = ignore_index
+    flat = values.flatten().tolist()
+    unknown = next((at for at, name in enumerate(flat) if name not in places), None)
+    if unknown is not None:
+        raise ValueError(
+            f"labels must be among the classes {_listed(classes)}, got {flat[unknown]!r} in row {unknown}; "
+            "pass classes=[...], one name per column in order"
+        )
+    index = torch.tensor([places[name] for name in flat], dtype=torch.int64).reshape(tuple(values.shape))
+    return index.to(values.device if isinstance(values, Tensor) else scores.device)
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def _whole(labels: Tensor) -> Tensor:
+    """Integers, booleans and whole floats as int64."""
+    if labels.is_floating_point():
+        wrong = ~labels.isfinite() | (labels != labels.round())
+        if bool(wrong.any()):
+            at = int(wrong.flatten().nonzero()[0])
+            raise ValueError(
+                "labels must be whole numbers, the index of each row's class, "
+                f"got {float(labels.flatten()[at]):g} at flat position {at}; leave out rows without a label"
+            )
+    return labels.long()
+
+
+def _without_column(index: Tensor, scores: Tensor) -> Tensor:
+    """Labels (N, ...) of such that have a class dimension of one."""
+    return index.squeeze(1) if index.dim() == scores.dim() > 1 and index.shape[1] == 1 else index
+
+
+def _hot_column(kind: str, labels: Tensor) -> Tensor:
+    """Where the 1 is in each one-hot row."""
+    hot = labels == 1
+    if not bool(((hot | (labels == 0)).all(1) & (hot.sum(1) == 1)).all()):
+        raise ValueError(
+            f"labels of the shape of {kind}, {tuple(labels.shape)}, must be one-hot, a single 1 in each row; pass the "
+            "index of each row's class; for several labels per row use multilabel=True or the multilabel_ functions"
+        )
+    return hot.to(torch.uint8).argmax(1)

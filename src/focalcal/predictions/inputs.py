@@ -1,0 +1,168 @@
+"""What people have, as scores and labels: the one place for the forms that arrays, tables and labels come in.
+
+Scores and labels may be `Predictions`, NumPy arrays, tensors, columns and tables of pandas, polars or Arrow, or lists.
+
+    scores      (N, K) or (N, K, d1, ...), one column per class; or for two classes one column, (N,) or (N, 1, ...), of
+                the positive class alone: its probability p is taken for (1 - p, p), its logit z for (0, z)
+    labels      indices of classes in any integer type, whole floats, booleans; one-hot rows of the scores' shape; names
+                (strings, categories, or whatever `classes` lists); with or without a class dimension of one
+    classes     the name of each column, in order. Without it the names of a table's columns count if every label is
+                among them, then the categories of a categorical, then the sorted names, as an `InputWarning` says
+    positive    the label that one column of scores belongs to; 1 or True where labels are 0 and 1
+    normalize   divide each row of probabilities by its sum, however far from one that is
+    confidence, correct   how sure each prediction is and whether it is right, in the place of scores and labels
+
+Shapes, ranges and values are checked by who computes with them (`core.scores.scores_and_labels`, `core.checks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.core.checks import in_unit_interval
+from focalcal.core.numerics import at_least_float32
+from focalcal.core.scores import FLOATS, INTEGERS, as_tensor
+from focalcal.predictions.class_labels import InputWarning as InputWarning
+from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
+
+
+class InputOptions(TypedDict, total=False):
+    """The keywords of `read_inputs` besides scores, labels and `ignore_index`."""
+
+    confidence: Any
+    correct: Any
+    classes: Sequence[Any] | None
+    positive: Any
+    normalize: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
+
+    `classes` are the names of the columns if there are any: `classes[k]` is that of column k.
+    """
+
+    kind: Literal["probs", "logits", "outcomes"]
+    scores: Tensor
+    labels: Tensor
+    classes: tuple[Any, ...] | None = None
+
+
+def read_inputs(
+    probs: Any = None,
+    labels: Any = None,
+    *,
+    logits: Any = None,
+    confidence: Any = None,
+    correct: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    normalize: bool = False,
+    ignore_index: int | None = None,
+) -> Inputs:
+    """Scores and labels in their usual form. Labels that are `ignore_index` stay what they are.
+
+    An object with a method `__focalcal_inputs__`, as `Predictions` is, holds both and stands for probs or logits alone.
+    """
+    given = probs if logits is None else logits
+    plain = not normalize and confidence is correct is classes is positive is None
+    if plain and (probs is None or logits is None) and _is_usual(given, labels):
+        kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"
+        return Inputs(kind, as_tensor(kind, given), as_tensor("labels", labels).long())
+    if hasattr(given, "__focalcal_inputs__"):
+        if not plain or labels is not None or (probs is not None and logits is not None):
+            raise TypeError(f"{type(given).__name__} hold scores and labels; give nothing else beside them")
+        inputs: Inputs = given.__focalcal_inputs__()
+        return inputs
+    if confidence is not None or correct is not None:
+        others = (probs, labels, logits, classes, positive, ignore_index)
+        if normalize or any(other is not None for other in others):
+            raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+        return _outcomes(confidence, correct)
+    if probs is not None and logits is not None:
+        raise ValueError("probs and logits were both given; pass one of them")
+    if given is None or labels is None:
+        missing = "probs" if given is None else "labels"
+        raise ValueError(f"{missing} is missing; pass probs or logits=... and labels, or Predictions, which hold both")
+    return _read_arrays(
+        "probs" if logits is None else "logits", given, labels, classes, positive, normalize, ignore_index
+    )
+
+
+def _read_arrays(
+    kind: Literal["probs", "logits"],
+    given: Any,
+    labels: Any,
+    classes: Sequence[Any] | None,
+    positive: Any,
+    normalize: bool,
+    ignore_index: int | None,
+) -> Inputs:
+    scores, single = class_scores(kind, given, normalize=normalize)
+    if positive is not None and not single:
+        raise ValueError(
+            f"positive is for one column of scores, got {kind} of shape {tuple(scores.shape)}; "
+            "name the columns with classes= instead"
+        )
+    values, categories = label_values(labels)
+    if single:
+        index, named = two_class_columns(kind, scores, values, classes or categories, positive, ignore_index)
+    else:
+        classes = classes or column_names(given, values) or categories
+        index, named = class_columns(kind, scores, values, classes, ignore_index)
+    return Inputs(kind, scores, index, named)
+
+
+def _is_usual(scores: Any, labels: Any) -> bool:
+    """Whether there is nothing to do: scores (N, K, ...) and integers (N, ...), where microseconds count."""
+    if isinstance(scores, Tensor):
+        if not isinstance(labels, Tensor) or labels.dtype not in INTEGERS:
+            return False
+    elif not (type(scores) is type(labels) is np.ndarray) or labels.dtype.kind not in "iu":
+        return False
+    return labels.ndim == scores.ndim - 1 > 0 and scores.shape[1] > 1  # type: ignore[no-any-return]
+
+
+def _outcomes(confidence: Any, correct: Any) -> Inputs:
+    """Confidences and whether each prediction is right, checked."""
+    if confidence is None or correct is None:
+        raise ValueError("confidence and correct belong together: how sure each prediction is, and whether it is right")
+    sure, right = as_tensor("confidence", confidence).flatten(), as_tensor("correct", correct).flatten()
+    if sure.dtype not in FLOATS:
+        raise TypeError(f"confidence must be floating point, got {sure.dtype}; pass the probability of the prediction")
+    if sure.shape != right.shape or not len(sure):
+        raise ValueError(f"confidence and correct must have one value per row each, got {len(sure)} and {len(right)}")
+    for name, values, wrong, rule in (
+        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1"),
+        ("correct", right, (right != 0) & (right != 1), "True or False"),
+    ):
+        if bool(wrong.any()):
+            at = int(wrong.nonzero()[0])
+            raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; look where it comes from")
+    return Inputs("outcomes", at_least_float32(sure).cpu(), right.cpu() == 1)
+
+
+def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Tensor, bool]:
+    """Scores with one column per class, and whether they were one column, that of the positive class."""
+    scores = as_tensor(kind, given)
+    single = scores.dtype in FLOATS and (scores.dim() == 1 or (scores.dim() > 1 and scores.shape[1] == 1))
+    if single:
+        own = at_least_float32(scores.unsqueeze(1) if scores.dim() == 1 else scores)
+        scores = torch.cat([1 - own if kind == "probs" else torch.zeros_like(own), own], 1)
+    if not normalize:
+        return scores, single
+    if kind == "logits":
+        raise ValueError("normalize is for probs; the softmax of logits sums to one as it is")
+    total = scores.sum(1, keepdim=True, dtype=torch.float64)
+    usable = total.isfinite() & (total > 0)
+    if not bool(usable.all()):
+        at = int((~usable).flatten(1).any(1).nonzero()[0])
+        raise ValueError(f"probs must have a positive and finite sum to be divided by, got another in row {at}")
+    return scores / total, single
