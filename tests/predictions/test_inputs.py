@@ -214,6 +214,7 @@ WRONG = [
         "must be of two classes, 'c' one of them, .* got 'a', 'b', 'c'; pass one column per class",
     ),
     ({"probs": PROBS, "labels": np.ones((4, 3))}, ValueError, "must be one-hot, a single 1 in each row"),
+    ({"probs": PROBS, "labels": [True, False, True, True]}, TypeError, "among 3 columns, got booleans; .* correct="),
     ({"confidence": P}, ValueError, "confidence and correct belong together"),
     ({"confidence": P, "correct": [1, 0, 2]}, ValueError, "correct must be True or False, got 2 in row 2"),
     ({"confidence": P + 1, "correct": [1, 0, 1]}, ValueError, "confidence must be a probability .* got 1.9 in row 0"),

@@ -14,11 +14,11 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import Tensor, nn
 
 from focalcal.core.chunks import row_chunks
-from focalcal.core.scores import as_tensor, scores_and_labels
-from focalcal.posthoc.calibrator_inputs import class_columns, in_kind_of, logits_and_labels, logits_of, map_rows
+from focalcal.posthoc.calibrator_inputs import Rows, in_kind_of, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from jaxtyping import Float, Int
@@ -32,16 +32,21 @@ class CalibrationWarning(UserWarning):
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A map from logits (N, K) to probabilities (N, K), fitted on held-out logits and labels 0 .. K - 1.
 
-    `probs=` in place of logits takes probabilities: their logarithm is used, in which zeros count as the smallest
-    positive number of their dtype. Logits that all are rows of probabilities are refused.
+    Logits and labels come in any form of `focalcal.predictions.read_inputs`: `Predictions`, tables, names of classes
+    (`classes_`, which `predict` gives), one column of two classes. `probs=` in place of logits takes probabilities:
+    their logarithm is used, in which zeros count as the smallest positive number of their dtype. Logits that all are
+    rows of probabilities are refused.
     A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     logits only through softmax: a constant added to a row changes nothing.
     """
 
     _state: ClassVar[dict[str, Decoder]] = {}
+    _takes_masked: ClassVar[bool] = False  # whether a logit may be -inf, that of an impossible class
     _of_the_search: ClassVar[tuple[str, ...]] = ("max_iter", "tol")  # arguments that what is fitted does not depend on
-    classes_: NDArray[np.int64]
+    classes_: NDArray[Any]
     n_features_in_: int
+    _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
+    _one_column = False  # whether scores were those of the positive class alone
 
     @abstractmethod
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
@@ -67,13 +72,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _needs_fit(self) -> bool:
         return True
 
-    def fit(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> Self:
-        """Learn the map from logits (or probs) (N, K) and labels (N,): NumPy arrays, tensors or nested lists."""
+    def fit(
+        self,
+        logits: Any = None,
+        labels: Any = None,
+        *,
+        probs: Any = None,
+        classes: Sequence[Any] | None = None,
+        positive: Any = None,
+    ) -> Self:
+        """Learn the map from logits (or probs) (N, K) and labels (N,), or from `Predictions`."""
         self._check_params()
-        scores, index = logits_and_labels(logits, labels, probs=probs)
-        self._fit(scores, index)
+        about = {"classes": classes, "positive": positive}
+        rows = labelled_rows(logits, labels, probs=probs, masked=self._takes_masked, **about)
+        assert rows.labels is not None
+        self._fit(rows.logits, rows.labels)
         _check_feature_names(self, logits if probs is None else probs, reset=True)
-        self._set_classes(scores.shape[1])
+        self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
         return self
 
     @overload
@@ -88,8 +103,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
         """
         self._check_params()
-        given, scores = self._checked(logits, probs)
-        return in_kind_of(given, map_rows(scores, self._probs, like=as_tensor("scores", given)))
+        rows = self._checked(logits, probs)
+        return in_kind_of(logits if probs is None else probs, map_rows(rows.logits, self._probs, like=rows.scores))
 
     @overload
     def predict(self, logits: Tensor) -> Tensor: ...
@@ -100,19 +115,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
         """The class of largest calibrated probability, (N,); the first of several that tie.
 
-        Compared in float64: classes that float32 probabilities cannot tell apart are told apart.
+        Compared in float64: classes that float32 probabilities cannot tell apart are told apart. Of names it is the
+        name, in a NumPy array.
         """
         self._check_params()
-        given, scores = self._checked(logits, probs)
-        return in_kind_of(given, self._predicted(scores))
+        index = self._predicted(self._checked(logits, probs).logits)
+        if self._names is not None:
+            return self.classes_[index.cpu().numpy()]
+        return in_kind_of(logits if probs is None else probs, index)
 
     def score(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> float:
         """Accuracy of `predict`."""
         self._check_params()
-        scores, index = scores_and_labels(
-            "logits" if probs is None else "probs", self._checked(logits, probs)[1], labels
-        )
-        right = (self._predicted(scores) == index).cpu().numpy()
+        rows = self._checked(logits, probs, labels)
+        if rows.labels is None:
+            raise ValueError("labels must be given to score against, got None; pass the classes of the rows")
+        right = (self._predicted(rows.logits) == rows.labels).cpu().numpy()
         return float(np.average(right, weights=sample_weight))
 
     def to_module(self) -> CalibratorModule:
@@ -132,7 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.n_features_in_ if fitted else None
         if fitted:
             self._check_state()  # what is written can be read
-        write(path, Stored(type(self).__name__, self.get_params(), classes, state))
+        write(path, Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -153,7 +171,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if stored.classes is not None or calibrator._needs_fit():
                 for name, value in stored.decoded(cls._state).items():
                     setattr(calibrator, name, value)
-                calibrator._set_classes(stored.classes)
+                calibrator._set_classes(stored.classes, stored.names, one_column=stored.one_column)
                 calibrator._check_state()
         except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
@@ -162,10 +180,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _predicted(self, logits: Float[Tensor, "n k"]) -> Int[Tensor, " n"]:
         return torch.cat([self._probs(rows.double()).argmax(1) for _, rows in row_chunks(logits)])
 
-    def _set_classes(self, classes: int | None) -> None:
+    def _set_classes(self, classes: int | None, names: Sequence[Any] | None, *, one_column: bool) -> None:
         assert classes is not None
         self.n_features_in_ = classes
-        self.classes_ = np.arange(classes)
+        self.classes_ = np.arange(classes) if names is None else np.array(names)
+        self._names = None if names is None else tuple(names)
+        self._one_column = one_column
         self._fitted_with = self.get_params()
 
     def _check_fitted(self) -> None:
@@ -181,20 +201,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "call fit(logits, labels) again, or set it back"
                 )
 
-    def _checked(self, logits: Any, probs: Any) -> tuple[Any, Float[Tensor, "n k"]]:
-        """What was given, and its logits."""
+    def _checked(self, logits: Any, probs: Any, labels: Any = None) -> Rows:
+        """The rows to predict, or to score against labels."""
         if self._needs_fit():
             self._check_fitted()
-        name, given = ("logits", logits) if probs is None else ("probs", probs)
-        _check_feature_names(self, given, reset=False)
-        columns = class_columns(name, given).shape[1]
+        _check_feature_names(self, logits if probs is None else probs, reset=False)
+        rows = rows_of(
+            logits, probs, labels=labels, masked=self._takes_masked, one_column=self._one_column, classes=self._names
+        )
+        if rows.classes is not None and self._names not in (None, rows.classes):
+            raise ValueError(
+                f"classes must be those of the fit, {str(self._names)[:200]}, got {str(rows.classes)[:200]}"
+            )
+        columns = rows.logits.shape[1]
         if hasattr(self, "n_features_in_") and columns != self.n_features_in_:
             raise ValueError(
-                f"{name} must have as many columns (classes) as at fit: X has {columns} features, but "
+                f"{rows.kind} must have as many columns (classes) as at fit: X has {columns} features, but "
                 f"{type(self).__name__} is expecting {self.n_features_in_} features as input; "
                 "fit another calibrator for this network"
             )
-        return given, logits_of(logits, probs)
+        return rows
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `predict_proba` can be called."""

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.checks import ProbabilityWarning, finite, holds_probabilities, on_simplex, user_level
+from focalcal.core.checks import (
+    ProbabilityWarning,
+    finite,
+    holds_probabilities,
+    on_simplex,
+    possible_logits,
+    user_level,
+)
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import as_tensor, scores_and_labels
+from focalcal.core.scores import scores_and_labels
+from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,33 +29,69 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
+class Rows(NamedTuple):
+    """Scores as a calibrator takes them."""
+
+    logits: Float[Tensor, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
+    scores: Float[Tensor, "n k"]  # what was given, one column per class
+    kind: str  # of the scores
+    one_column: bool  # whether that of the positive class alone was given
+    labels: Int[Tensor, " n"] | None = None
+    classes: tuple[Any, ...] | None = None  # names of the columns
+
+
 def logits_and_labels(logits: Any, labels: Any, *, probs: Any = None) -> tuple[Float[Tensor, "n k"], Int[Tensor, " n"]]:
     """Finite logits (N, K), K >= 2, or those of `probs`; and labels in 0 .. K - 1, of which at least two occur."""
-    if labels is None:
+    rows = labelled_rows(logits, labels, probs=probs)
+    assert rows.labels is not None
+    return rows.logits, rows.labels
+
+
+def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, masked: bool = False, **about: Any) -> Rows:
+    """Rows to fit on, of which at least two labels occur; `about` are options of `predictions.read_inputs`."""
+    rows = rows_of(logits, probs, labels=labels, masked=masked, **about)
+    index = rows.labels
+    if index is None:
         raise ValueError("labels must be given, got None: requires y to be passed, but the target y is None")
-    scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
     if bool((index == index[0]).all()):
         raise ValueError(
             f"labels must hold at least two classes, got one class only, {int(index[0])}, in {len(index)} rows; "
             "nothing can be learnt about the others: fit on rows of every class"
         )
-    return scores, index
+    return rows
 
 
-def logits_of(logits: Any, probs: Any) -> Float[Tensor, "n k"]:
-    """Finite logits (N, K) with at least one row and two classes: those given, or the logarithm of `probs`, in float64.
+def rows_of(
+    logits: Any, probs: Any, *, labels: Any = None, masked: bool = False, one_column: bool = True, **about: Any
+) -> Rows:
+    """At least one row and two classes: logits, or probabilities and their logarithm in float64; labels if given.
 
-    Rows that all hold probabilities are refused as logits. Zeros among `probs` count as the smallest positive number
-    of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or 6e-8), and a warning says how many there are.
+    `masked` allows logits of -inf, `one_column` scores of the positive class alone. Rows that all hold probabilities
+    are refused as logits. Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45,
+    9.2e-41 or 6e-8), and a warning says how many there are.
     """
-    if probs is not None:
-        if logits is not None:
-            raise TypeError("give logits or probs=, got both; the name says what the scores are")
-        return _log_probs(_rows("probs", probs))
-    scores = _rows("logits", logits)
-    finite("logits", scores)
+    if probs is not None and logits is not None:
+        raise TypeError("give logits or probs=, got both; the name says what the scores are")
+    kind, given = ("logits", logits) if probs is None else ("probs", probs)
+    single, classes, index = False, None, None
+    if hasattr(given, "__focalcal_inputs__"):
+        inputs = read_inputs(given, labels)
+        kind, scores, index, classes = inputs.kind, inputs.scores, inputs.labels, inputs.classes
+    else:
+        scores, single = _checked_columns(kind, given, one_column=one_column)
+        if labels is not None:
+            inputs = read_inputs(labels=labels, **{kind: given}, **about)
+            scores, index, classes = inputs.scores, inputs.labels, inputs.classes
+    if index is not None:
+        scores, index = scores_and_labels(kind, scores, index)
+    if kind == "probs":
+        return Rows(_log_probs(scores), scores, kind, single, index, classes)
+    for start, part in row_chunks(scores) if masked else ():
+        possible_logits("logits", part, start.__add__)
+    if not masked:
+        finite("logits", scores)
     _refuse_probabilities(scores)
-    return scores
+    return Rows(scores, scores, kind, single, index, classes)
 
 
 def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
@@ -83,38 +127,33 @@ def _refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
     warnings.warn(f"{message}. A single row is taken as logits", ProbabilityWarning, stacklevel=user_level())
 
 
-def _rows(name: str, given: Any) -> Float[Tensor, "n k"]:
-    """At least one row and two classes, floating point."""
-    scores = class_columns(name, given)
+def _checked_columns(name: str, given: Any, *, one_column: bool) -> tuple[Float[Tensor, "n k"], bool]:
+    """At least one row and two classes, floating point; and whether one column was given."""
+    if hasattr(given, "tocsr"):
+        raise TypeError(f"{name} must be dense, got a sparse {type(given).__name__}; use {name}.toarray()")
+    dtype = getattr(given, "dtype", None)
+    if str(dtype).removeprefix("torch.").startswith("complex"):
+        raise ValueError(f"Complex data not supported: {name} must be real, got {dtype}; use {name}.real")
+    scores, single = class_scores(name, given)
+    shape = np.shape(given) if single else scores.shape
+    if scores.dim() != 2 or (single and len(shape) == 1 and not one_column):
+        raise ValueError(
+            f"{name} must be (N, K), one row per example and one column per class, got shape {tuple(shape)}. "
+            f"Reshape your data: one example is {name}.reshape(1, -1); for pixels move the classes last and flatten"
+        )
     if not scores.is_floating_point():
         raise TypeError(
             f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
         )
-    if scores.shape[1] < 2:
-        single = "logit z of a positive class stack (0, z)" if name == "logits" else "probability p stack (1 - p, p)"
+    if scores.shape[1] < 2 or (single and not one_column):
+        wanted = "logit z of a positive class stack (0, z)" if name == "logits" else "probability p stack (1 - p, p)"
         raise ValueError(
-            f"{name} must have one column a class, got {scores.shape[1]} feature(s) "
-            f"(shape={tuple(scores.shape)}) while a minimum of 2 is required. For one {single}"
+            f"{name} must have one column per class, got {shape[1]} feature(s) "
+            f"(shape={tuple(shape)}) while a minimum of 2 is required. For one {wanted}"
         )
     if len(scores) == 0:
         raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
-    return scores
-
-
-def class_columns(name: str, given: Any) -> Tensor:
-    """Anything array-like with two dimensions, as a tensor; sparse and complex arrays are refused by name."""
-    if hasattr(given, "tocsr"):
-        raise TypeError(f"{name} must be dense, got a sparse {type(given).__name__}; use {name}.toarray()")
-    kind = given.dtype if hasattr(given, "dtype") else None
-    if str(kind).removeprefix("torch.").startswith("complex"):
-        raise ValueError(f"Complex data not supported: {name} must be real, got {kind}; use {name}.real")
-    scores = as_tensor(name, given)
-    if scores.dim() != 2:
-        raise ValueError(
-            f"{name} must be (N, K), one row an example and one column a class, got shape {tuple(scores.shape)}. "
-            f"Reshape your data: one example is {name}.reshape(1, -1); for pixels move the classes last and flatten"
-        )
-    return scores
+    return scores, single
 
 
 def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor], like: Tensor) -> Float[Tensor, "n k"]:
@@ -126,8 +165,8 @@ def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor],
 
 
 def in_kind_of(given: Any, result: Tensor) -> Any:
-    """A tensor if a tensor was given, else a NumPy array."""
-    return result if isinstance(given, Tensor) else result.numpy()
+    """A tensor if a tensor was given, or `Predictions`, which hold them; else a NumPy array."""
+    return result if isinstance(given, Tensor) or hasattr(given, "__focalcal_inputs__") else result.numpy()
 
 
 def as_float64(scores: Tensor) -> Any:

@@ -28,6 +28,7 @@ class EnsembleTemperatureScaling(TemperatureScaling):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {**TemperatureScaling._state, "weights_": mixture}
+    _takes_masked: ClassVar[bool] = False  # the uniform component would make an impossible class possible
     weights_: Any
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:

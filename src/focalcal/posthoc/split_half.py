@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,10 +12,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from focalcal.core.checks import rounding_collected, whole_number
-from focalcal.core.scores import as_tensor
 from focalcal.metrics import METRICS
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.calibrator_inputs import in_kind_of, logits_and_labels, map_rows
+from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, map_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +48,8 @@ def split_half(
     calibrator: C = None,  # type: ignore[assignment]
     *,
     probs: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
     seed: int = 0,
     metrics: Mapping[str, Metric] = REPORTED,
 ) -> SplitHalf[C]:
@@ -59,7 +60,8 @@ def split_half(
     `metrics` maps names to functions (probs, labels) -> float; both come in the kind (tensor or NumPy) that was given.
     `calibrator` is one of this package, or any scikit-learn estimator with `fit` and `predict_proba` (a grid search, a
     pipeline), which is given NumPy arrays of logits. `probs=` in place of logits takes probabilities: `before` is of
-    them as they are, and their logarithm is calibrated.
+    them as they are, and their logarithm is calibrated. Scores and labels, or `Predictions` in their place, come in the
+    forms of `focalcal.predictions.read_inputs`.
     """
     usable = all(callable(getattr(calibrator, name, None)) for name in ("fit", "predict_proba", "get_params"))
     if isinstance(calibrator, type) or not usable:
@@ -69,7 +71,10 @@ def split_half(
     whole_number("seed", seed, least=0, remedy="the split has to be repeatable")
     if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
         raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {metrics!r}")
-    scores, index = logits_and_labels(logits, labels, probs=probs)
+    masked = getattr(calibrator, "_takes_masked", False)
+    all_rows = labelled_rows(logits, labels, probs=probs, masked=masked, classes=classes, positive=positive)
+    scores, index = all_rows.logits, all_rows.labels
+    assert index is not None
     given = logits if probs is None else probs
     order = np.random.default_rng(int(seed)).permutation(len(scores))
     fit_rows, evaluation_rows = order[: len(order) // 2], order[len(order) // 2 :]
@@ -78,19 +83,21 @@ def split_half(
         return in_kind_of(given, values[torch.from_numpy(rows).to(values.device)])
 
     fitted: Any = clone(calibrator)
-    held_logits, held_labels = take(evaluation_rows, given, scores), take(evaluation_rows, labels, index)
+    given_labels = given if labels is None else labels
+    held_logits, held_labels = take(evaluation_rows, given, scores), take(evaluation_rows, given_labels, index)
     if isinstance(fitted, Calibrator):
-        fitted.fit(take(fit_rows, given, scores), take(fit_rows, labels, index))
+        fitted.fit(take(fit_rows, given, scores), take(fit_rows, given_labels, index))
         after = fitted.predict_proba(held_logits)
+        fitted._set_classes(scores.shape[1], all_rows.classes, one_column=all_rows.one_column)
     else:
         arrays, targets = scores.cpu().numpy(), index.cpu().numpy()
         fitted.fit(arrays[fit_rows], targets[fit_rows])
-        after = _as_given(given, fitted.predict_proba(arrays[evaluation_rows]), held_logits)
-    if probs is None:
+        after = _as_given(fitted.predict_proba(arrays[evaluation_rows]), held_logits)
+    if all_rows.kind == "logits":
         held = scores[torch.from_numpy(evaluation_rows).to(scores.device)]
         before = in_kind_of(given, map_rows(held, lambda rows: rows.softmax(1), like=held))
     else:
-        before = take(evaluation_rows, probs, as_tensor("probs", probs))
+        before = take(evaluation_rows, given, all_rows.scores)
     with rounding_collected():  # of probabilities that were looked at already
         return SplitHalf(
             before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
@@ -101,11 +108,11 @@ def split_half(
         )
 
 
-def _as_given(given: Any, probs: Any, logits: Any) -> Any:
-    """An estimator's probabilities, one column a class, in the kind of `given`."""
+def _as_given(probs: Any, logits: Any) -> Any:
+    """An estimator's probabilities, one column per class, in the kind of its logits."""
     if np.shape(probs) != tuple(logits.shape):
         raise ValueError(
             f"calibrator must give probabilities of shape {tuple(logits.shape)}, got {np.shape(probs)}; "
             "an estimator that leaves out classes without labels needs rows of every class in both halves"
         )
-    return torch.as_tensor(probs).to(given.device) if isinstance(given, Tensor) else np.asarray(probs)
+    return torch.as_tensor(probs).to(logits.device) if isinstance(logits, Tensor) else np.asarray(probs)

@@ -30,6 +30,8 @@ class Stored:
     params: Mapping[str, Any]
     classes: int | None
     state: Mapping[str, Any]
+    names: tuple[Any, ...] | None = None  # of the classes
+    one_column: bool = False  # whether scores are those of the positive class alone
 
     def decoded(self, decoders: Mapping[str, Decoder]) -> dict[str, Any]:
         """The fitted attributes, each checked by its decoder."""
@@ -48,6 +50,10 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         "classes": stored.classes,
         "state": {name: _plain(value) for name, value in stored.state.items()},
     }
+    if stored.names is not None:
+        content["names"] = [_plain(name) for name in stored.names]
+    if stored.one_column:
+        content["one_column"] = True
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
@@ -72,13 +78,17 @@ def read(path: str | os.PathLike[str]) -> Stored:
     classes = content.get("classes")
     whole = classes is None or (type(classes) is int and 2 <= classes <= MOST_CLASSES)
     named = isinstance(content.get("class"), str)
+    names, one_column = content.pop("names", None), content.pop("one_column", False)
+    named &= names is None or (isinstance(names, list) and len(names) == classes)
+    named &= one_column is False or (one_column is True and classes == 2)
     if set(content) != _FIELDS or not whole or not named or not all(_is_dict(content[f]) for f in ("params", "state")):
         raise ValueError(
             f"{path} is damaged: it must hold {sorted(_FIELDS)} with 2 to {MOST_CLASSES} classes, "
             f"got {reprlib.repr(sorted(content))} with {reprlib.repr(classes)}"
         )
     params = {name: math.inf if value == "inf" else value for name, value in content["params"].items()}
-    return Stored(content["class"], params, classes, content["state"])
+    names = None if names is None else tuple(names)
+    return Stored(content["class"], params, classes, content["state"], names, one_column)
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:

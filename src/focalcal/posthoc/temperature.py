@@ -9,7 +9,12 @@ import torch
 from torch import Tensor
 
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import TemperatureStatus, at_bound, optimal_inverse_temperature
+from focalcal.posthoc.newton_temperature import (
+    HIGHEST_TEMPERATURE,
+    TemperatureStatus,
+    at_bound,
+    optimal_inverse_temperature,
+)
 from focalcal.posthoc.storage import Decoder, count, positive, word
 
 if TYPE_CHECKING:
@@ -23,7 +28,8 @@ class TemperatureScaling(Calibrator):
     on 1/T, in which the loss is convex. T is kept in [1e-3, 1e3]: labels that the logits predict perfectly, or worse
     than chance, have no finite optimum; a bound is taken with a `CalibrationWarning`, and `at_bound_` is True. It is
     used to predict: at 1e-3 rows are nearly one-hot, so that a single wrong one makes the NLL infinite, at 1e3 nearly
-    uniform. Such a T belongs in no mean of temperatures, nor the metrics after it in a mean of metrics.
+    uniform. Such a T belongs in no mean of temperatures, nor the metrics after it in a mean of metrics. A logit of -inf
+    is an impossible class, and stays one; no label may be such.
 
     Attributes: `temperature_`; `at_bound_`; `status_`, "converged" or what stood in the way; `n_iter_`, passes over all
     rows; `classes_`, `n_features_in_`.
@@ -38,12 +44,13 @@ class TemperatureScaling(Calibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive, "status_": word, "n_iter_": count}
+    _takes_masked: ClassVar[bool] = True
     temperature_: float
     status_: str
     n_iter_: int
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        optimum = optimal_inverse_temperature(logits, labels)
+        optimum = optimal_inverse_temperature(_finite(logits, labels), labels)
         self.temperature_ = 1 / optimum.inverse_temperature
         self.status_ = str(optimum.status)
         self.n_iter_ = optimum.passes
@@ -66,3 +73,19 @@ class TemperatureScaling(Calibrator):
 
     def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
         return ((logits - logits.amax(1, keepdim=True)) / tensors["temperature"]).softmax(1)
+
+
+def _finite(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, "n k"]:
+    """Impossible classes so far below the others that they weigh exactly 0 in float64 at every temperature."""
+    impossible = logits == -torch.inf
+    if not bool(impossible.any()):
+        return logits
+    own = impossible.gather(1, labels.unsqueeze(1))
+    if bool(own.any()):
+        at = int(own.nonzero()[0, 0])
+        raise ValueError(
+            f"labels must be possible, got class {int(labels[at])} in row {at}, whose logit is -inf; "
+            "leave the row out, or do not mask its class"
+        )
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return torch.where(impossible, wide.amax(1, keepdim=True) - 1000 * HIGHEST_TEMPERATURE, wide)

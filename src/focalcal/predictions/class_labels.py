@@ -57,6 +57,11 @@ def class_columns(
     if isinstance(values, Tensor):
         if values.shape == scores.shape and values.dim() > 1:
             return _hot_column(kind, values), named
+        if values.dtype is torch.bool and scores.dim() > 1 and scores.shape[1] > 2:
+            raise TypeError(
+                f"labels must be integers or names, the class of each row among {scores.shape[1]} columns, got "
+                "booleans; whether predictions are right goes with confidence=, as correct="
+            )
         if named is None or all(isinstance(name, str) for name in named):  # names are for who reads the result
             return _without_column(_whole(values), scores), named
     elif named is None:

@@ -112,6 +112,7 @@ def _read_arrays(
             "name the columns with classes= instead"
         )
     values, categories = label_values(labels)
+    classes = None if classes is None else list(classes)
     if single:
         index, named = two_class_columns(kind, scores, values, classes or categories, positive, ignore_index)
     else:
