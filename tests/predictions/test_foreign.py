@@ -1,12 +1,14 @@
 """Files that this package did not make: what they need not say, what the caller says, and mistakes of the caller."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 from support.prediction_samples import sample
 
 from focalcal.core.checks import ProbabilityWarning
-from focalcal.predictions import Predictions, PredictionsFileError
+from focalcal.predictions import InputWarning, Predictions, PredictionsFileError
 
 LOGITS = np.array([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]])
 LABELS = np.array([0, 2])
@@ -144,6 +146,64 @@ def test_columns_are_named_by_the_caller(tmp_path):
     loaded = text(path, binary, probs=["p"], labels="y", multilabel=True)
     assert (loaded.probs.tolist(), loaded.labels.tolist()) == ([[0.75], [0.5]], [[True], [False]])
     assert text(path, binary, probs=["p"], labels=["y"]).equals(loaded)
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "classes"),
+    [
+        ("y,p0,p1,p2", "0 2 1", None),
+        ("y_true,p_0,p_1,p_2", "0.0 2.0 1.0", None),
+        ("target,probs[0],probs[1],probs[2]", "0 2 1", None),
+        ("label,proba.0,proba.1,proba.2", "0 2 1", None),
+        ("label,p1,p2,p3", "1 3 2", (1, 2, 3)),
+        ("label,prob_cat,prob_dog,prob_emu", "cat emu dog", ("cat", "dog", "emu")),
+        ("label,prob_cat,prob_dog,prob_emu", "0 2 1", ("cat", "dog", "emu")),
+        ("label,cat,dog,emu", "cat emu dog", ("cat", "dog", "emu")),
+    ],
+)
+def test_columns_are_found_by_their_names(tmp_path, header, labels, classes):
+    """The finding is told, and saying the same is silent."""
+    content = [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.0, 0.875, 0.125]]
+    names, values = header.split(","), labels.split()
+    rows = [",".join([value, *map(str, row)]) for value, row in zip(values, content, strict=True)]
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = dict(zip(names, [[_value(value) for value in values], *np.transpose(content).tolist()], strict=True))
+    parquet.write_table(arrow.table(table), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows, ""]))
+    for path in (tmp_path / "a.csv", tmp_path / "a.parquet"):
+        with pytest.warns(InputWarning, match=re.escape(f"probs were taken from {str(names[1:])[1:-1]}")):
+            found = Predictions.load(path)
+        assert (found.kind, found.labels.tolist(), found.classes) == ("probs", [0, 2, 1], classes)
+        assert found.probs.tolist() == content
+        said = Predictions.load(path, probs=names[1:], labels=names[0], classes=classes)
+        assert said.equals(found)
+        with pytest.warns(InputWarning):
+            assert Predictions.concatenate(Predictions.stream(path, rows=2)).equals(found)
+
+
+def _value(text):
+    return text if text.isalpha() else float(text) if "." in text else int(text)
+
+
+def test_one_column_and_names_of_labels_in_files(tmp_path):
+    path = tmp_path / "a.csv"
+    spam = text(path, "answer,score\nyes,0.75\nno,0.5\n", probs="score", labels="answer", positive="yes")
+    assert (spam.probs.tolist(), spam.labels.tolist()) == ([[0.25, 0.75], [0.5, 0.5]], [1, 0])
+    assert spam.classes == ("no", "yes")
+    with pytest.warns(InputWarning, match="probs were taken from 'p1'; say probs="):
+        assert text(path, "label,p1\n1,0.75\n").probs.tolist() == [[0.25, 0.75]]
+    words = "label,prob_0,prob_1\nham,0.25,0.75\nspam,0.5,0.5\n"
+    with pytest.warns(InputWarning, match="sorted order: 'ham' -> 0, 'spam' -> 1"):
+        assert text(path, words).labels.tolist() == [0, 1]
+    assert text(path, words, classes=["spam", "ham"]).labels.tolist() == [1, 0]
+    path.write_text("label,prob_0,prob_1\n" + "b,0.5,0.5\na,0.5,0.5\n" + "b,0.5,0.5\n" * 2)
+    with pytest.warns(InputWarning) as caught:  # the first rows decide, once
+        assert [part.labels.tolist() for part in Predictions.stream(path, rows=2)] == [[1, 0], [1, 1]]
+    assert len(caught) == 1
+    counts = "label,prob_0,prob_1\n1,1,3\n"
+    assert text(path, counts, normalize=True).probs.tolist() == [[0.25, 0.75]]
+    masked = text(path, "label,logit_0,logit_1\n0,1.5,-inf\n")
+    assert masked.probs.tolist() == [[1.0, 0.0]]
 
 
 def test_rounded_digits_are_taken_and_four_of_them_are_mentioned(tmp_path):

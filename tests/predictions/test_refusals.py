@@ -288,20 +288,30 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
         ("label,logit_0,logit_1\n0,1,2\n0,1\n", "Row #2: Expected 3 columns, got 2: 0,1"),
         ("label,logit_0,logit_1\n0,,2\n", "column #1: Row #1: CSV conversion error to double: invalid value ''"),
         ("label,logit_0,logit_1\n0,1_0,2\n", "invalid value '1_0'"),
-        ("label,logit_0,logit_1\n0.5,1,2\n", "conversion error to int64: invalid value '0.5'"),
+        ("label,logit_0,logit_1\n0.5,1,2\n", "labels must be whole numbers, the index of each row's class, got 0.5"),
         ("label,logit_0,logit_1\n2,1,2\n", "labels must be from 0 to 1, got 2"),
         ("label,logit_0,logit_1\n0,nan,2\n", "logits must be finite, got nan in row 0"),
         ("label,logit_0,logit_2\n0,1,2\n", "must have a column 'logit_1', got 'label', 'logit_0', 'logit_2'"),
         ("label,logit_0\n2,1\n", "labels must be from 0 to 1, got 2"),
-        ("logit_0,logit_1\n1,2\n", "must have a column 'label_0'"),
+        ("logit_0,logit_1\n1,2\n", "must have a column 'label', got 'logit_0', 'logit_1'; name the columns"),
         ("label,logit_0,logit_0\n0,1,2\n", "column names must differ, got several of 'logit_0'"),
-        ("label,label_0,logit_0,logit_1\n0,0,1,2\n", "one of 'label' and 'label_0'"),
+        ("label,label_0,logit_0,logit_1\n0,0,1,2\n", "labels must be in one place, got 'label', 'label_0'; say which"),
+        ("target,y,logit_0,logit_1\n0,0,1,2\n", "labels must be in one place, got 'target', 'y'; say which"),
+        (
+            "label,p0,p1,proba_0,proba_1\n0,1,0,1,0\n",
+            "probs must be in one set of columns, got 'p0', 'p1' or 'proba_0'",
+        ),
+        ("label,p0,p_0,p1\n0,1,0,1\n", "one column must be number 0 of 'p', got 'p0', 'p_0'; list the columns"),
+        ("label,p1,p3\n1,1,0\n", "must have a column 'p_2', got 'label', 'p1', 'p3'"),
+        ("label,cat,dog\n0,0.5,0.5\n", "got neither in 'label', 'cat', 'dog'"),
+        ("label,cat,dog\nemu,0.5,0.5\n", "labels must be among the classes 'cat', 'dog', got 'emu' in row 0"),
         ("label;logit_0;logit_1\n0;1;2\n", "got neither in 'label;logit_0;logit_1'"),
         ('label,logit_0,logit_1\n0,1,"2\n', "invalid value '2"),
         ("id,label,logit_0,logit_1\nb,0,1,2\na\0,0,1,2\n", "ids must be text"),
         ("id,label,logit_0,logit_1\n" + "a" * 2000 + ",0,1,2\n", "at most 1024 characters"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::focalcal.InputWarning")
 def test_text_that_is_wrong(tmp_path, content, reason):
     (tmp_path / "a.csv").write_text(content)
     for outcome in outcomes(tmp_path / "a.csv"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
         batches = _row_batches(path, names, rows)
 
     def each() -> Iterator[Predictions]:
-        header, count = None, 0
+        header, count, stated = None, 0, names
         warned: set[str] = set()
         while True:
             with _naming(path):
@@ -74,7 +75,9 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
                     _check_rows(header, count)
                     return
                 with rounding_collected() as misses:
-                    part = _predictions(cls, header, fields, names, first_row=count)
+                    part = _predictions(cls, header, fields, stated, first_row=count)
+            if part.classes is not None:
+                stated = replace(names, classes=part.classes)  # found in the first rows, they hold for all
             count += part.n
             for name, miss in misses.items():
                 if miss > ROUNDING and name not in warned:  # once for the whole stream
@@ -112,8 +115,9 @@ def _predictions(
         width = names.dtype or names.stated_type(name, header)
         if width and name in fields and fields[name].dtype.kind == "f":
             fields[name] = as_tensor(name, fields[name]).to(getattr(torch, width))
-    if header and header.classes is not None:
-        fields["classes"] = header.classes
+    if names.classes is not None or (header and header.classes is not None):
+        fields["classes"] = header.classes if header and names.classes is None else names.classes
+    fields |= {"positive": names.positive, "normalize": names.normalize}
     fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
@@ -121,7 +125,7 @@ def _predictions(
         return cls(provenance=header.provenance if header else None, **fields)
     except (TypeError, ValueError) as error:
         counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
-        raise PredictionsFileError(f"{error}{counted}; fix the file, or make it again") from error
+        raise PredictionsFileError(f"{error}{counted}; name other columns or fix the file") from error
 
 
 def _check_rows(header: Header | None, count: int) -> None:

@@ -103,6 +103,9 @@ class Names:
     split: str | None = None
     multilabel: bool | None = None
     dtype: str | None = None
+    classes: Sequence[Any] | None = None
+    positive: Any = None
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""

@@ -251,17 +251,25 @@ class Predictions:
         split: str | None = None,
         multilabel: bool | None = None,
         dtype: Literal["float32", "float64"] | None = None,
+        classes: Sequence[Any] | None = None,
+        positive: Any = None,
+        normalize: bool = False,
     ) -> Predictions:
         """Read a .npz, .parquet or .csv file or .npy files, also such that another program made.
 
         What a file of ours states need not be said. Else `logits=` or `probs=`, `labels=` and so on name the array of
-        a .npz, or the columns of a table: a list of them in the order of the classes, or "z" for z_0, z_1, ...
+        a .npz, or the columns of a table: a list of them in the order of the classes, or "z" for z_0, z_1, ... or z0,
+        z[0], z_cat. Usual names of columns are found (prob_0, p0, probs[0], logit_cat; target, y, y_true; the classes'
+        own names where labels are text), and an `InputWarning` says which. `classes`, `positive` and `normalize` are
+        those of `Predictions`.
         `load("logits.npy", labels="labels.npy")` reads .npy files: a name that ends in .npy is a path, another one a
         file beside the first. `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype` converts
         scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on write.
         A file that cannot be trusted raises `PredictionsFileError`; nothing in a file is ever executed.
         """
-        names = Names(logits, probs, labels, ids, groups, posterior, split, multilabel, dtype)
+        names = Names(
+            logits, probs, labels, ids, groups, posterior, split, multilabel, dtype, classes, positive, normalize
+        )
         return files.load(cls, path, names, mmap=mmap)
 
     @classmethod

@@ -1,43 +1,40 @@
 """Predictions as a table, .csv or .parquet, both read and written by pyarrow: one column per class.
 
 `label`, `logit_0` ... `logit_{K-1}` or `prob_0` ..., and optionally `id`, `group`, `posterior_0` ...; with multilabel
-`label_0` ... `label_{L-1}` instead of `label`. Other columns are ignored. The header is metadata of a .parquet, and
-the first line of a .csv, `# focalcal: {...}`.
+`label_0` ... `label_{L-1}` instead of `label`. Other names are found by `columns`, other columns are ignored. The
+header is metadata of a .parquet, and the first line of a .csv, `# focalcal: {...}`.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import os
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.extras import required
 from focalcal.predictions.arrays_file import stored
+from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, find_layout
 from focalcal.predictions.header import (
     KEY,
     KINDS,
-    OPTIONAL,
     Header,
     Names,
     PredictionsFileError,
     check_unpacked_size,
-    kind_of,
-    listed,
 )
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
 SUFFIXES = (".parquet", ".csv")
-_PREFIX = {"logits": "logit", "probs": "prob", "labels": "label", "posterior": "posterior"}
-_COLUMN = {"ids": "id", "groups": "group"}
+_PREFIX = {"labels": "label"} | {name: prefixes[0] for name, prefixes in PREFIXES.items()}
 _MARK = f"# {KEY}:".encode()
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CSV_BLOCK = 1 << 24  # bytes read at once; a line must fit
@@ -113,14 +110,7 @@ def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
         yield from_batches(waiting)
 
 
-class _Layout(NamedTuple):
-    """The columns of each field, and whether a row can have several labels."""
-
-    columns: dict[str, list[str]]
-    multilabel: bool
-
-
-def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, _Layout, Iterable[Any]]:
+def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, Iterable[Any]]:
     """Read what stands before the rows; Arrow reads the rest."""
     header, line = None, handle.readline().removeprefix(_BYTE_ORDER_MARK)
     while line.startswith(b"#") or (line and not line.strip()):
@@ -128,16 +118,18 @@ def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, _Layout, 
             header = Header.parse(line.removeprefix(_MARK).decode())
         line = handle.readline()
     columns = [name.strip() for name in next(csv.reader([line.decode()], strict=True), [])]
-    layout = _layout(names, header, columns)
+    layout = find_layout(names, header, columns, partial(_class_columns, handle, columns))
     if header is not None:
         _check_last_line(handle)
     arrow, reader = _arrow(), _arrow(".csv")
     types: dict[str, Any] = {}
     for name, places in layout.columns.items():
         stated = None if name == "labels" else names.stated_type(name, header)
+        if name == "labels" and header is None:
+            continue  # numbers or names, as Arrow finds
         if name == "labels" or stated == "int":
             kind = arrow.int64()
-        elif name in _COLUMN:
+        elif name in COLUMNS:
             kind = arrow.dictionary(arrow.int32(), arrow.string())
         else:
             kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
@@ -146,9 +138,33 @@ def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, _Layout, 
         handle,
         reader.ReadOptions(column_names=columns, block_size=_CSV_BLOCK, use_threads=False),
         reader.ParseOptions(newlines_in_values=True),
-        reader.ConvertOptions(include_columns=list(types), column_types=types, null_values=[]),
+        reader.ConvertOptions(include_columns=layout.all_columns, column_types=types, null_values=[]),
     )
     return header, layout, batches
+
+
+def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[str]:
+    """`_floating_columns` of the first lines of a .csv; the handle stays where it is."""
+    start = handle.tell()
+    lines = handle.readlines(1 << 20)
+    handle.seek(start)
+    reader = _arrow(".csv")
+    table = reader.read_csv(io.BytesIO(b"".join(lines)), reader.ReadOptions(column_names=columns))
+    return _floating_columns(table.schema, labels)
+
+
+def _floating_columns(schema: Any, labels: str) -> list[str]:
+    """The columns of floating-point numbers, if `labels` is text."""
+    types = _arrow(".types")
+    kind = schema.field(labels).type
+    if not _is_text(kind.value_type if types.is_dictionary(kind) else kind):
+        return []
+    return [field.name for field in schema if types.is_floating(field.type)]
+
+
+def _is_text(kind: Any) -> bool:
+    types = _arrow(".types")
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _check_last_line(handle: IO[bytes]) -> None:
@@ -162,14 +178,14 @@ def _check_last_line(handle: IO[bytes]) -> None:
 
 def _open_parquet(
     handle: IO[bytes], names: Names, size: int, batch_rows: int
-) -> tuple[Header | None, _Layout, Iterable[Any]]:
+) -> tuple[Header | None, Layout, Iterable[Any]]:
     """Judge a file by its footer; its rows are read afterwards."""
-    types, parquet = _arrow(".types"), _arrow(".parquet")
+    parquet = _arrow(".parquet")
     footer = parquet.ParquetFile(handle)
     metadata, schema = footer.metadata, footer.schema_arrow
     stated = (schema.metadata or {}).get(KEY.encode())
     header = None if stated is None else Header.parse(stated.decode())
-    layout = _layout(names, header, schema.names)
+    layout = find_layout(names, header, schema.names, partial(_floating_columns, schema))
     chunks = [
         metadata.row_group(group).column(column)
         for group in range(metadata.num_row_groups)
@@ -178,14 +194,14 @@ def _open_parquet(
     check_unpacked_size(sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks), size)
     # Text stays a dictionary, so that it can be measured before there is a copy for each row.
     kinds = {name: schema.field(name).type for places in layout.columns.values() for name in places}
-    texts = [name for name, kind in kinds.items() if types.is_string(kind) or types.is_large_string(kind)]
+    texts = [name for name, kind in kinds.items() if _is_text(kind)]
     file = parquet.ParquetFile(
         handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
     )
     return header, layout, file.iter_batches(batch_rows, columns=list(kinds))
 
 
-def _fields(table: Any, layout: _Layout, size: int) -> dict[str, Any]:
+def _fields(table: Any, layout: Layout, size: int) -> dict[str, Any]:
     """A table as NumPy arrays."""
     fields: dict[str, Any] = {"multilabel": layout.multilabel}
     for name, columns in layout.columns.items():
@@ -194,9 +210,16 @@ def _fields(table: Any, layout: _Layout, size: int) -> dict[str, Any]:
                 raise PredictionsFileError(
                     f"column {column!r} must have a value in every row, got {nulls} null(s); leave such rows out"
                 )
-        fields[name] = _names(table.column(columns[0]), size) if name in _COLUMN else _matrix(table, columns)
-    if not layout.multilabel and fields["labels"].shape[1] == 1:
+        fields[name] = _names(table.column(columns[0]), size) if name in COLUMNS else _matrix(table, columns)
+    if layout.multilabel:
+        return fields
+    if fields["labels"].shape[1] == 1:
         fields["labels"] = fields["labels"][:, 0]
+    scores = layout.columns[next(kind for kind in KINDS if kind in layout.columns)]
+    if layout.classes is not None:
+        fields["classes"] = layout.classes
+    elif fields["labels"].dtype.kind == "O" and set(fields["labels"].flat) <= set(scores):
+        fields["classes"] = scores
     return fields
 
 
@@ -223,45 +246,3 @@ def _matrix(table: Any, columns: list[str]) -> NDArray[Any]:
         )
     matrix: NDArray[Any] = values.to_numpy().reshape(len(lists), lengths[0])
     return matrix
-
-
-def _layout(names: Names, header: Header | None, columns: Sequence[str]) -> _Layout:
-    """Find every field: where the caller says, else under the usual names."""
-    counts = Counter(columns)
-    if doubled := [name for name, count in counts.items() if count > 1]:
-        raise PredictionsFileError(
-            f"column names must differ, got several of {listed(doubled)}; rename or drop columns"
-        )
-    usual = {name: name in counts or f"{prefix}_0" in counts for name, prefix in _PREFIX.items()}
-    usual |= {name: column in counts for name, column in _COLUMN.items()}
-    kind = kind_of(names, header, columns, [kind for kind in KINDS if usual[kind]])
-    places = {name: getattr(names, name) for name in (kind, "labels", "posterior")}
-    places |= {name: [getattr(names, name) or column] for name, column in _COLUMN.items()}
-    if names.labels is None and "label" in counts:
-        if "label_0" in counts:
-            raise PredictionsFileError("labels must be one of 'label' and 'label_0', ..., got both; say labels='label'")
-        places["labels"] = "label"
-    read = [kind, "labels", *(name for name in OPTIONAL if names.reads(name, header, present=usual[name]))]
-    fields = {name: _columns(name, places[name], counts) for name in read}
-    if names.multilabel is not None:
-        return _Layout(fields, names.multilabel)
-    if header is not None:
-        return _Layout(fields, header.multilabel)
-    return _Layout(fields, fields["labels"] != [places["labels"] or "labels"])  # several columns, or a list of one
-
-
-def _columns(name: str, place: Any, existing: Mapping[str, Any]) -> list[str]:
-    """The columns of a field: listed, counted from 0 after a prefix, or one alone."""
-    if place is None or isinstance(place, str):
-        if (place or name) in existing:
-            return [place or name]
-        prefix = re.escape(place or _PREFIX[name])
-        numbered = sum(re.fullmatch(f"{prefix}_(0|[1-9][0-9]*)", column) is not None for column in existing)
-        place = [f"{place or _PREFIX[name]}_{k}" for k in range(max(1, numbered))]
-    for column in place:
-        if column not in existing:
-            raise PredictionsFileError(
-                f"the table must have a column {column!r}, got {listed(existing)}; name the columns, e.g. "
-                f"load(path, {name}=...), in the order of the classes"
-            )
-    return list(place)
