@@ -207,3 +207,15 @@ def test_what_is_refused():
     few = audit(sample(30), resamples=100)
     assert few.fixes is None
     assert any("Too few rows" in note for note in few.notes)
+
+
+def test_names_of_classes_and_impossible_ones():
+    """Predictions that know their classes name them, and calibrators that cannot take masked logits are left out."""
+    logits, labels = 2 * np.random.default_rng(0).normal(size=(400, 3)), np.random.default_rng(1).integers(0, 2, 400)
+    logits[:, 2] = -np.inf
+    masked = Predictions(logits=logits, labels=labels, split="test", classes=["cat", "dog", "emu"])
+    found = audit(masked, calibrate=["temperature", "platt"], resamples=100)
+    assert {part.name for part in found.classes} <= {"cat", "dog", "emu"}
+    assert [fix.name for fix in found.fixes.tried] == ["temperature"]
+    assert "-inf" in found.fixes.left_out["platt"]
+    assert found._repr_html_().count("<tr>") == 1 + len(found.metrics)

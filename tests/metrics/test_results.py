@@ -9,7 +9,8 @@ import polars
 import pyarrow
 import pytest
 
-from focalcal import Predictions, metrics
+from focalcal import Predictions, metrics, split_half, stats
+from focalcal.posthoc import ConformalSets, HistogramBinning
 
 GENERATOR = np.random.default_rng(0)
 PROBS = GENERATOR.dirichlet(np.ones(3), size=5000)
@@ -22,6 +23,13 @@ RESULTS = {
     "murphy": lambda: metrics.murphy(PROBS, LABELS),
     "interval": lambda: metrics.bootstrap(metrics.ece, PROBS, LABELS, resamples=20),
     "multilabel summary of 300": lambda: metrics.multilabel_summary(MANY, MANY > 0.5),
+    "sketch": lambda: metrics.CalibrationSketch.of(PROBS, LABELS),
+    "empty sketch": lambda: metrics.CalibrationSketch.empty(3),
+    "split half": lambda: split_half(probs=PROBS, labels=LABELS, calibrator=HistogramBinning()),
+    "sets": lambda: ConformalSets().fit(probs=PROBS, labels=LABELS).evaluate(probs=PROBS, labels=LABELS),
+    "sign flips": lambda: stats.sign_flip_test([0.1, 0.2, 0.3]),
+    "paired interval": lambda: stats.bootstrap_ci([0.1, 0.2, 0.3]),
+    "comparison": lambda: stats.compare({"ece": {0: 0.1, 1: 0.2}}, {"ece": {0: 0.2, 1: 0.4}}, metrics=["ece"])[0],
 }
 
 
@@ -34,11 +42,10 @@ def test_every_result_fits_a_screen_and_is_a_table(name):
     assert page.startswith("<table>")
     assert page.count("<tr>") <= 45
     frame = result.frame()
-    rows = {len(values) for values in frame.values()}
-    assert len(rows) == 1
-    for kind in (pandas.DataFrame, partial(polars.DataFrame, strict=False), pyarrow.table):
-        assert len(kind(frame)) == rows.pop() or not rows
-        rows = {len(values) for values in frame.values()}
+    (rows,) = {len(values) for values in frame.values()}
+    for table in (pandas.DataFrame, partial(polars.DataFrame, strict=False)):
+        assert len(table(frame)) == rows
+    assert pyarrow.table(frame).num_rows == rows
 
 
 def test_frames_hold_the_numbers():
@@ -47,7 +54,10 @@ def test_frames_hold_the_numbers():
     assert bins.frame()["rows"] == bins.count.tolist()
     assert sum(bins.frame()["rows"]) == 5000
     parts = metrics.murphy(PROBS, LABELS)
-    assert dict(zip(*parts.frame().values(), strict=True))["uncertainty"] == parts.uncertainty
+    assert parts.frame()["uncertainty"] == [parts.uncertainty]
+    halves = RESULTS["split half"]()
+    assert dict(zip(halves.frame()["metric"], halves.frame()["after"], strict=True)) == halves.after
+    assert "HistogramBinning() fitted on 2,500 rows, evaluated on 2,500 others" in str(halves)
     interval = RESULTS["interval"]()
     assert interval.frame()["low"] == [interval.low]
 

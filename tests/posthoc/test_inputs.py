@@ -8,6 +8,7 @@ import torch
 from focalcal import Predictions, split_half
 from focalcal.posthoc import (
     CALIBRATORS,
+    ConformalSets,
     EnsembleTemperatureScaling,
     PlattScaling,
     TemperatureScaling,
@@ -77,6 +78,14 @@ def test_impossible_classes_stay_impossible_and_do_not_move_the_temperature():
     for other in (PlattScaling, EnsembleTemperatureScaling):
         with pytest.raises(ValueError, match="logits must be finite, got -inf in row 0"):
             other().fit(masked, LABELS[rows])
+
+
+def test_conformal_sets_take_predictions():
+    predictions = Predictions(logits=LOGITS, labels=LABELS, split="val")
+    sets, expected = ConformalSets().fit(predictions), ConformalSets().fit(LOGITS, LABELS)
+    assert sets.threshold_ == expected.threshold_
+    assert sets.evaluate(predictions) == expected.evaluate(LOGITS, LABELS)
+    assert sets.predict(predictions).tolist() == expected.predict(LOGITS).tolist()
 
 
 def test_split_half_takes_predictions_and_names():

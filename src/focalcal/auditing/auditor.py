@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.auditing.verdict import Verdict, verdict_of
 from focalcal.core.checks import ProbabilityWarning, whole_number
+from focalcal.core.display import html_table
 from focalcal.metrics import METRICS, MULTILABEL_METRICS, bootstrap, multilabel_bootstrap
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
@@ -123,6 +125,9 @@ class Audit:
         page = import_module("focalcal.reports.audit_page")  # by name: only that layer draws, and it knows this one
         page.write_audit_page(self, path)
 
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.verdict.sentence)}</p>{html_table(self.frame())}"
+
     def __repr__(self) -> str:
         """The verdict and the metrics."""
         width = max(map(len, self.metrics))
@@ -147,13 +152,13 @@ def audit(
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
-    class_names   one per class; by default their numbers
+    class_names   one per class; by default those of the predictions, or their numbers
     resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
     resamples = resamples or min(1000, max(200, 10_000_000 // predictions.n))
     whole_number("resamples", resamples, least=100, remedy="1000 is usual")
     rows = rows_of(predictions)
-    names = _names(class_names, predictions.n_classes)
+    names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
     metrics = _metrics(predictions, resamples, seed)
     notes: list[str] = []
     fixes = point = None

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from html import escape
 from typing import Any
 
 MOST_ROWS = 40  # what fits a screen
 
 
-class Displayed(ABC):
-    """`print` and a notebook show what `frame` holds, shortened to a screen."""
+class Displayed:
+    """A dataclass (with `repr=False`) that prints on one screen and shows what `frame` holds in a notebook.
 
-    @abstractmethod
+    What is here does for one of single values; others have a `frame` and a `__str__` of their own.
+    """
+
     def frame(self) -> dict[str, list[Any]]:
         """Columns of equal length by name, which `pandas.DataFrame`, `polars.DataFrame` and `pyarrow.table` take."""
+        return {field.name: [getattr(self, field.name)] for field in fields(self)}  # type: ignore[arg-type]
 
-    @abstractmethod
     def __str__(self) -> str:
-        """The numbers on one screen."""
+        """One line per value."""
+        values = {name.replace("_", " "): cell_text(value) for name, (value,) in self.frame().items()}
+        width = max(map(len, values))
+        return "\n".join([type(self).__name__, *(f"  {name:<{width}}  {value}" for name, value in values.items())])
 
     def __repr__(self) -> str:
         """As it is printed."""
@@ -40,16 +45,31 @@ def shortened(count: int) -> Iterator[int | None]:
     yield from range(count - half, count)
 
 
+def text_table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """A table of at most a screen of rows, its columns aligned to the right."""
+    widths = [max(len(name), *(len(cell) for cell in cells)) for name, cells in _cells(columns).items()]
+    rows = [tuple(columns), *zip(*_cells(columns).values(), strict=True)]
+    lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(lines)
+
+
 def html_table(columns: Mapping[str, Sequence[Any]]) -> str:
     """A table of at most a screen of rows."""
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in columns)
-    body = []
-    for at in shortened(max((len(values) for values in columns.values()), default=0)):
-        cells = ("..." if at is None else cell_text(values[at]) for values in columns.values())
-        body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    rows = zip(*_cells(columns).values(), strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
+    return {
+        name: ["..." if at is None else cell_text(values[at]) for at in shortened(len(values))]
+        for name, values in columns.items()
+    }
 
 
 def cell_text(value: Any) -> str:
-    """Four decimals of a float."""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    """Four decimals of a float, or two digits of a very small one."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"

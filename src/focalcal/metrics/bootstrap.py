@@ -15,7 +15,7 @@ the truth is inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -49,10 +49,6 @@ class Interval(Displayed):
     high: float
     level: float
     chance: float | None = None  # the mean over labels drawn from the probabilities; None for other metrics
-
-    def frame(self) -> dict[str, list[Any]]:
-        """One row."""
-        return {name: [value] for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
         """The estimate, the interval in brackets, and what chance alone would show."""

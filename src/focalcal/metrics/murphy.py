@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -30,16 +30,6 @@ class Murphy(Displayed):
     resolution: float
     uncertainty: float
     within_bins: float
-
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per part."""
-        parts = asdict(self)
-        return {"part": list(parts), "value": list(parts.values())}
-
-    def __str__(self) -> str:
-        """One line per part."""
-        lines = [f"  {name.replace('_', ' '):<12} {value:+.4f}" for name, value in asdict(self).items()]
-        return "\n".join(["Murphy decomposition of the Brier score", *lines])
 
 
 def murphy(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.binning import BinSums, equal_width_edges
+from focalcal.core.display import Displayed
 from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, smooth_ece_bound_of
 from focalcal.metrics.murphy import Murphy, murphy_of
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from focalcal.metrics.metric import Metric
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationSketch:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationSketch(Displayed):
     """Everything the metrics need of a set of rows, in memory that does not grow with their number.
 
     Make one for each batch with `CalibrationSketch.of(probs, labels)` and add them. `empty(n_classes)` is the zero.
@@ -105,6 +106,13 @@ class CalibrationSketch:
         if other != 0:
             return NotImplemented
         return self
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row: every metric that can be had without options."""
+        metrics = [name for name, metric in METRICS.items() if metric.source.holds] if self.rows else []
+        return {"rows": [self.rows], "n_classes": [len(self.classes.count)]} | {
+            name: [getattr(self, name)()] for name in metrics
+        }
 
     def murphy(self) -> Murphy:
         """As `focalcal.metrics.murphy` of the confidence, exact."""

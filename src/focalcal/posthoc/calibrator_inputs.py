@@ -47,13 +47,13 @@ def logits_and_labels(logits: Any, labels: Any, *, probs: Any = None) -> tuple[F
     return rows.logits, rows.labels
 
 
-def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, masked: bool = False, **about: Any) -> Rows:
-    """Rows to fit on, of which at least two labels occur; `about` are options of `predictions.read_inputs`."""
-    rows = rows_of(logits, probs, labels=labels, masked=masked, **about)
+def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes: int = 2, **about: Any) -> Rows:
+    """Rows with labels, of which so many different ones occur; `about` is what `rows_of` takes."""
+    rows = rows_of(logits, probs, labels=labels, **about)
     index = rows.labels
     if index is None:
         raise ValueError("labels must be given, got None: requires y to be passed, but the target y is None")
-    if bool((index == index[0]).all()):
+    if least_classes > 1 and bool((index == index[0]).all()):
         raise ValueError(
             f"labels must hold at least two classes, got one class only, {int(index[0])}, in {len(index)} rows; "
             "nothing can be learnt about the others: fit on rows of every class"

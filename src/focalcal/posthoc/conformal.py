@@ -15,16 +15,16 @@ from torch import Tensor
 
 from focalcal.core.checks import between_zero_and_one, whole_number
 from focalcal.core.chunks import row_chunks
-from focalcal.core.scores import scores_and_labels
-from focalcal.posthoc.calibrator_inputs import in_kind_of, logits_of
+from focalcal.core.display import Displayed, text_table
+from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, rows_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
-class SetCoverage:
+@dataclass(frozen=True, repr=False)
+class SetCoverage(Displayed):
     """How often the sets of held-out rows hold the label, with Wilson's 95 % interval, and how large they are.
 
     `by_size` maps the size of a set to (rows, coverage): sets that adapt cover alike at every size.
@@ -35,6 +35,16 @@ class SetCoverage:
     high: float
     mean_size: float
     by_size: dict[int, tuple[int, float]]
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per size of a set."""
+        rows, coverage = zip(*self.by_size.values(), strict=True)
+        return {"size": list(self.by_size), "rows": list(rows), "coverage": list(coverage)}
+
+    def __str__(self) -> str:
+        """Coverage and mean size, and one line per size."""
+        found = f"{self.coverage:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        return f"coverage {found}, {self.mean_size:.2f} classes per set\n{text_table(self.frame())}"
 
 
 class ConformalSets(BaseEstimator):  # type: ignore[misc]
@@ -86,9 +96,11 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
         self.seed = seed
 
     def fit(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> Self:
-        """Find the threshold from held-out logits (or probs) (N, K) and labels (N,)."""
+        """Find the threshold from held-out logits (or probs) (N, K) and labels (N,), or from `Predictions`."""
         self._check_params()
-        scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
+        rows = labelled_rows(logits, labels, probs=probs, least_classes=1)
+        scores, index = rows.logits, rows.labels
+        assert index is not None
         rank = math.ceil((len(scores) + 1) * (1 - self.alpha) - 1e-9)  # 20 * 0.95 is 19, not 19.000000000000004
         if rank > len(scores):
             raise ValueError(
@@ -103,7 +115,7 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
     def predict(self, logits: Any = None, *, probs: Any = None, u: Any = None) -> Any:
         """The sets, a boolean (N, K); `u` (N,) replaces the uniform numbers that `seed` gives the rows in order."""
         check_is_fitted(self, "threshold_")
-        scores = logits_of(logits, probs)
+        scores = rows_of(logits, probs).logits
         if scores.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"the scores must have {self.n_features_in_} columns (classes) as at fit, got {scores.shape[1]}; "
@@ -116,8 +128,10 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
 
     def evaluate(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> SetCoverage:
         """Coverage and size of the sets of other held-out rows."""
-        scores, index = scores_and_labels("logits" if probs is None else "probs", logits_of(logits, probs), labels)
-        sets = torch.as_tensor(self.predict(scores if probs is None else None, probs=probs))
+        rows = labelled_rows(logits, labels, probs=probs, least_classes=1)
+        assert rows.labels is not None
+        index = rows.labels
+        sets: Tensor = self.predict(**{rows.kind: rows.scores})
         hit = sets.gather(1, index.to(sets.device)[:, None])[:, 0].cpu().numpy()
         size = sets.sum(1).cpu().numpy()
         interval = binomtest(int(hit.sum()), len(hit)).proportion_ci(method="wilson")

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from focalcal.core.checks import rounding_collected, whole_number
+from focalcal.core.display import Displayed, text_table
 from focalcal.metrics import METRICS
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, map_rows
@@ -23,8 +24,8 @@ Metric = Callable[[Any, Any], float]
 C = TypeVar("C")
 
 
-@dataclass(frozen=True)
-class SplitHalf(Generic[C]):
+@dataclass(frozen=True, repr=False)
+class SplitHalf(Displayed, Generic[C]):
     """Metrics of softmax(logits) and of the calibrated probabilities on the same rows, and what was fitted on which.
 
     Where `calibrator.at_bound_` is True no temperature was best: leave `after` out of means.
@@ -35,6 +36,19 @@ class SplitHalf(Generic[C]):
     calibrator: C
     fit_rows: NDArray[np.int64]
     evaluation_rows: NDArray[np.int64]
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per metric."""
+        return {
+            "metric": list(self.before),
+            "before": list(self.before.values()),
+            "after": list(self.after.values()),
+        }
+
+    def __str__(self) -> str:
+        """What was fitted on how many rows, and one line per metric."""
+        rows = f"fitted on {len(self.fit_rows):,} rows, evaluated on {len(self.evaluation_rows):,} others"
+        return f"{self.calibrator} {rows}\n{text_table(self.frame())}"
 
 
 REPORTED: Mapping[str, Metric] = {

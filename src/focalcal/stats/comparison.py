@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from focalcal.core.checks import between_zero_and_one
+from focalcal.core.display import Displayed
 from focalcal.stats.differences import cohens_dz
 from focalcal.stats.multiplicity import holm
 from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
@@ -18,8 +19,8 @@ VERDICTS = ("better", "worse", "indistinguishable")
 Verdict = Literal["better", "worse", "indistinguishable"]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Candidate minus baseline on one metric, paired by seed.
 
     `p_adjusted` is Holm's within the family, and `floor_adjusted` the least that it could have been: Holm's of the
@@ -36,6 +37,20 @@ class Comparison:
     floor_adjusted: float
     reachable: bool
     verdict: Verdict
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row."""
+        values = {
+            "metric": self.metric, "n": self.test.n, "mean": self.interval.mean, "low": self.interval.low,
+            "high": self.interval.high, "effect": self.effect, "p_value": self.test.p_value,
+            "p_adjusted": self.p_adjusted, "reachable": self.reachable, "verdict": self.verdict,
+        }  # fmt: skip
+        return {name: [value] for name, value in values.items()}
+
+    def __str__(self) -> str:
+        """The mean difference, its interval, Holm's p-value and the verdict, on one line."""
+        found = f"{self.interval.mean:+.4f} [{self.interval.low:+.4f}, {self.interval.high:+.4f}]"
+        return f"{self.metric} {found} over {self.test.n} seeds, p = {self.p_adjusted:.3g}: {self.verdict}"
 
 
 def compare(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from focalcal.core.checks import between_zero_and_one, one_of, whole_number
+from focalcal.core.display import Displayed
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
@@ -17,8 +18,8 @@ METHODS = ("bca", "percentile")
 _DRAWN_AT_ONCE = 1 << 22
 
 
-@dataclass(frozen=True)
-class PairedInterval:
+@dataclass(frozen=True, repr=False)
+class PairedInterval(Displayed):
     """The mean of the differences and the interval around it."""
 
     mean: float

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.checks import one_of, whole_number
+from focalcal.core.display import Displayed
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
@@ -18,8 +19,8 @@ _DRAWN_AT_ONCE = 1 << 22
 Alternative = Literal["two-sided", "less", "greater"]
 
 
-@dataclass(frozen=True)
-class SignFlip:
+@dataclass(frozen=True, repr=False)
+class SignFlip(Displayed):
     """The result of `sign_flip_test`.
 
     p_value    share of the sign assignments whose mean is at least as extreme as the observed one
