@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -154,7 +154,8 @@ def _fit(calibrator: Calibrator, scores: Tensor, labels: Tensor, kind: str) -> C
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         warnings.simplefilter("ignore", ProbabilityWarning)
-        return fresh.fit(labels=labels, **{kind: scores})
+        given: dict[str, Any] = {kind: scores}
+        return fresh.fit(labels=labels, **given)
 
 
 def _recommend(fixes: Sequence[Fix]) -> str | None:

@@ -21,7 +21,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def as_tensor(name: str, values: Any) -> Tensor:
     """A tensor on the same memory, detached; anything array-like is taken, read-only memory maps too."""
     if isinstance(values, Tensor):
-        return values.detach()
+        return values.detach() if values.requires_grad else values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
     array = as_array(values)
@@ -31,7 +31,7 @@ def as_tensor(name: str, values: Any) -> Tensor:
         )
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype in (np.uint16, np.uint32, np.uint64):
+    if array.dtype.kind == "u" and array.itemsize > 1:
         array = array.astype(np.int64)
     if any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.copy()  # torch has no negative strides, nor parts of elements

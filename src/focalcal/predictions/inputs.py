@@ -18,8 +18,7 @@ Shapes, ranges and values are checked by who computes with them (`core.scores.sc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -42,8 +41,7 @@ class InputOptions(TypedDict, total=False):
     normalize: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
+class Inputs(NamedTuple):
     """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
 
     `classes` are the names of the columns if there are any: `classes[k]` is that of column k.
