@@ -293,3 +293,10 @@ def test_nothing_unfitted_is_saved(tmp_path):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="is no folder; create it"):
         TemperatureScaling().fit(LOGITS, LABELS).save(tmp_path / "none" / "calibrator.json")
+
+
+@pytest.mark.parametrize("fields", [{"names": 5}, {"names": ["a", "b"]}, {"names": [[]] * 4}, {"one_column": True}])
+def test_names_that_do_not_fit_the_classes_are_refused(tmp_path, fields):
+    path = saved(tmp_path, TemperatureScaling())
+    with pytest.raises(ValueError, match="is damaged"):
+        load_calibrator(changed(path, **fields))

@@ -208,6 +208,7 @@ WRONG = [
         r"positive is for one column .* \(4, 3\); name the columns",
     ),
     ({"probs": P, "labels": ["a", "b", "a"]}, ValueError, "positive is missing; say which of 'a', 'b' the one column"),
+    ({"probs": P, "labels": pandas.Series(["a", "b", "a"], dtype="category")}, ValueError, "positive is missing; say"),
     (
         {"probs": P, "labels": ["a", "b", "a"], "positive": "c"},
         ValueError,
@@ -215,6 +216,11 @@ WRONG = [
     ),
     ({"probs": PROBS, "labels": np.ones((4, 3))}, ValueError, "must be one-hot, a single 1 in each row"),
     ({"probs": PROBS, "labels": [True, False, True, True]}, TypeError, "among 3 columns, got booleans; .* correct="),
+    (
+        {"probs": [[0.5, 0.5], [1.0]], "labels": [0, 1]},
+        TypeError,
+        "probs must have rows of one length, got a ragged list",
+    ),
     ({"confidence": P}, ValueError, "confidence and correct belong together"),
     ({"confidence": P, "correct": [1, 0, 2]}, ValueError, "correct must be True or False, got 2 in row 2"),
     ({"confidence": P + 1, "correct": [1, 0, 1]}, ValueError, "confidence must be a probability .* got 1.9 in row 0"),

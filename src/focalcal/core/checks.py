@@ -123,6 +123,12 @@ def possible_logits(name: str, rows: Tensor, row_of: Callable[[int], int]) -> No
         raise ValueError(f"{name} must leave a class possible, got only -inf in row {row_of(at)}; leave the row out")
 
 
+def finite_or_masked(name: str, logits: Tensor) -> None:
+    """`possible_logits` of all rows (dimension 0)."""
+    for start, rows in row_chunks(logits):
+        possible_logits(name, rows, start.__add__)
+
+
 def on_simplex(name: str, probs: Tensor) -> None:
     """Refuse rows (dimension 0) that are not probabilities over the classes (dimension 1); warn of rounded ones."""
     misses = [simplex_miss(name, rows, start.__add__) for start, rows in row_chunks(probs)]
@@ -187,7 +193,7 @@ def not_probabilities(name: str, row: int, values: Tensor, tolerance: float) -> 
     received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
     return ValueError(
         f"{name} must be probabilities: >= 0 and summing to 1 within {tolerance:g} over the classes, "
-        f"got {received} in row {row}; pass softmax(logits), or name the argument logits where that is allowed"
+        f"got {received} in row {row}; pass softmax(logits), or where that is taken logits= or normalize=True"
     )
 
 

@@ -24,7 +24,7 @@ def as_tensor(name: str, values: Any) -> Tensor:
         return values.detach() if values.requires_grad else values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
-    array = as_array(values)
+    array = as_array(name, values)
     if array.dtype.kind not in "fiub" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
         raise TypeError(
             f"{name} must be an array of numbers or a tensor, got {array.dtype} from {type(values).__name__}"
@@ -40,16 +40,16 @@ def as_tensor(name: str, values: Any) -> Tensor:
     return torch.from_numpy(array)
 
 
-def as_array(values: Any) -> np.ndarray[Any, Any]:
+def as_array(name: str, values: Any) -> np.ndarray[Any, Any]:
     """NumPy's view of an array, a list, or a column or table of pandas, polars or Arrow; columns of lists as rows."""
     foreign = hasattr(values, "to_numpy") and not type(values).__module__.startswith("pyarrow")
-    array = np.asarray(values.to_numpy() if foreign else values)  # Arrow's to_numpy refuses what needs a copy
-    if array.dtype.kind != "O" or any(isinstance(item, (str, bytes)) for item in array.flat):
-        return array
     try:
-        return np.array(array.tolist())  # numbers, or rows of them
-    except ValueError:  # rows of different lengths
-        return array
+        array = np.asarray(values.to_numpy() if foreign else values)  # Arrow's to_numpy refuses what needs a copy
+        if array.dtype.kind == "O" and not any(isinstance(item, (str, bytes)) for item in array.flat):
+            array = np.array(array.tolist())  # numbers, or rows of them
+    except ValueError:
+        raise TypeError(f"{name} must have rows of one length, got a ragged {type(values).__name__}") from None
+    return array
 
 
 class _Writable:

@@ -13,9 +13,9 @@ from torch import Tensor
 from focalcal.core.checks import (
     ProbabilityWarning,
     finite,
+    finite_or_masked,
     holds_probabilities,
     on_simplex,
-    possible_logits,
     user_level,
 )
 from focalcal.core.chunks import row_chunks
@@ -86,10 +86,7 @@ def rows_of(
         scores, index = scores_and_labels(kind, scores, index)
     if kind == "probs":
         return Rows(_log_probs(scores), scores, kind, single, index, classes)
-    for start, part in row_chunks(scores) if masked else ():
-        possible_logits("logits", part, start.__add__)
-    if not masked:
-        finite("logits", scores)
+    (finite_or_masked if masked else finite)("logits", scores)
     _refuse_probabilities(scores)
     return Rows(scores, scores, kind, single, index, classes)
 

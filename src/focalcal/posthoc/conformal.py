@@ -77,6 +77,7 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
 
     threshold_: float
     n_features_in_: int
+    _one_column = False  # whether scores were those of the positive class alone
 
     def __init__(
         self,
@@ -110,12 +111,13 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
         label_scores = self._conformity(scores, self._uniform(len(scores), stream=0)).gather(1, index[:, None])[:, 0]
         self.threshold_ = float(label_scores.kthvalue(rank).values)
         self.n_features_in_ = scores.shape[1]
+        self._one_column = rows.one_column
         return self
 
     def predict(self, logits: Any = None, *, probs: Any = None, u: Any = None) -> Any:
         """The sets, a boolean (N, K); `u` (N,) replaces the uniform numbers that `seed` gives the rows in order."""
         check_is_fitted(self, "threshold_")
-        scores = rows_of(logits, probs).logits
+        scores = rows_of(logits, probs, one_column=self._one_column).logits
         if scores.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"the scores must have {self.n_features_in_} columns (classes) as at fit, got {scores.shape[1]}; "

@@ -79,7 +79,9 @@ def read(path: str | os.PathLike[str]) -> Stored:
     whole = classes is None or (type(classes) is int and 2 <= classes <= MOST_CLASSES)
     named = isinstance(content.get("class"), str)
     names, one_column = content.pop("names", None), content.pop("one_column", False)
-    named &= names is None or (isinstance(names, list) and len(names) == classes)
+    if names is not None:
+        plain = isinstance(names, list) and all(isinstance(name, str | int | float) for name in names)
+        named &= plain and len(names) == classes
     named &= one_column is False or (one_column is True and classes == 2)
     if set(content) != _FIELDS or not whole or not named or not all(_is_dict(content[f]) for f in ("params", "state")):
         raise ValueError(

@@ -24,7 +24,7 @@ def label_values(labels: Any) -> tuple[Tensor | Names, list[Any] | None]:
     """Labels as numbers or as names, and the categories of a categorical column."""
     if isinstance(labels, Tensor):
         return labels.detach(), None
-    array = labels if isinstance(labels, np.ma.MaskedArray) else as_array(labels)
+    array = labels if isinstance(labels, np.ma.MaskedArray) else as_array("labels", labels)
     if array.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         array = np.array(labels, dtype=object)  # a NaN among strings would be the name 'nan'
     for at, name in enumerate(array.flat if array.dtype.kind == "O" else ()):

@@ -19,7 +19,7 @@ from focalcal.predictions.header import KINDS, OPTIONAL, Header, Names, Predicti
 
 # The first of each is what this package writes.
 PREFIXES = {
-    "probs": ("prob", "probs", "p", "proba", "probability"),
+    "probs": ("prob", "probs", "p", "proba", "probability", "y_prob"),
     "logits": ("logit", "logits"),
     "posterior": ("posterior",),
 }

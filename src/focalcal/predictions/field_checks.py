@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from focalcal.core.checks import finite, in_unit_interval, not_finite, on_simplex, possible_logits
+from focalcal.core.checks import finite, finite_or_masked, in_unit_interval, not_finite, on_simplex
 from focalcal.core.chunks import row_chunks
 from focalcal.core.scores import FLOATS, as_tensor, scores_and_labels
 
@@ -68,8 +68,7 @@ def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
     if name == "logits" and multilabel:
         finite(name, scores)
     elif name == "logits":
-        for start, rows in row_chunks(scores):
-            possible_logits(name, rows, start.__add__)
+        finite_or_masked(name, scores)
     elif multilabel:
         unit_interval(name, scores)
     else:

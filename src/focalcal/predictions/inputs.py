@@ -112,7 +112,8 @@ def _read_arrays(
     values, categories = label_values(labels)
     classes = None if classes is None else list(classes)
     if single:
-        index, named = two_class_columns(kind, scores, values, classes or categories, positive, ignore_index)
+        known = classes or (None if positive is None else categories)  # an order of categories names no positive class
+        index, named = two_class_columns(kind, scores, values, known, positive, ignore_index)
     else:
         classes = classes or column_names(given, values) or categories
         index, named = class_columns(kind, scores, values, classes, ignore_index)
