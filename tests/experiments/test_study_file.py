@@ -50,6 +50,21 @@ def options_of(specs, name):
     return {dict(one.objective_options)[name] for one in specs}
 
 
+def test_a_setting_may_have_objectives_of_its_own():
+    own = SMALL.replace(
+        "[[objectives]]",
+        '[[settings]]\nrecipe = "digits_small_cnn_lite"\n[[settings.objectives]]\nname = "fcl"\nlam = [1, 2]\n[[objectives]]',
+    )
+    study = parse_study(own)
+    assert Counter((spec.model, spec.objective) for spec in study.specs()) == {
+        ("mlp", "ce"): 2,
+        ("small_cnn", "fcl"): 4,
+    }
+    assert {(spec.model, spec.objective) for spec in study.specs(smoke=True)} == {("mlp", "ce"), ("small_cnn", "fcl")}
+    with pytest.raises(StudyError, match=r"settings\[1\]\.objectives\[0\]\.lamda: 'lamda' is not an option of fcl"):
+        parse_study(own.replace("lam =", "lamda ="))
+
+
 FIRST_RUNS = {"operating-point": 5, "operating-point-real": 4}  # settings; what follows from them is not in the file
 
 

@@ -169,7 +169,9 @@ def _predicted(problem: Problem, run: Run) -> list[Candidate]:
         point = operating_point(labels=held_out.labels, gamma=_GAMMA, resamples=200, **scores)
     except ValueError:  # too few rows, or labels that leave no best temperature
         return []
-    return [candidate("fcl", gamma=_GAMMA, lam=SPACE["fcl"]["lam"].clip(point.lam))]
+    space = SPACE["fcl"]
+    gamma = _GAMMA if point.gamma_needed is None else space["gamma"].clip(point.gamma_needed)
+    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(point.lam))]
 
 
 def _trial(chosen: Candidate, run: Run, baseline: Judgement) -> Trial:
