@@ -51,10 +51,8 @@ def options_of(specs, name):
 
 
 def test_a_setting_may_have_objectives_of_its_own():
-    own = SMALL.replace(
-        "[[objectives]]",
-        '[[settings]]\nrecipe = "digits_small_cnn_lite"\n[[settings.objectives]]\nname = "fcl"\nlam = [1, 2]\n[[objectives]]',
-    )
+    second = '[[settings]]\nrecipe = "digits_small_cnn_lite"\n[[settings.objectives]]\nname = "fcl"\nlam = [1, 2]\n'
+    own = SMALL.replace("[[objectives]]", f"{second}[[objectives]]")
     study = parse_study(own)
     assert Counter((spec.model, spec.objective) for spec in study.specs()) == {
         ("mlp", "ce"): 2,
