@@ -87,7 +87,9 @@ def parse_study(text: str, file: str = "study.toml") -> Study:
     except tomllib.TOMLDecodeError as error:  # which says line and column
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
     table, faults, removed = _check_tables(written)
-    faults += [Fault((key,), "must be given") for key in REQUIRED if key not in written]
+    own = bool(table.settings) and all(setting.objectives for setting in table.settings)
+    required = [key for key in REQUIRED if key != "objectives" or not own]
+    faults += [Fault((key,), "must be given") for key in required if key not in written]
     of_form, paths = {fault.path for fault in faults}, set(_paths(written))
     grids = {smoke: build_grid(table, smoke=smoke) for smoke in (False, True)}
     for grid in grids.values():
