@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from focalcal.predictions import InputWarning as InputWarning
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
+    from focalcal.reports import ReliabilityDisplay as ReliabilityDisplay
+    from focalcal.reports import RiskCoverageDisplay as RiskCoverageDisplay
     from focalcal.tuning import tune as tune
 
 __version__ = "0.1.0"
@@ -100,6 +102,8 @@ _HOME = {
     "InputWarning": "predictions",
     "Predictions": "predictions",
     "PredictionsFileError": "predictions",
+    "ReliabilityDisplay": "reports",
+    "RiskCoverageDisplay": "reports",
     "tune": "tuning",
 }
 _PACKAGES = (

@@ -48,6 +48,24 @@ class Reliability(Displayed):
         surprising: Array = (self.count > 0) & ((self.confidence < self.low) | (self.confidence > self.high))
         return surprising
 
+    @property
+    def chance(self) -> tuple[Array, Array]:
+        """Between which accuracies a calibrated model's lies at `level`: c +- z sqrt(c (1 - c) / n), inside [0, 1].
+
+        The other side of Wilson's interval: the accuracy leaves this band where the confidence leaves that one. Rows
+        count as if each had the mean confidence c, which makes the band a little wide. NaN where a bin is empty.
+        """
+        centre = np.clip(self.confidence, 0, 1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            half = float(ndtri(0.5 + self.level / 2)) * np.sqrt(centre * (1 - centre) / self.count)
+        return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+    @property
+    def ece(self) -> float:
+        """Mean over rows of the gap of their bin, without its sign."""
+        filled = self.count > 0
+        return float(np.average(np.abs(self.gap[filled]), weights=self.count[filled]))
+
     def frame(self) -> dict[str, list[Any]]:
         """One row per bin, empty ones too."""
         columns = {
@@ -96,12 +114,20 @@ def reliability(
     one_of("binning", binning, ("equal_width", "equal_mass"))
     even = binning == "equal_width"
     given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
-    sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, rows=not even and class_index is None)
     if even and class_index is None:
-        return reliability_of(sums.bins, even_edges(n_bins), level)
-    confidence, correct = sums.outcomes if class_index is None else _class_outcomes(given, class_index, ignore_index)
+        bins = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index).bins
+        return reliability_of(bins, even_edges(n_bins), level)
+    confidence, correct = outcomes(given, class_index=class_index, ignore_index=ignore_index)
     edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins)
     return reliability_of(sums_between(confidence, correct, edges), edges, level)
+
+
+def outcomes(
+    given: Inputs, *, class_index: int | None = None, ignore_index: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Per row how sure the prediction is and whether it is right; or p_k of a class and whether that is the label."""
+    sums = scan_inputs(given, ignore_index=ignore_index, rows=class_index is None)
+    return sums.outcomes if class_index is None else _class_outcomes(given, class_index, ignore_index)
 
 
 def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:

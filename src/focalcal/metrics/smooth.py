@@ -13,6 +13,7 @@ trained networks, count half of what 0.998 counts. convention="relplot" gives it
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,39 @@ def binary_smooth_ece(
     residual = (coarse[1] - coarse[2]).reshape(_GUESS_BINS, -1).sum(1)
     guess = float(np.abs(residual).sum() / len(confidence))  # an ECE: near the width that is looked for
     return _search(lambda width: float(smoother.error(width, only)[0]), guess)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothReliability:
+    """The curve whose distance from the diagonal is smECE: t - r(t) / n(t), for smoothed residuals r and counts n.
+
+    confidence  (mesh,) even steps t from 0 to 1
+    accuracy    (mesh,) what share is right at that confidence, from 0 to 1
+    density     (mesh,) rows per unit of confidence, n(t): sum |t - accuracy| density / sum density is smECE
+    bandwidth   standard deviation of the kernel, the width at which smECE holds
+    """
+
+    confidence: Array
+    accuracy: Array
+    density: Array
+    bandwidth: float
+
+    @property
+    def rows(self) -> Array:
+        """How many rows each value rests on, (sum K)^2 / sum K^2 for a Gaussian K among even rows."""
+        rows: Array = 2 * math.sqrt(math.pi) * self.bandwidth * self.density
+        return rows
+
+
+def smooth_reliability(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"]) -> SmoothReliability:
+    """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
+    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals).numpy()[None])
+    (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
+    (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
+    at, density = np.linspace(0, 1, len(density)), density.clip(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = (at - residual / density).clip(0, 1)
+    return SmoothReliability(at, accuracy, density, bandwidth)
 
 
 def _search(error: Callable[[float], float], guess: float) -> float:
@@ -138,12 +172,17 @@ class Smoother:
 
     def error(self, width: float, chosen: Array) -> Array:
         """smECE at the width: sum |residual| / sum (count + 1e-4) over the mesh, for the chosen sets."""
+        residual, count = self.on_mesh(width, chosen)
+        error: Array = np.abs(residual).sum(-1) / (count + 1e-4).sum(-1)
+        return error
+
+    def on_mesh(self, width: float, chosen: Array) -> tuple[Array, Array]:
+        """The smoothed residual and count, each (chosen, mesh), at even steps from 0 to 1."""
         intervals, kernel, left, weight = _kernel(width)
         spectra = self._spectrum(intervals)
         smooth = fft.irfft((spectra if len(chosen) == len(spectra) else spectra[chosen]) * kernel, 2 * intervals)
-        on_mesh = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
-        error: Array = np.abs(on_mesh[:, 0]).sum(-1) / (on_mesh[:, 1] + 1e-4).sum(-1)
-        return error
+        meshed = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
+        return meshed[:, 0], meshed[:, 1]
 
     def _spectrum(self, intervals: int) -> Array:
         """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""

@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from focalcal.core.atomic import write_atomically
 from focalcal.reports.audit_tables import (
     change_table,
@@ -109,11 +107,10 @@ def _fixes(audit: Audit, table: Table) -> Any:
 
 def _data(audit: Audit) -> dict[str, Any]:
     bins, curve = audit.reliability, audit.risk_coverage
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chance = 1.96 * np.sqrt(bins.confidence * (1 - bins.confidence) / bins.count)
+    lowest, highest = bins.chance
     columns = {
         "lower": bins.lower, "upper": bins.upper, "rows": bins.count, "confidence": bins.confidence,
-        "accuracy": bins.accuracy, "low": bins.low, "high": bins.high, "chance": chance,
+        "accuracy": bins.accuracy, "low": bins.low, "high": bins.high, "lowest": lowest, "highest": highest,
     }  # fmt: skip
     risk = {"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}
     fixes = () if audit.fixes is None else audit.fixes.tried

@@ -8,8 +8,9 @@ from support.figure_runs import NINE, evidence_of, faults, font_sizes, predicted
 from focalcal.metrics import ece, reliability
 from focalcal.predictions import Predictions
 from focalcal.reports.figures import confidence as confidence_module
-from focalcal.reports.figures import reliability as reliability_module
-from focalcal.reports.figures.reliability import reliability_diagrams, sparse_limit
+from focalcal.reports.figures import reliability_display as reliability_module
+from focalcal.reports.figures.reliability import reliability_diagrams
+from focalcal.reports.figures.reliability_display import sparse_limit
 from focalcal.reports.objectives import short_name
 
 SETTING = "digits/small_cnn"

@@ -65,6 +65,13 @@ def drawing(height: float, *, width: float = TEXT_WIDTH) -> Iterator[Figure]:
         figure.set_layout_engine(None)  # the places just found are kept, for every form alike, and not sought again
 
 
+def new_axes(width: float, height: float) -> Axes:
+    """Of a new figure of pyplot, which a notebook or `plt.show()` displays; the size is in inches."""
+    figure = required("matplotlib.pyplot", purpose="A figure").figure(figsize=(width, height), layout="constrained")
+    axes: Axes = figure.add_subplot()
+    return axes
+
+
 def whole_numbers(axes: Axes) -> None:
     """Ticks of the x axis at whole numbers alone."""
     locator = required("matplotlib.ticker", purpose="A figure").MaxNLocator

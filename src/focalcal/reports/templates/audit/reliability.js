@@ -13,8 +13,7 @@ const ReliabilityChart = (() => {
     Axes.bottom(svg, x, { ...box, bottom: box.bottom + 62 }, "confidence", { format: percent, grid: false });
     bins.forEach((bin) => {
       const [from, to] = [x(bin.lower), x(bin.upper)];
-      const [low, high] = [Math.max(0, bin.confidence - bin.chance), Math.min(1, bin.confidence + bin.chance)];
-      element(svg, "rect", { x: from, y: y(high), width: to - from, height: Math.max(1, y(low) - y(high)), class: "chance" });
+      element(svg, "rect", { x: from, y: y(bin.highest), width: to - from, height: Math.max(1, y(bin.lowest) - y(bin.highest)), class: "chance" });
     });
     element(svg, "path", { d: path([[x(0), y(0)], [x(1), y(1)]]), class: "diagonal" });
     const most = Math.max(...bins.map((bin) => bin.rows));
@@ -29,8 +28,8 @@ const ReliabilityChart = (() => {
       element(svg, "rect", { x: x(bin.lower) + 1, y: box.bottom + 62 - high, width: x(bin.upper) - x(bin.lower) - 2, height: high, class: "rows", "data-tip": `${bin.rows} rows` });
     });
     return { height: box.bottom + 104, title: "Accuracy against confidence", said: "",
-      headings: ["from", "to", "rows", "confidence", "accuracy", "low", "high", "chance"],
-      rows: bins.map((bin) => [bin.lower, bin.upper, bin.rows, bin.confidence, bin.accuracy, bin.low, bin.high, bin.chance]) };
+      headings: ["from", "to", "rows", "confidence", "accuracy", "low", "high", "lowest by chance", "highest by chance"],
+      rows: bins.map((bin) => [bin.lower, bin.upper, bin.rows, bin.confidence, bin.accuracy, bin.low, bin.high, bin.lowest, bin.highest]) };
   }
 
   return { start: () => Charts.add("reliability", draw) };
