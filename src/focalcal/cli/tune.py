@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import Classes, DataDir, DataSet, Device, Epochs, Json, Model, Store, check_device
-from focalcal.cli.output import plain_failures, print_json, to_go_on
+from focalcal.cli.output import json_text, plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
     from focalcal.tuning import TuneResult
@@ -47,13 +48,14 @@ def tune(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)] = 2,
     device: Device = "cpu",
     data_dir: DataDir = None,
+    out: Annotated[Path | None, typer.Option(help="Write tune.html and tune.json into this folder.")] = None,
     as_json: Json = False,
 ) -> None:
     """Search the objective, gamma and lam of a recipe on its validation rows, and say what to train with.
 
     Every trial is a run of the store. Stopped at any moment, the same command goes on where it was.
 
-    Example: focalcal tune digits_small_cnn_lite --trials 12
+    Example: focalcal tune digits_small_cnn_lite --trials 12 --out tuned
     """
     from focalcal.cli.progress import grid_display
     from focalcal.experiments import LocalExecutor
@@ -82,10 +84,14 @@ def tune(
             storage=storage,
             on_event=display,
         )
+    if out is not None:
+        _write(result, out, f"Which objective for {recipe}?")
     if as_json:
         print_json(result.record())
     else:
         typer.echo(_text(result))
+        if out is not None:
+            typer.echo(out / "tune.html")
     if result.interrupted:
         typer.echo(to_go_on(), err=True)
         raise typer.Exit(INTERRUPTED)
@@ -99,3 +105,11 @@ def _text(result: TuneResult) -> str:
     return "\n".join(
         [trial_table(result).text(), finalist_table(result).text(), result.sentence, f"\n    loss = {result.paste}"]
     )
+
+
+def _write(result: TuneResult, folder: Path, title: str) -> None:
+    from focalcal.core.atomic import write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    result.html(folder / "tune.html", title=title)
+    write_atomically(folder / "tune.json", json_text(result.record()).encode())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from focalcal.auditing.parts import Part
     from focalcal.reports.tables import Table
 
-SCRIPTS = tuple(f"audit/{name}.js" for name in ("reliability", "intervals", "coverage", "page"))
+SCRIPTS = ("kit/intervals.js", "audit/reliability.js", "audit/coverage.js", "audit/page.js")
 _CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first."
 
 
@@ -81,7 +81,7 @@ def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?")
         data=_data(audit),
         tables=tables,
         scripts=SCRIPTS,
-        styles=("audit/audit.css",),
+        styles=("kit/marks.css", "audit/audit.css"),
     ).html()
 
 

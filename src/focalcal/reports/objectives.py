@@ -89,3 +89,12 @@ def numbered_look(number: int) -> Look:
     place, turn = number % len(LIGHT), number // len(LIGHT)
     marker = MARKERS[(place + turn) % len(MARKERS)]
     return Look(place, marker, DASHES[(place + turn) % len(DASHES)])
+
+
+def palette_css() -> str:
+    """The objectives' colours as custom properties, --o0 and so on, on light and on dark ground."""
+    rules = {":root": LIGHT, ':root[data-colours="dark"]': DARK}
+    return "".join(
+        f"{selector} {{ {' '.join(f'--o{place}: {colour};' for place, colour in enumerate(colours))} }}\n"
+        for selector, colours in rules.items()
+    )

@@ -15,6 +15,8 @@ gets and gives) and, last, `Kit.start()`. The scripts of the kit, loaded before 
     Axes      scales, round numbers, axes                       Downloads CSV, SVG, PNG
     Charts    drawing when in sight, numbers beside, files      Theme, Sorting, Tips, Kit (Kit.data is the page's data)
 
+A page that draws means with their intervals names kit/intervals.js and kit/marks.css as well.
+
 All text is escaped unless it is markupsafe's Markup, which `render` and `html_table` return.
 """
 

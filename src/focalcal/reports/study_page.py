@@ -13,7 +13,7 @@ from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import study_families
 from focalcal.analysis.surface import Point, Surface, surface
 from focalcal.reports.headline_text import result_sentence
-from focalcal.reports.objectives import DARK, LIGHT, short_name
+from focalcal.reports.objectives import palette_css, short_name
 from focalcal.reports.page import Page, Section, html_table, render
 from focalcal.reports.study_page_data import MEANINGS, METRICS, TERMS, page_data
 from focalcal.reports.study_summary import note_text, summary
@@ -142,15 +142,6 @@ def _available(
         "posterior": any(run.details is not None and run.details.posterior is not None for run in runs),
         "paper": paper,
     }
-
-
-def palette_css() -> str:
-    """The objectives' colours as custom properties, --o0 and so on, on light and on dark ground."""
-    rules = {":root": LIGHT, ':root[data-colours="dark"]': DARK}
-    return "".join(
-        f"{selector} {{ {' '.join(f'--o{place}: {colour};' for place, colour in enumerate(colours))} }}\n"
-        for selector, colours in rules.items()
-    )
 
 
 def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[str, Sequence[Point]]) -> list[Surface]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,6 +122,11 @@ class TuneResult:
         rows = [trial_row(trial) for trial in self.trials]
         return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
+    def html(self, path: str | os.PathLike[str], *, title: str = "Which objective, gamma and lam?") -> None:
+        """Write a page that needs nothing else."""
+        page = import_module("focalcal.reports.tuning_page")  # by name: only that layer draws, and it knows this one
+        page.write_tuning_page(self, path, title)
+
     def record(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         finalists = [
@@ -129,6 +136,7 @@ class TuneResult:
                 "temperature": finalist.temperature,
                 "validation": {name: finalist.mean(name) for name in (*self.criteria, "error")},
                 "test": {name: finalist.mean(name, "test") for name in (*self.criteria, "error")},
+                "minus_cross_entropy": asdict(finalist.differences(self.baseline, self.criteria[0])),
             }
             for finalist in self.finalists
         ]

@@ -65,5 +65,14 @@ const Svg = (() => {
     return element(parent, "path", { d: MARKS[kind] ?? kind, transform: place, ...rest });
   }
 
-  return { element, path, number, fixed, mark, MARKS };
+  /* From 0 to 1, dark to light (viridis), as [red, green, blue]. */
+  const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+
+  function ramp(share) {
+    const at = Math.min(0.9999, Math.max(0, share)) * (RAMP.length - 1);
+    const [from, to] = [RAMP[Math.floor(at)], RAMP[Math.floor(at) + 1]];
+    return from.map((value, k) => Math.round(value + (at % 1) * (to[k] - value)));
+  }
+
+  return { element, path, number, fixed, mark, MARKS, ramp };
 })();

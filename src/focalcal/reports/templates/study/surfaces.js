@@ -1,14 +1,7 @@
 "use strict";
 /* A metric over gamma and lam, one cell per pair, on an even grid: the values are far from evenly spaced. */
 const SurfacesView = (() => {
-  const { element, mark } = Svg;
-  const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]]; // viridis
-
-  function colour(share) {
-    const at = Math.min(0.9999, Math.max(0, share)) * (RAMP.length - 1);
-    const [from, to] = [RAMP[Math.floor(at)], RAMP[Math.floor(at) + 1]];
-    return from.map((value, k) => Math.round(value + (at % 1) * (to[k] - value)));
-  }
+  const { element, mark, ramp } = Svg;
 
   const here = () => Study.data.surfaces.filter((one) => one.setting === State.get("setting"));
 
@@ -32,7 +25,7 @@ const SurfacesView = (() => {
     values.forEach((line, i) => line.forEach((value, j) => {
       const [x, y] = [box.left + j * cell.width, box.top + (one.gammas.length - 1 - i) * cell.height];
       const tip = `gamma ${one.gammas[i]}, lam ${one.lams[j]}\n${Svg.number(value)}${unit}, ${one.seeds[i][j]} seed${one.seeds[i][j] === 1 ? "" : "s"}`;
-      const rgb = Number.isFinite(value) ? colour((value - low) / (high - low || 1)) : null;
+      const rgb = Number.isFinite(value) ? ramp((value - low) / (high - low || 1)) : null;
       element(svg, "rect", { x: x + 0.5, y: y + 0.5, width: cell.width - 1, height: cell.height - 1, class: rgb ? "heat" : "heat missing", fill: rgb ? `rgb(${rgb.join(" ")})` : null, "data-tip": tip });
       const light = rgb && 0.2126 * (rgb[0] / 255) ** 2.2 + 0.7152 * (rgb[1] / 255) ** 2.2 + 0.0722 * (rgb[2] / 255) ** 2.2 > 0.18;
       if (rgb && cell.width > 38) element(svg, "text", { x: x + cell.width / 2, y: y + cell.height / 2 + 4, class: "label middle value", fill: light ? "#000000" : "#ffffff", style: `fill: ${light ? "#000000" : "#ffffff"}` }, Svg.number(value, 3));

@@ -10,7 +10,7 @@ const IntervalChart = (() => {
     Charts.add(id, (svg, width) => {
       const kept = lanes.slice(0, MOST);
       const longest = Math.max(4, ...kept.map((lane) => lane.name.length));
-      const labels = Math.min(20 + 6.9 * longest, width * 0.35);
+      const labels = Math.min(20 + 6.9 * longest, width * (width < 480 ? 0.45 : 0.35));
       const box = { left: labels + 8, right: width - (width < 480 ? 8 : 150), top: 30, bottom: 30 + HEIGHT * kept.length };
       const ends = kept.flatMap((lane) => [lane.low, lane.high, 0]).map((value) => factor * value);
       const x = Axes.linear(Axes.extent(ends, { room: 0.08 }), [box.left, box.right]);
