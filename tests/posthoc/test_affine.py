@@ -24,18 +24,20 @@ def test_gradients(shape):
     generator = np.random.default_rng(0)
     inputs = torch.from_numpy(generator.normal(size=(30, 4)))
     labels = torch.from_numpy(generator.integers(0, 4, 30))
+    weights = torch.from_numpy(generator.uniform(0.5, 2, 30))
     size = int(np.prod(shape))
 
     def parts(theta):
         theta = torch.from_numpy(theta)
-        value, d_weight, d_bias = affine_nll(theta[:size].view(shape), theta[size:], inputs, labels)
+        value, d_weight, d_bias = affine_nll(theta[:size].view(shape), theta[size:], inputs, labels, weights)
         return value, torch.cat([d_weight.flatten(), d_bias]).numpy()
 
     theta = generator.normal(size=size + 4)
     assert check_grad(lambda t: parts(t)[0], lambda t: parts(t)[1], theta) < 1e-6
     weight, bias = torch.from_numpy(theta[:size]).view(shape), torch.from_numpy(theta[size:])
     scores = inputs * weight + bias if len(shape) == 1 else inputs @ weight.T + bias
-    assert parts(theta)[0] == pytest.approx(F.cross_entropy(scores, labels).item(), rel=1e-12)
+    expected = (F.cross_entropy(scores, labels, reduction="none") @ weights / weights.sum()).item()
+    assert parts(theta)[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 12.0])

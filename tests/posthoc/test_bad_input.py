@@ -48,7 +48,7 @@ def with_entry(value, row=5):
         (Z[:0], Y[:0], ValueError, r"logits must hold at least one row, got shape \(0, 3\)"),
         (Z[:, :0], Y * 0, ValueError, "got 0 feature.*minimum of 2 is required.*stack"),
         (Z[:, 0], Y, ValueError, "labels must be from 0 to 1, got 2 at flat position 2"),
-        (Z[:, :, None], Y, ValueError, r"logits must be \(N, K\)"),
+        (np.stack([Z, Z], 2), Y, ValueError, r"labels must have shape \(12, 2\) for logits of shape \(12, 3, 2\)"),
         (3.0, Y, ValueError, r"logits must be \(N, K\)"),
         (Z.astype(int), Y, TypeError, "logits must be floating point, got torch.int64"),
         (Z.astype(complex), Y, ValueError, "Complex data not supported"),
@@ -120,6 +120,21 @@ def test_a_calibrator_must_be_fitted(name, method):
 def test_arguments_are_checked_at_fit(calibrator, error, message):
     with pytest.raises(error, match=message):
         calibrator.fit(Z, Y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(11), r"sample_weight must have the labels' shape \(12,\), got \(11,\)"),
+        (np.where(Y == 1, -1.0, 1.0), "sample_weight must be finite and >= 0, got -1.0 at flat position 1"),
+        (np.where(Y == 2, np.nan, 1.0), "sample_weight must be finite and >= 0, got nan at flat position 2"),
+        (np.zeros(12), "at least one row to fit on, got a weight of zero or ignore_index in all"),
+        (Y == 2, "labels must hold at least two classes, got one class only, 2, in 4 rows"),
+    ],
+)
+def test_weights_are_checked(weights, message):
+    with pytest.raises(ValueError, match=message):
+        TemperatureScaling().fit(Z, Y, weights)
 
 
 def test_labels_of_any_integer_type():

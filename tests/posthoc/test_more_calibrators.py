@@ -63,7 +63,7 @@ def test_ensemble_weights_are_the_best_mixture():
 
 
 def test_a_component_that_explains_everything_has_all_the_weight():
-    weights = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50))
+    weights = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50), np.ones(50))
     np.testing.assert_allclose(weights, [1, 0, 0], atol=1e-6)
 
 

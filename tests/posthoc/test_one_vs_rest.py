@@ -170,7 +170,7 @@ def test_newtons_logistic_regression_with_soft_targets():
     generator = np.random.default_rng(0)
     features = np.c_[generator.normal(size=(300, 2)) * [1, 100], np.ones(300)]
     targets = generator.uniform(size=300)
-    found, value = logistic_coefficients(features, targets)
+    found, value = logistic_coefficients(features, targets, np.full(300, 2.0))
     margin = features @ found
     gradient = features.T @ (1 / (1 + np.exp(-margin)) - targets) / 300
     np.testing.assert_allclose(gradient / [1, 100, 1], 0, atol=1e-9)

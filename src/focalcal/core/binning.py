@@ -6,6 +6,7 @@ Bins are (lo, hi], the first one closed at both ends, so that every confidence i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,20 +24,35 @@ def equal_width_edges(bins: int) -> Float[Tensor, " bins+1"]:
     return torch.arange(bins + 1, dtype=torch.float64) / bins
 
 
-def equal_mass_edges(confidence: Float[Tensor, " n"], bins: int) -> Float[Tensor, " bins+1"]:
+def equal_mass_edges(
+    confidence: Float[Tensor, " n"], bins: int, weights: Float[Tensor, " n"] | None = None
+) -> Float[Tensor, " bins+1"]:
     """The sorted confidences, interpolated at ranks 0, n/bins, ..., n (the last clamps to the largest).
 
-    The rule of AdaECE in Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
+    The rule of AdaECE in Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss". A confidence of
+    weight w > 0 counts as w equal ones; if the least weight is below one, ranks are counted in its multiples.
     """
-    ordered = np.sort(confidence.detach().cpu().numpy())  # with vector instructions, where torch's sort has none
-    last = len(ordered) - 1
-    rank = np.minimum(np.arange(bins + 1) * len(ordered) / bins, last)
+    values = confidence.detach().cpu().numpy()
+    if weights is None:
+        ordered = np.sort(values)  # with vector instructions, where torch's sort has none
+        count, place = len(ordered), np.asarray
+    else:
+        order, mass = np.argsort(values), weights.cpu().numpy()
+        ordered, ends = values[order], np.cumsum(mass[order]) / min(1.0, mass.min())
+        count, place = ends[-1], partial(_row_at, ends)
+    last = count - 1
+    rank = np.minimum(np.arange(bins + 1) * count / bins, last)
     below = rank.astype(np.int64)
-    low, high = ordered[below].astype(np.float64), ordered[np.minimum(below + 1, last)].astype(np.float64)
+    low, high = (ordered[place(at)].astype(np.float64) for at in (below, np.minimum(below + 1, last)))
     edges = low + (rank - below) * (high - low)
     # Between two neighbouring floats rounding may reach the upper one, which lies beyond the edge.
     edges = np.where(low < high, np.minimum(edges, np.nextafter(high, low)), edges)
     return torch.from_numpy(edges).to(confidence.device)
+
+
+def _row_at(ends: Array, rank: Array) -> Array:
+    """The row that holds a rank, if row i holds those from ends[i - 1] to below ends[i]."""
+    return np.searchsorted(ends, rank, side="right").clip(max=len(ends) - 1)
 
 
 def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:

@@ -56,16 +56,18 @@ def _power_of_two(sizes: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return torch.exp2(torch.log2(sizes.clamp(min=_TINY)).floor())
 
 
-def unit_scaled(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
-    """Centred logits divided by the median of their rows' root mean squares, and that number (1 if all are equal).
+def unit_scaled(logits: Float[Tensor, "n k"], weights: Float[Tensor, " n"]) -> tuple[Float[Tensor, "n k"], float]:
+    """Centred logits divided by the weighted median of their rows' root mean squares, and that number (or 1).
 
     The median, not the mean: one row of enormous logits leaves the others their size.
     """
     inputs = centred(logits)
     largest = inputs.abs().amax(1, keepdim=True).clamp(min=_TINY)
     sizes = (largest * (inputs / largest).square().mean(1, keepdim=True).sqrt()).flatten()
-    sizes = sizes[sizes > 0]
-    scale = max(float(sizes.median()), _TINY) if len(sizes) else 1.0
+    sizes, order = sizes.sort()
+    mass = (weights[order] * (sizes > 0)).cumsum(0)
+    middle = int(torch.searchsorted(mass, mass[-1] / 2))  # rows that are all equal have no size
+    scale = max(float(sizes[middle]), _TINY) if mass[-1] > 0 else 1.0
     return inputs / scale, scale
 
 
@@ -101,9 +103,9 @@ class AffineScaling(Calibrator):
     def _penalised(self, weight: Float[Tensor, "*k k"]) -> Float[Tensor, "*k k"]:
         """The part of W that the penalty is on: a projection, so that it is also half the derivative of its square."""
 
-    def _inputs(self, logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
+    def _inputs(self, logits: Float[Tensor, "n k"], weights: Float[Tensor, " n"]) -> tuple[Float[Tensor, "n k"], float]:
         """What W is multiplied with while it is searched, and by what it was divided."""
-        return unit_scaled(logits)
+        return unit_scaled(logits, weights)
 
     def _strengths(self, classes: int) -> tuple[float, float]:
         """Of the penalties on squares that are summed: on the part of W, and on c."""
@@ -115,10 +117,10 @@ class AffineScaling(Calibrator):
                 finite_at_least(name, getattr(self, name), 0.0)
         whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        inputs, scale = self._inputs(logits)
-        inputs, labels = inputs.cpu(), labels.cpu()
-        theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, scale)
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        inputs, scale = self._inputs(logits, weights)
+        inputs, labels, weights = inputs.cpu(), labels.cpu(), weights.cpu()
+        theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, weights, scale)
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
         self.weight_ = (weight / scale).numpy()
         self.bias_ = (bias - bias.mean()).numpy()
@@ -130,7 +132,7 @@ class AffineScaling(Calibrator):
         return affine_probs(tensors["weight"], tensors["bias"], centred(logits))
 
     def _best_parameters(
-        self, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], scale: float
+        self, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"], scale: float
     ) -> tuple[Any, int, bool]:
         """The best parameters, the number of iterations, and whether they are the optimum (else a warning).
 
@@ -141,10 +143,10 @@ class AffineScaling(Calibrator):
         identity = np.r_[self._identity(classes).numpy(), np.zeros(0 if self.bias_l2 == math.inf else classes)]
 
         def objective(theta: Any) -> tuple[float, Any]:
-            return self._objective(theta, inputs, labels)
+            return self._objective(theta, inputs, labels, weights)
 
-        optimum = optimal_inverse_temperature(inputs, labels)
-        as_given = optimal_inverse_temperature(inputs * scale, labels).inverse_temperature * scale
+        optimum = optimal_inverse_temperature(inputs, labels, weights)
+        as_given = optimal_inverse_temperature(inputs * scale, labels, weights).inverse_temperature * scale
         starts = [b * identity for b in (optimum.inverse_temperature, as_given) if b < _HUGE]
         values = [value if math.isfinite(value := objective(start)[0]) else math.inf for start in starts]
         best_start, least = starts[values.index(min(values))], min(values)
@@ -167,11 +169,13 @@ class AffineScaling(Calibrator):
         numbers, bias = (torch.from_numpy(part) for part in np.split(theta, [len(theta) - classes]))
         return self._weight(numbers, classes), bias
 
-    def _objective(self, theta: Any, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> tuple[float, Any]:
+    def _objective(
+        self, theta: Any, inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]
+    ) -> tuple[float, Any]:
         """The mean loss and the penalties, and their derivatives."""
         strength, bias_strength = self._strengths(inputs.shape[1])
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
-        value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels)
+        value, d_weight, d_bias = affine_nll(weight, bias, inputs, labels, weights)
         if strength < math.inf:
             part = self._penalised(weight)
             value += strength * float(part.square().sum())
@@ -216,20 +220,24 @@ def _warn(message: str) -> None:
 
 
 def affine_nll(
-    weight: Float[Tensor, "*k k"], bias: Float[Tensor, " k"], inputs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]
+    weight: Float[Tensor, "*k k"],
+    bias: Float[Tensor, " k"],
+    inputs: Float[Tensor, "n k"],
+    labels: Int[Tensor, " n"],
+    row_weights: Float[Tensor, " n"],
 ) -> tuple[float, Float[Tensor, "*k k"], Float[Tensor, " k"]]:
     """Mean of -log softmax(W x + c)_y, and its derivatives in W and c; a vector `weight` is the diagonal of W."""
     value, d_weight, d_bias = 0.0, torch.zeros_like(weight), torch.zeros_like(bias)
     for start, x in row_chunks(inputs):
-        own = labels[start : start + len(x)].unsqueeze(1)
+        own, share = (each[start : start + len(x)].unsqueeze(1) for each in (labels, row_weights))
         scores = x * weight + bias if weight.dim() == 1 else torch.addmm(bias, x, weight.T)
         log_p = scores.log_softmax(1)
-        value -= float(log_p.gather(1, own).sum())
-        error = log_p.exp_().scatter_add_(1, own, torch.full_like(own, -1.0, dtype=log_p.dtype))
+        value -= float((log_p.gather(1, own) * share).sum())
+        error = log_p.exp_().scatter_add_(1, own, torch.full_like(own, -1.0, dtype=log_p.dtype)).mul_(share)
         d_weight += (error * x).sum(0) if weight.dim() == 1 else error.T @ x
         d_bias += error.sum(0)
-    n = len(inputs)
-    return value / n, d_weight / n, d_bias / n
+    total = float(row_weights.sum())
+    return value / total, d_weight / total, d_bias / total
 
 
 def minimum(

@@ -33,10 +33,12 @@ class BetaCalibration(OneVsRestCalibrator):
     b_: Any
     c_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
         log_p, log_not_p = (as_float64(v) for v in bounded_logs(logits.double()))
-        index = labels.cpu().numpy()
-        maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], index == k) for k in range(log_p.shape[1])])
+        index, row_weights = labels.cpu().numpy(), as_float64(weights)
+        maps = np.array(
+            [_beta_map(log_p[:, k], log_not_p[:, k], index == k, row_weights) for k in range(log_p.shape[1])]
+        )
         self.a_, self.b_, self.c_ = maps.T.copy()
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -47,15 +49,15 @@ class BetaCalibration(OneVsRestCalibrator):
         return torch.sigmoid(tensors["a"] * log_p - tensors["b"] * log_not_p + tensors["c"])
 
 
-def _beta_map(log_p: Any, log_not_p: Any, positive: Any) -> tuple[float, float, float]:
+def _beta_map(log_p: Any, log_not_p: Any, positive: Any, weights: Any) -> tuple[float, float, float]:
     """a, b >= 0 and c of least log loss: the free optimum if it is feasible, else the best of the faces."""
     if not positive.any():
-        return 0.0, 0.0, -math.log(len(positive) + 1)
+        return 0.0, 0.0, -math.log(weights.sum() + 1)
     features = np.stack([log_p, -log_not_p, np.ones(len(log_p))], 1)
     targets = positive.astype(np.float64)
     best, least = (0.0, 0.0, 0.0), math.inf
     for free in ([0, 1, 2], [0, 2], [1, 2], [2]):
-        coefficients, loss = logistic_coefficients(features[:, free], targets)
+        coefficients, loss = logistic_coefficients(features[:, free], targets, weights)
         w = np.zeros(3)
         w[free] = coefficients
         if w[:2].min() >= 0 and loss < least:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import Tensor, nn
 
 from focalcal.core.chunks import row_chunks
-from focalcal.posthoc.calibrator_inputs import Rows, in_kind_of, labelled_rows, map_rows, rows_of
+from focalcal.posthoc.calibrator_inputs import Rows, flat_rows, in_kind_of, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class CalibrationWarning(UserWarning):
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A map from logits (N, K) to probabilities (N, K), fitted on held-out logits and labels 0 .. K - 1.
+
+    Logits may be dense, (N, K, d1, ...) with labels (N, d1, ...), as of segmentation: every position is a row.
 
     Logits and labels come in any form of `focalcal.predictions.read_inputs`: `Predictions`, tables, names of classes
     (`classes_`, which `predict` gives), one column of two classes. `probs=` in place of logits takes probabilities:
@@ -49,8 +51,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _one_column = False  # whether scores were those of the positive class alone
 
     @abstractmethod
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        """Set the fitted attributes from checked logits, in any floating dtype, and labels."""
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        """Set the fitted attributes from checked logits, in any floating dtype, labels and float64 weights > 0."""
 
     @abstractmethod
     def _tensors(self) -> dict[str, Tensor]:
@@ -76,17 +78,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         logits: Any = None,
         labels: Any = None,
+        sample_weight: Any = None,
         *,
         probs: Any = None,
         classes: Sequence[Any] | None = None,
         positive: Any = None,
+        ignore_index: int | None = None,
     ) -> Self:
-        """Learn the map from logits (or probs) (N, K) and labels (N,), or from `Predictions`."""
+        """Learn the map from logits (or probs) (N, K, ...) and labels (N, ...), or from `Predictions`.
+
+        A row of `sample_weight` w, of the labels' shape, counts as w copies of it; those of weight 0, and those with
+        the label `ignore_index`, are left out.
+        """
         self._check_params()
-        about = {"classes": classes, "positive": positive}
-        rows = labelled_rows(logits, labels, probs=probs, masked=self._takes_masked, **about)
+        about = {"classes": classes, "positive": positive, "ignore_index": ignore_index}
+        rows = labelled_rows(
+            logits, labels, probs=probs, masked=self._takes_masked, dense=True, sample_weight=sample_weight, **about
+        )
         assert rows.labels is not None
-        self._fit(rows.logits, rows.labels)
+        assert rows.weights is not None
+        self._fit(rows.logits, rows.labels, rows.weights)
         _check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
         return self
@@ -98,13 +109,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def predict_proba(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
     def predict_proba(self, logits: Any = None, *, probs: Any = None) -> Any:
-        """Calibrated probabilities (N, K), rows summing to one; a tensor for a tensor, NumPy for all else.
+        """Calibrated probabilities (N, K, ...), rows summing to one; a tensor for a tensor, NumPy for all else.
 
         float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
         """
         self._check_params()
         rows = self._checked(logits, probs)
-        return in_kind_of(logits if probs is None else probs, map_rows(rows.logits, self._probs, like=rows.scores))
+        calibrated = map_rows(rows.logits, self._probs, like=rows.scores)
+        return in_kind_of(logits if probs is None else probs, rows.spread(calibrated))
 
     @overload
     def predict(self, logits: Tensor) -> Tensor: ...
@@ -113,25 +125,34 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def predict(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
     def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
-        """The class of largest calibrated probability, (N,); the first of several that tie.
+        """The class of largest calibrated probability, (N, ...); the first of several that tie.
 
         Compared in float64: classes that float32 probabilities cannot tell apart are told apart. Of names it is the
         name, in a NumPy array.
         """
         self._check_params()
-        index = self._predicted(self._checked(logits, probs).logits)
+        rows = self._checked(logits, probs)
+        index = rows.spread(self._predicted(rows.logits))
         if self._names is not None:
             return self.classes_[index.cpu().numpy()]
         return in_kind_of(logits if probs is None else probs, index)
 
-    def score(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> float:
+    def score(
+        self,
+        logits: Any = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        *,
+        probs: Any = None,
+        ignore_index: int | None = None,
+    ) -> float:
         """Accuracy of `predict`."""
         self._check_params()
-        rows = self._checked(logits, probs, labels)
-        if rows.labels is None:
+        rows = self._checked(logits, probs, labels, sample_weight=sample_weight, ignore_index=ignore_index)
+        if rows.labels is None or rows.weights is None:
             raise ValueError("labels must be given to score against, got None; pass the classes of the rows")
-        right = (self._predicted(rows.logits) == rows.labels).cpu().numpy()
-        return float(np.average(right, weights=sample_weight))
+        right = self._predicted(rows.logits) == rows.labels
+        return float(rows.weights[right].sum() / rows.weights.sum())
 
     def to_module(self) -> CalibratorModule:
         """The fitted map as an `nn.Module` of logits, to put behind a network, to export or to compile."""
@@ -201,14 +222,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "call fit(logits, labels) again, or set it back"
                 )
 
-    def _checked(self, logits: Any, probs: Any, labels: Any = None) -> Rows:
+    def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> Rows:
         """The rows to predict, or to score against labels."""
         if self._needs_fit():
             self._check_fitted()
         _check_feature_names(self, logits if probs is None else probs, reset=False)
-        rows = rows_of(
-            logits, probs, labels=labels, masked=self._takes_masked, one_column=self._one_column, classes=self._names
-        )
+        about |= {"masked": self._takes_masked, "one_column": self._one_column, "classes": self._names}
+        rows = rows_of(logits, probs, labels=labels, dense=True, **about)
         if rows.classes is not None and self._names not in (None, rows.classes):
             raise ValueError(
                 f"classes must be those of the fit, {str(self._names)[:200]}, got {str(rows.classes)[:200]}"
@@ -235,7 +255,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class CalibratorModule(nn.Module):
-    """A fitted calibrator's map from logits (N, K) to probabilities (N, K), what it learnt in float64 buffers.
+    """A fitted calibrator's map from logits (N, K, ...) to probabilities, what it learnt in float64 buffers.
 
     Computed in float64; the result has the logits' dtype, float32 at least. It can be exported by `torch.export` and to
     ONNX. `state_dict` holds what was learnt; the calibrator's arguments are part of the module. Nothing is checked:
@@ -248,10 +268,12 @@ class CalibratorModule(nn.Module):
         for name, tensor in calibrator._tensors().items():
             self.register_buffer(name, tensor.double().clone())
 
-    def forward(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    def forward(self, logits: Float[Tensor, "n k *d"]) -> Float[Tensor, "n k *d"]:
         """Calibrated probabilities."""
         learnt = {name: buffer.double() for name, buffer in self.named_buffers(recurse=False)}
-        probs = self._calibrator._map(logits.double(), **learnt)
+        probs = self._calibrator._map(flat_rows(logits).double(), **learnt)
+        if logits.dim() > 2:
+            probs = probs.view(logits.shape[0], *logits.shape[2:], logits.shape[1]).movedim(-1, 1)
         return probs.to(torch.promote_types(logits.dtype, torch.float32))
 
     def extra_repr(self) -> str:

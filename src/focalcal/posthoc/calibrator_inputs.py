@@ -1,4 +1,4 @@
-"""Logits or probabilities, and labels, as calibrators take them: checked, (N, K) only; results in the kind given."""
+"""Logits or probabilities, labels and weights as calibrators take them: checked rows; results in the kind given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from focalcal.core.checks import (
 )
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import scores_and_labels
+from focalcal.core.scores import as_tensor, scores_and_labels
 from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """Scores as a calibrator takes them."""
+    """Scores as a calibrator takes them, one row per example, or per position of dense ones."""
 
     logits: Float[Tensor, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
     scores: Float[Tensor, "n k"]  # what was given, one column per class
@@ -38,6 +38,13 @@ class Rows(NamedTuple):
     one_column: bool  # whether that of the positive class alone was given
     labels: Int[Tensor, " n"] | None = None
     classes: tuple[Any, ...] | None = None  # names of the columns
+    weights: Float[Tensor, " n"] | None = None  # of the rows with labels, float64, > 0
+    shape: tuple[int, ...] = ()  # of one value per row, as the scores were given: (N, d1, ...)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """One value (n,), or one per class (n, K), of every row in the shape of the scores given."""
+        whole = values.reshape(*self.shape, *values.shape[1:])
+        return whole if values.dim() == 1 else whole.movedim(-1, 1)
 
 
 def logits_and_labels(logits: Any, labels: Any, *, probs: Any = None) -> tuple[Float[Tensor, "n k"], Int[Tensor, " n"]]:
@@ -62,13 +69,23 @@ def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes:
 
 
 def rows_of(
-    logits: Any, probs: Any, *, labels: Any = None, masked: bool = False, one_column: bool = True, **about: Any
+    logits: Any,
+    probs: Any,
+    *,
+    labels: Any = None,
+    masked: bool = False,
+    one_column: bool = True,
+    dense: bool = False,
+    sample_weight: Any = None,
+    ignore_index: int | None = None,
+    **about: Any,
 ) -> Rows:
     """At least one row and two classes: logits, or probabilities and their logarithm in float64; labels if given.
 
-    `masked` allows logits of -inf, `one_column` scores of the positive class alone. Rows that all hold probabilities
-    are refused as logits. Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45,
-    9.2e-41 or 6e-8), and a warning says how many there are.
+    `masked` allows logits of -inf, `one_column` scores of the positive class alone, `dense` (N, K, d1, ...). Rows of
+    weight 0, or with the label `ignore_index`, are left out. Rows that all hold probabilities are refused as logits.
+    Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or 6e-8), and a
+    warning says how many there are.
     """
     if probs is not None and logits is not None:
         raise TypeError("give logits or probs=, got both; the name says what the scores are")
@@ -78,17 +95,54 @@ def rows_of(
         inputs = read_inputs(given, labels)
         kind, scores, index, classes = inputs.kind, inputs.scores, inputs.labels, inputs.classes
     else:
-        scores, single = _checked_columns(kind, given, one_column=one_column)
+        scores, single = _checked_columns(kind, given, one_column=one_column, dense=dense)
         if labels is not None:
-            inputs = read_inputs(labels=labels, **{kind: given}, **about)
+            inputs = read_inputs(labels=labels, ignore_index=ignore_index, **{kind: given}, **about)
             scores, index, classes = inputs.scores, inputs.labels, inputs.classes
+    shape, weights = (scores.shape[0], *scores.shape[2:]), None
     if index is not None:
-        scores, index = scores_and_labels(kind, scores, index)
-    if kind == "probs":
-        return Rows(_log_probs(scores), scores, kind, single, index, classes)
-    (finite_or_masked if masked else finite)("logits", scores)
-    _refuse_probabilities(scores)
-    return Rows(scores, scores, kind, single, index, classes)
+        scores, index = scores_and_labels(kind, scores, index, ignore_index=ignore_index)
+        weights = _row_weights(sample_weight, index)
+    scores = flat_rows(scores)
+    if kind == "logits":
+        (finite_or_masked if masked else finite)("logits", scores)
+        _refuse_probabilities(scores)
+    if index is not None and weights is not None:
+        index = index.flatten()
+        kept = weights > 0 if ignore_index is None else (weights > 0) & (index != ignore_index)
+        if not bool(kept.all()):
+            scores, index, weights = scores[kept], index[kept], weights[kept]
+        if len(index) == 0:
+            raise ValueError(
+                "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
+            )
+    log = _log_probs(scores) if kind == "probs" else scores
+    return Rows(log, scores, kind, single, index, classes, weights, shape)
+
+
+def flat_rows(scores: Float[Tensor, "n k *d"]) -> Float[Tensor, "rows k"]:
+    """Dense scores as rows, the positions of the first example before those of the second."""
+    return scores if scores.dim() == 2 else scores.movedim(1, -1).flatten(0, -2)
+
+
+def _row_weights(given: Any, labels: Int[Tensor, "n *d"]) -> Float[Tensor, " rows"]:
+    """One weight for every label, checked; ones if there are none."""
+    if given is None:
+        return torch.ones(labels.numel(), dtype=torch.float64, device=labels.device)
+    weights = as_tensor("sample_weight", given).to(labels.device, torch.float64)
+    if weights.shape != labels.shape:
+        raise ValueError(
+            f"sample_weight must have the labels' shape {tuple(labels.shape)}, got {tuple(weights.shape)}; "
+            "give one weight to every row"
+        )
+    wrong = ~((weights >= 0) & weights.isfinite())
+    if bool(wrong.any()):
+        at = int(wrong.flatten().nonzero()[0])
+        raise ValueError(
+            f"sample_weight must be finite and >= 0, got {float(weights.flatten()[at])} at flat position {at}; "
+            "a row of weight 0 is left out"
+        )
+    return weights.flatten()
 
 
 def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
@@ -124,7 +178,7 @@ def _refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
     warnings.warn(f"{message}. A single row is taken as logits", ProbabilityWarning, stacklevel=user_level())
 
 
-def _checked_columns(name: str, given: Any, *, one_column: bool) -> tuple[Float[Tensor, "n k"], bool]:
+def _checked_columns(name: str, given: Any, *, one_column: bool, dense: bool) -> tuple[Float[Tensor, "n k *d"], bool]:
     """At least one row and two classes, floating point; and whether one column was given."""
     if hasattr(given, "tocsr"):
         raise TypeError(f"{name} must be dense, got a sparse {type(given).__name__}; use {name}.toarray()")
@@ -133,9 +187,10 @@ def _checked_columns(name: str, given: Any, *, one_column: bool) -> tuple[Float[
         raise ValueError(f"Complex data not supported: {name} must be real, got {dtype}; use {name}.real")
     scores, single = class_scores(name, given)
     shape = np.shape(given) if single else scores.shape
-    if scores.dim() != 2 or (single and len(shape) == 1 and not one_column):
+    if scores.dim() < 2 or (scores.dim() > 2 and not dense) or (single and len(shape) == 1 and not one_column):
+        more = " or (N, K, d1, ...)" if dense else ""
         raise ValueError(
-            f"{name} must be (N, K), one row per example and one column per class, got shape {tuple(shape)}. "
+            f"{name} must be (N, K){more}, one row per example and one column per class, got shape {tuple(shape)}. "
             f"Reshape your data: one example is {name}.reshape(1, -1); for pixels move the classes last and flatten"
         )
     if not scores.is_floating_point():
@@ -148,7 +203,7 @@ def _checked_columns(name: str, given: Any, *, one_column: bool) -> tuple[Float[
             f"{name} must have one column per class, got {shape[1]} feature(s) "
             f"(shape={tuple(shape)}) while a minimum of 2 is required. For one {wanted}"
         )
-    if len(scores) == 0:
+    if scores.numel() == 0:
         raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
     return scores, single
 

@@ -32,12 +32,16 @@ class DirichletCalibration(MatrixScaling):
     ) -> None:
         super().__init__(off_diagonal_l2, bias_l2, max_iter=max_iter, tol=tol)
 
-    def _inputs(self, logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], float]:
-        return logits.double().log_softmax(1).clamp(min=_LOWEST), 1.0
+    def _inputs(self, logits: Float[Tensor, "n k"], weights: Float[Tensor, " n"]) -> tuple[Float[Tensor, "n k"], float]:
+        return _log_probs(logits.double()), 1.0
 
     def _strengths(self, classes: int) -> tuple[float, float]:
         off_diagonal, bias = super()._strengths(classes)
         return off_diagonal / (classes * (classes - 1)), bias / classes
 
     def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return affine_probs(tensors["weight"], tensors["bias"], self._inputs(logits)[0])
+        return affine_probs(tensors["weight"], tensors["bias"], _log_probs(logits))
+
+
+def _log_probs(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    return logits.log_softmax(1).clamp(min=_LOWEST)

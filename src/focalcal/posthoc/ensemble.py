@@ -31,14 +31,15 @@ class EnsembleTemperatureScaling(TemperatureScaling):
     _takes_masked: ClassVar[bool] = False  # the uniform component would make an impossible class possible
     weights_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        super()._fit(logits, labels)
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        super()._fit(logits, labels, weights)
         own, like = labels.unsqueeze(1), logits[:0].double()
         temperature = torch.tensor(self.temperature_, dtype=torch.float64, device=logits.device)
         scaled = map_rows(logits, lambda rows: TemperatureScaling._map(self, rows, temperature=temperature), like=like)
         plain = map_rows(logits, lambda rows: rows.softmax(1), like=like)
         likelihoods = [as_float64(component.gather(1, own)) for component in (scaled, plain)]
-        self.weights_ = mixture_weights(np.hstack([*likelihoods, np.full((len(logits), 1), 1 / logits.shape[1])]))
+        likelihoods.append(np.full((len(logits), 1), 1 / logits.shape[1]))
+        self.weights_ = mixture_weights(np.hstack(likelihoods), as_float64(weights))
 
     def _tensors(self) -> dict[str, Tensor]:
         return super()._tensors() | {"weights": torch.as_tensor(self.weights_)}
@@ -48,13 +49,16 @@ class EnsembleTemperatureScaling(TemperatureScaling):
         return scaled * super()._map(logits, **tensors) + plain * logits.softmax(1) + uniform / logits.shape[1]
 
 
-def mixture_weights(likelihoods: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:
+def mixture_weights(
+    likelihoods: Float[np.ndarray, "n m"], row_weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " m"]:
     """argmin over the simplex of -mean_i log(sum_j w_j l_ij), l (n, m) >= 0; no worse than one component alone."""
+    share = row_weights / row_weights.sum()
 
     def loss(weights: Any) -> tuple[float, Any]:
         mixed = likelihoods @ weights
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(-np.log(mixed).mean()), -(likelihoods / mixed[:, None]).mean(0)
+            return float(-share @ np.log(mixed)), -share @ (likelihoods / mixed[:, None])
 
     components = likelihoods.shape[1]
     sums_to_one = {"type": "eq", "fun": lambda weights: weights.sum() - 1, "jac": np.ones_like}

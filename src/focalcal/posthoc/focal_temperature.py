@@ -46,16 +46,17 @@ class FocalTemperatureScaling(Calibrator):
         """Whether T is a bound, since the fitted rows have no finite optimum."""
         return at_bound(self.temperature_)
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        start = -math.log(optimal_inverse_temperature(logits, labels).inverse_temperature)
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        start = -math.log(optimal_inverse_temperature(logits, labels, weights).inverse_temperature)
         bounds = [(math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)), (0.0, _HIGHEST_GAMMA)]
 
         def nll(point: tuple[float, float]) -> float:
             temperature, total = math.exp(point[0]), 0.0
             for first, rows in row_chunks(logits):
-                own = labels[first : first + len(rows)].unsqueeze(1)
-                total -= float(_log_probs(rows.double(), temperature, float(point[1])).gather(1, own).sum())
-            return total / len(logits)
+                own, weight = (each[first : first + len(rows)] for each in (labels, weights))
+                log_p = _log_probs(rows.double(), temperature, float(point[1])).gather(1, own.unsqueeze(1))
+                total -= float(log_p.squeeze(1).dot(weight))
+            return total / float(weights.sum())
 
         simplex = [[start, 0.0], [start + 0.1, 0.0], [start, 0.5]]
         options = {"xatol": 1e-7, "fatol": 1e-13, "initial_simplex": simplex}

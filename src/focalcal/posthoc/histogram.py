@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
+from focalcal.core.binning import bin_index, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import one_of, whole_number
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
@@ -50,21 +50,25 @@ class HistogramBinning(OneVsRestCalibrator):
         self.strategy = strategy
 
     def _check_params(self) -> None:
-        whole_number("bins", self.bins, least=1, remedy="15 is usual")
+        bins = int(self.bins) if isinstance(self.bins, float) and self.bins % 1 == 0 else self.bins
+        whole_number("bins", bins, least=1, remedy="15 is usual")
         one_of("strategy", self.strategy, STRATEGIES)
 
     def _check_state(self) -> None:
         if self.edges_.shape[1] != self.bins + 1 or self.values_.shape[1] != self.bins:
             raise ValueError(f"edges_ and values_ must have {self.bins + 1} and {self.bins} numbers in every class")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        probs, index = logits.double().softmax(1).cpu(), labels.cpu()
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        probs, index, mass = logits.double().softmax(1).cpu(), labels.cpu(), weights.cpu()
+        bins = int(self.bins)
         all_edges, all_values = [], []
         for k in range(probs.shape[1]):
             p = probs[:, k].contiguous()
-            edges = equal_width_edges(self.bins) if self.strategy == "equal_width" else equal_mass_edges(p, self.bins)
-            sums = bin_sums(p, index == k, edges)
-            share = torch.where(sums.count > 0, sums.correct / sums.count.clamp(min=1), (edges[1:] + edges[:-1]) / 2)
+            edges = equal_width_edges(bins) if self.strategy == "equal_width" else equal_mass_edges(p, bins, mass)
+            place = bin_index(p, edges)
+            total = torch.bincount(place, mass, minlength=bins)
+            share = torch.bincount(place, mass * (index == k), minlength=bins) / total
+            share = torch.where(total > 0, share, (edges[1:] + edges[:-1]) / 2)
             all_edges.append(edges.numpy())
             all_values.append(share.numpy())
         self.edges_, self.values_ = np.stack(all_edges), np.stack(all_values)

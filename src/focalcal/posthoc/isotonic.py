@@ -34,12 +34,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
         if [len(t) for t in self.thresholds_] != [len(v) for v in self.values_]:
             raise ValueError("thresholds_ and values_ must have as many numbers in every class")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
         probs, index = as_float64(logits.double().softmax(1)), labels.cpu().numpy()
         self.thresholds_, self.values_ = [], []
         for k in range(probs.shape[1]):
             map_k = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            map_k.fit(probs[:, k], (index == k).astype(np.float64))
+            map_k.fit(probs[:, k], (index == k).astype(np.float64), sample_weight=as_float64(weights))
             self.thresholds_.append(map_k.X_thresholds_.astype(np.float64))
             self.values_.append(map_k.y_thresholds_.astype(np.float64))
 

@@ -10,26 +10,30 @@ from scipy.special import expit
 _RIDGE = 1e-10  # on coefficients of features scaled to unit size: separated data, too, have a finite optimum
 
 
-def logistic_coefficients(features: Any, targets: Any) -> tuple[Any, float]:
+def logistic_coefficients(features: Any, targets: Any, weights: Any) -> tuple[Any, float]:
     """argmin_w of mean(log(1 + exp(x w)) - t x w) + 1e-10/2 |w|^2 and its value; features (n, d), targets in [0, 1].
 
-    The penalty is on the coefficients of features divided by their root mean square.
+    The mean is weighted by `weights` (n,); the penalty is on the coefficients of features divided by their root mean
+    square.
     """
-    scale = np.sqrt(np.mean(features**2, axis=0))
+    share = weights / weights.sum()
+    scale = np.sqrt(share @ features**2)
     scale[scale == 0] = 1.0
     x = features / scale
     w = np.zeros(x.shape[1])
-    value = _loss(x, targets, w)
+    value = _loss(x, targets, share, w)
     for _ in range(200):
         p = expit(x @ w)
-        gradient = x.T @ (p - targets) / len(x) + _RIDGE * w
-        hessian = (x.T * (p * (1 - p))) @ x / len(x) + _RIDGE * np.eye(len(w))
+        gradient = x.T @ (share * (p - targets)) + _RIDGE * w
+        hessian = (x.T * (share * p * (1 - p))) @ x + _RIDGE * np.eye(len(w))
         step = np.linalg.solve(hessian, gradient)
         decrement = float(gradient @ step)
         if decrement < 1e-22:
             break
         length = 1.0
-        while (trial := _loss(x, targets, w - length * step)) > value - 0.1 * length * decrement and length > 1e-10:
+        while (
+            trial := _loss(x, targets, share, w - length * step)
+        ) > value - 0.1 * length * decrement and length > 1e-10:
             length /= 2
         w, value = w - length * step, trial
         if length <= 1e-10 or decrement < 1e-18:  # what is left is rounding
@@ -37,6 +41,6 @@ def logistic_coefficients(features: Any, targets: Any) -> tuple[Any, float]:
     return w / scale, value
 
 
-def _loss(x: Any, targets: Any, w: Any) -> float:
+def _loss(x: Any, targets: Any, share: Any, w: Any) -> float:
     margin = x @ w
-    return float(np.mean(np.logaddexp(0, margin) - targets * margin)) + 0.5 * _RIDGE * float(w @ w)
+    return float(share @ (np.logaddexp(0, margin) - targets * margin)) + 0.5 * _RIDGE * float(w @ w)

@@ -44,8 +44,8 @@ class MatrixScaling(AffineScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        super()._fit(logits, labels)
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        super()._fit(logits, labels, weights)
         if self.off_diagonal_l2 == math.inf:
             self.weight_ = np.diag(self.weight_)
 

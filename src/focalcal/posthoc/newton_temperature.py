@@ -5,9 +5,10 @@ With b = 1 / T and s_ik = z_ik - max_j z_ij the loss of a data set is convex in 
     f(b) = sum_i log sum_k exp(b s_ik) - b s_iy,        f'(b)  = sum_i E_i[s] - s_iy,
     f''(b) = sum_i Var_i[s],                            f'''(b) = sum_i E_i[(s - E_i[s])^3],
 
-with the moments of each row taken under softmax(b s_i). A step is Halley's (cubic convergence), kept inside a
-bracket by the sign of f'. The first steps see a sample of the rows, the next one all rows in float32; only the last
-ones, which decide the answer, cost float64. One exponential an element a pass; memory for one chunk of rows.
+with the moments of each row taken under softmax(b s_i), and every term times the weight of its row. A step is
+Halley's (cubic convergence), kept inside a bracket by the sign of f'. The first steps see a sample of the rows, the
+next one all rows in float32; only the last ones, which decide the answer, cost float64. One exponential an element a
+pass; memory for one chunk of rows.
 """
 
 from __future__ import annotations
@@ -65,23 +66,29 @@ class _Derivatives(NamedTuple):
     third: float
 
 
-def optimal_inverse_temperature(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Optimum:
+def optimal_inverse_temperature(
+    logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"] | None = None
+) -> Optimum:
     """argmin over b = 1/T of the mean of -log softmax(b z)_y, T in [1e-3, 1e3]; finite logits, labels in range.
 
-    The error relative to the exact minimiser, for the logits as they are given, is below 1e-9.
+    Weights of the rows are float64 and > 0, one if there are none. The error relative to the exact minimiser, for the
+    logits as they are given, is below 1e-9.
     """
+    if weights is None:
+        weights = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
     top = logits.amax(1, keepdim=True)
-    own = logits.gather(1, labels.unsqueeze(1)).double() - top.double()
+    own = (logits.gather(1, labels.unsqueeze(1)).double() - top.double()).squeeze(1)
     if not bool(own.any()):
         if bool((logits.amin(1, keepdim=True) == top).all()):
             return Optimum(1.0, TemperatureStatus.FLAT, 1)
         return Optimum(1 / LOWEST_TEMPERATURE, TemperatureStatus.SEPARABLE, 1)
 
     def slopes(rows: slice, dtype: torch.dtype) -> Callable[[float], _Derivatives]:
-        part, part_top, part_own = logits[rows], top[rows], float(own[rows].sum())
+        part, part_top, part_weights = logits[rows], top[rows], weights[rows]
+        part_own = float(own[rows].dot(part_weights))
 
         def at(b: float) -> _Derivatives:
-            mean, variance, skew = _moment_sums(part, part_top, b, dtype)
+            mean, variance, skew = _moment_sums(part, part_top, part_weights, b, dtype)
             return _Derivatives(mean - part_own, variance, skew)
 
         return at
@@ -96,18 +103,18 @@ def optimal_inverse_temperature(logits: Float[Tensor, "n k"], labels: Int[Tensor
     rough, status, _ = _search(slopes(everything, torch.float32), b, settled=math.inf, most=1)
     b = rough if status is TemperatureStatus.CONVERGED else b
     b, status, passes = _search(slopes(everything, torch.float64), b, settled=_SETTLED, most=200)
-    if status is TemperatureStatus.UPPER_BOUND and _slope_at_zero(logits, labels) >= 0:
+    if status is TemperatureStatus.UPPER_BOUND and _slope_at_zero(logits, labels, weights) >= 0:
         status = TemperatureStatus.WORSE_THAN_CHANCE
     return Optimum(b, status, passes + 1)
 
 
 def _moment_sums(
-    logits: Float[Tensor, "n k"], top: Float[Tensor, "n 1"], b: float, dtype: torch.dtype
+    logits: Float[Tensor, "n k"], top: Float[Tensor, "n 1"], weights: Float[Tensor, " n"], b: float, dtype: torch.dtype
 ) -> tuple[float, float, float]:
-    """Sums over the rows of mean, variance and third central moment of z - max z under softmax(b z)."""
+    """Weighted sums over the rows of mean, variance and third central moment of z - max z under softmax(b z)."""
     rows = min(max(1, _CHUNK // (logits.shape[1] * dtype.itemsize)), len(logits))
     shifted = torch.empty(rows, logits.shape[1], dtype=dtype, device=logits.device)
-    weight = torch.empty_like(shifted)
+    exponentials = torch.empty_like(shifted)
     powers = torch.empty(4, rows, dtype=dtype, device=logits.device)
     ones = torch.ones(logits.shape[1], dtype=dtype, device=logits.device)
     # Below this an entry weighs nothing; cutting it off keeps denormals (slow) and 0 * inf (wrong) out.
@@ -115,7 +122,7 @@ def _moment_sums(
     total = torch.zeros(3, dtype=torch.float64, device=logits.device)
     for start in range(0, len(logits), rows):
         chunk, chunk_top = logits[start : start + rows], top[start : start + rows]
-        s, e, moments = shifted[: len(chunk)], weight[: len(chunk)], powers[:, : len(chunk)]
+        s, e, moments = shifted[: len(chunk)], exponentials[: len(chunk)], powers[:, : len(chunk)]
         if chunk.dtype.itemsize >= dtype.itemsize:
             torch.sub(chunk, chunk_top, out=s)
         else:  # subtract in the wider of the two dtypes, here as there
@@ -126,16 +133,21 @@ def _moment_sums(
         moments = moments.double()
         mean, square, cube = moments[1:].div_(moments[0])
         variance = square.addcmul_(mean, mean, value=-1)
-        total += torch.stack([mean.sum(), variance.sum(), cube.sum() - mean.dot(mean * mean + 3 * variance)])
+        skew = cube.sub_(mean * (mean * mean + 3 * variance))
+        total += torch.stack([mean, variance, skew]) @ weights[start : start + rows]
     mean_sum, variance_sum, skew_sum = total.tolist()
     return mean_sum, variance_sum, skew_sum
 
 
-def _slope_at_zero(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
+def _slope_at_zero(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> float:
     """f'(0): the sum over the rows of mean logit minus the label's logit."""
     own = logits.gather(1, labels.unsqueeze(1)).double().squeeze(1)
     return sum(
-        float(((rows.double() / rows.shape[1]).sum(1) - own[start : start + len(rows)]).sum())
+        float(
+            ((rows.double() / rows.shape[1]).sum(1) - own[start : start + len(rows)]).dot(
+                weights[start : start + len(rows)]
+            )
+        )
         for start, rows in row_chunks(logits)
     )
 

@@ -30,15 +30,16 @@ class PlattScaling(OneVsRestCalibrator):
     slope_: Any
     intercept_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
         odds, index = as_float64(_log_odds(logits.double())), labels.cpu().numpy()
+        row_weights = as_float64(weights)
         self.slope_, self.intercept_ = np.empty(odds.shape[1]), np.empty(odds.shape[1])
         for k in range(odds.shape[1]):
             positive = index == k
-            count = int(positive.sum())
-            targets = np.where(positive, (count + 1) / (count + 2), 1 / (len(index) - count + 2))
+            count, others = row_weights[positive].sum(), row_weights[~positive].sum()
+            targets = np.where(positive, (count + 1) / (count + 2), 1 / (others + 2))
             features = np.stack([odds[:, k], np.ones(len(index))], 1)
-            (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets)
+            (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets, row_weights)
 
     def _tensors(self) -> dict[str, Tensor]:
         return {"slope": torch.as_tensor(self.slope_), "intercept": torch.as_tensor(self.intercept_)}

@@ -70,8 +70,8 @@ class PosteriorRecovery(Calibrator):
     def _needs_fit(self) -> bool:
         return bool(self.fit_temperature)
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        self.temperature_ = self._best_temperature(logits, labels) if self.fit_temperature else 1.0
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        self.temperature_ = self._best_temperature(logits, labels, weights) if self.fit_temperature else 1.0
 
     def _tensors(self) -> dict[str, Tensor]:
         return {"temperature": torch.tensor(self.temperature_ if self.fit_temperature else 1.0, dtype=torch.float64)}
@@ -83,21 +83,27 @@ class PosteriorRecovery(Calibrator):
         shifted = logits - logits.amax(1, keepdim=True)
         return log_posterior(shifted / temperature, gamma=float(self.gamma), lam=float(self.lam))
 
-    def _nll(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], temperature: float) -> float:
+    def _nll(
+        self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"], temperature: float
+    ) -> float:
         total = 0.0
         for start, rows in row_chunks(logits):
-            own = labels[start : start + len(rows)].unsqueeze(1)
-            total -= float(self._log_probs(rows.double(), temperature).gather(1, own).sum())
-        return total / len(logits)
+            own, weight = (each[start : start + len(rows)] for each in (labels, weights))
+            log_p = self._log_probs(rows.double(), temperature).gather(1, own.unsqueeze(1))
+            total -= float(log_p.squeeze(1).dot(weight))
+        return total / float(weights.sum())
 
-    def _best_temperature(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
+    def _best_temperature(
+        self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]
+    ) -> float:
         """Not convex in general: a grid over the whole range, then Brent's method, on a sample; then on all rows.
 
         If all rows lead away from where the sample led, the grid is laid over all rows.
         """
         rows = max(_SAMPLE_ROWS, _SAMPLE // logits.shape[1])
         chosen = torch.randperm(len(logits), generator=torch.Generator().manual_seed(0))[:rows].to(logits.device)
-        sample, sample_labels = (logits, labels) if len(logits) <= rows else (logits[chosen], labels[chosen])
+        everything = (logits, labels, weights)
+        sample = everything if len(logits) <= rows else (logits[chosen], labels[chosen], weights[chosen])
         lowest, highest = math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)
         bounds = lowest, highest
         grid = torch.linspace(lowest, highest, 25, dtype=torch.float64).tolist()
@@ -105,18 +111,18 @@ class PosteriorRecovery(Calibrator):
 
         @cache
         def on_sample(t: float) -> float:
-            return self._nll(sample, sample_labels, math.exp(t))
+            return self._nll(*sample, math.exp(t))
 
         @cache
         def on_all(t: float) -> float:
-            return self._nll(logits, labels, math.exp(t))
+            return self._nll(*everything, math.exp(t))
 
         def best_of_grid(loss: Callable[[float], float]) -> float:
             return _local_minimum(loss, min(grid, key=loss), step=spacing, bounds=bounds)
 
         guess = best_of_grid(on_sample)
         best = _polish(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
-        if sample is not logits and abs(best - guess) > spacing / 2:
+        if sample is not everything and abs(best - guess) > spacing / 2:
             best = min(best, _polish(on_all, best_of_grid(on_all), bounds), key=on_all)
         if at_bound(math.exp(best)):
             warnings.warn(

@@ -47,15 +47,16 @@ class SplineCalibration(Calibrator):
         if len(self.confidence_) != len(self.accuracy_):
             raise ValueError("confidence_ and accuracy_ must have as many numbers")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
         top, at = logits.double().softmax(1).max(1)
         confidence, right = as_float64(top), as_float64(at == labels)
-        values, place, times = np.unique(confidence, return_inverse=True, return_counts=True)
-        rank = np.cumsum(times) / len(confidence)  # rows of equal confidence are passed at once
-        share = np.cumsum(np.bincount(place, right)) / len(confidence)
+        values, place = np.unique(confidence, return_inverse=True)
+        part = as_float64(weights / weights.sum())
+        step = np.bincount(place, part)  # rows of equal confidence are passed at once
+        rank, share = np.cumsum(step), np.cumsum(np.bincount(place, right * part))
         basis = CubicSpline(np.linspace(0, 1, self.knots), np.eye(self.knots), bc_type="natural")
         heights = np.linalg.lstsq(basis(np.r_[0, rank]), np.r_[0, share], rcond=None)[0]
-        accuracy = np.clip(basis(rank - times / (2 * len(confidence)), 1) @ heights, 0.0, 1.0)
+        accuracy = np.clip(basis(rank - step / 2, 1) @ heights, 0.0, 1.0)
         kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
         self.confidence_, self.accuracy_ = values[kept], accuracy[kept]
 

@@ -49,8 +49,8 @@ class TemperatureScaling(Calibrator):
     status_: str
     n_iter_: int
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> None:
-        optimum = optimal_inverse_temperature(_finite(logits, labels), labels)
+    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+        optimum = optimal_inverse_temperature(_finite(logits, labels), labels, weights)
         self.temperature_ = 1 / optimum.inverse_temperature
         self.status_ = str(optimum.status)
         self.n_iter_ = optimum.passes
