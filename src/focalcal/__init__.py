@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from focalcal.metrics.summary import summary as summary
     from focalcal.posthoc import CALIBRATORS as CALIBRATORS
     from focalcal.posthoc import BetaCalibration as BetaCalibration
+    from focalcal.posthoc import CalibratedModel as CalibratedModel
     from focalcal.posthoc import CalibrationWarning as CalibrationWarning
     from focalcal.posthoc import ConformalSets as ConformalSets
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
@@ -81,6 +82,7 @@ _HOME = {
     "summary": "metrics",
     "CALIBRATORS": "posthoc",
     "BetaCalibration": "posthoc",
+    "CalibratedModel": "posthoc",
     "CalibrationWarning": "posthoc",
     "ConformalSets": "posthoc",
     "DirichletCalibration": "posthoc",

@@ -3,6 +3,7 @@
 from os import PathLike
 
 from focalcal.posthoc.beta import BetaCalibration
+from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
@@ -24,6 +25,7 @@ from focalcal.posthoc.vector import VectorScaling
 __all__ = [
     "CALIBRATORS",
     "BetaCalibration",
+    "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
     "ConformalSets",

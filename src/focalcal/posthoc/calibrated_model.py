@@ -1,0 +1,126 @@
+"""A trained classifier and a calibrator behind it, as one classifier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from focalcal.core.checks import one_of
+from focalcal.core.chunks import row_chunks
+from focalcal.core.scores import as_tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focalcal.posthoc.calibrator import Calibrator
+
+METHODS = ("decision_function", "predict_proba", "predict_log_proba")  # the order in which "auto" looks for them
+
+
+class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A trained classifier whose outputs a calibrator turns into probabilities; `fit` fits the calibrator alone.
+
+    classifier  a fitted scikit-learn classifier, or an `nn.Module` from X to logits, used in evaluation mode
+    calibrator  unfitted; a clone of it is fitted on the classifier's outputs for the held-out rows of `fit`
+    method      of a scikit-learn classifier: "decision_function" (taken for logits, one column for two classes),
+                "predict_proba" or "predict_log_proba"; "auto" is the first that it has, as in `CalibratedClassifierCV`
+    classes     of a module: the name of each of its columns, in order
+
+    Clones share the trained classifier, so that `cross_val_predict` and `GridSearchCV` leave it as it is.
+    Attributes: `calibrator_`; `method_`, what was taken; `classes_`; `n_features_in_` if the classifier has it.
+    """
+
+    calibrator_: Calibrator
+    method_: str
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        classifier: Any,
+        calibrator: Calibrator,
+        *,
+        method: str = "auto",
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.calibrator = calibrator
+        self.method = method
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the calibrator on held-out rows: not those that the classifier was trained on."""
+        method = self._method()
+        known = getattr(self.classifier, "classes_", self.classes)
+        classes = None if known is None else np.asarray(known).tolist()
+        kind, scores = _outputs(self.classifier, method, X)
+        fitted = clone(self.calibrator)
+        self.calibrator_ = fitted.fit(labels=y, sample_weight=sample_weight, classes=classes, **{kind: scores})
+        self.method_ = method
+        self.classes_ = fitted.classes_ if known is None else np.asarray(known)
+        if hasattr(self.classifier, "n_features_in_"):
+            self.n_features_in_ = self.classifier.n_features_in_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Calibrated probabilities (N, K); a tensor if a module was given one."""
+        check_is_fitted(self, "calibrator_")
+        kind, scores = _outputs(self.classifier, self.method_, X)
+        return self.calibrator_.predict_proba(**{kind: scores})
+
+    def predict(self, X: Any) -> Any:
+        """The class of largest calibrated probability, (N,)."""
+        check_is_fitted(self, "calibrator_")
+        kind, scores = _outputs(self.classifier, self.method_, X)
+        return self.calibrator_.predict(**{kind: scores})
+
+    def _method(self) -> str:
+        one_of("method", self.method, ("auto", *METHODS))
+        if isinstance(self.classifier, nn.Module):
+            return "forward"
+        wanted = METHODS if self.method == "auto" else (self.method,)
+        available = [name for name in wanted if hasattr(self.classifier, name)]
+        if isinstance(self.classifier, type) or not available:
+            raise TypeError(
+                f"classifier must be a trained nn.Module, or have {' or '.join(wanted)}, got {self.classifier!r}; "
+                "train it before"
+            )
+        if available[0] == "decision_function" and getattr(self.classifier, "decision_function_shape", None) == "ovo":
+            raise ValueError(
+                "classifier must give one score per class, got decision_function_shape='ovo', one per pair; use 'ovr'"
+            )
+        return available[0]
+
+    def __sklearn_clone__(self) -> Self:
+        """The same trained classifier and a new calibrator: a clone of the classifier would not be trained."""
+        return type(self)(self.classifier, clone(self.calibrator), method=self.method, classes=self.classes)
+
+
+def _outputs(classifier: Any, method: str, X: Any) -> tuple[str, Any]:
+    """Their kind, logits or probs, and values."""
+    if method == "forward":
+        return "logits", _module_logits(classifier, X)
+    check_is_fitted(classifier)
+    return "probs" if method == "predict_proba" else "logits", getattr(classifier, method)(X)
+
+
+def _module_logits(module: nn.Module, X: Any) -> Any:
+    """In evaluation mode and without gradients, in pieces; NumPy unless X is a tensor."""
+    rows = as_tensor("X", X)
+    like = next(module.parameters(), torch.empty(0))
+    rows = rows.to(like.device, like.dtype if rows.is_floating_point() else rows.dtype)
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            logits = torch.cat([module(piece) for _, piece in row_chunks(rows)])
+    finally:
+        for part, training in modes:
+            part.training = training
+    return logits if isinstance(X, Tensor) else logits.cpu().numpy()
