@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import HistogramBinning as HistogramBinning
     from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
     from focalcal.posthoc import MatrixScaling as MatrixScaling
+    from focalcal.posthoc import MultilabelCalibration as MultilabelCalibration
     from focalcal.posthoc import OperatingPoint as OperatingPoint
     from focalcal.posthoc import PlattScaling as PlattScaling
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
@@ -91,6 +92,7 @@ _HOME = {
     "HistogramBinning": "posthoc",
     "IsotonicCalibration": "posthoc",
     "MatrixScaling": "posthoc",
+    "MultilabelCalibration": "posthoc",
     "OperatingPoint": "posthoc",
     "PlattScaling": "posthoc",
     "PosteriorRecovery": "posthoc",

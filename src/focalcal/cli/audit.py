@@ -113,6 +113,7 @@ def calibrate(
         probs=fitted.predict_proba(**scores),
         labels=given.labels,
         split=given.split,
+        multilabel=given.multilabel,
         ids=given.ids,
         groups=given.groups,
         provenance={"calibrator": type(fitted).__name__, **given.provenance},

@@ -12,13 +12,14 @@ from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
+from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
-from focalcal.posthoc.storage import read
+from focalcal.posthoc.storage import Stored, read, stored_from
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
 
@@ -35,6 +36,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
+    "MultilabelCalibration",
     "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
@@ -66,9 +68,17 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 }
 
 
-def load_calibrator(path: str | PathLike[str]) -> Calibrator:
+def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibration:
     """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError."""
     stored = read(path)
+    if stored.name != MultilabelCalibration.__name__:
+        return _restored(stored, path)
+    parts = stored.state.get("calibrators_")
+    calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
+    return MultilabelCalibration._restore(stored, calibrators, path)
+
+
+def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
     known = {kind.__name__: kind for kind in CALIBRATORS.values()}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")

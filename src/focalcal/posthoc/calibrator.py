@@ -163,6 +163,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
+        write(path, self._stored())
+
+    def _stored(self) -> Stored:
         self._check_params()
         if self._needs_fit():
             self._check_fitted()
@@ -171,7 +174,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.n_features_in_ if fitted else None
         if fitted:
             self._check_state()  # what is written can be read
-        write(path, Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column))
+        return Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

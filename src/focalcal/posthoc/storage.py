@@ -40,8 +40,8 @@ class Stored:
         return {name: decode(name, self.state[name], self.classes) for name, decode in decoders.items()}
 
 
-def write(path: str | os.PathLike[str], stored: Stored) -> None:
-    """Strict JSON, whole or not at all; infinite arguments are the text "inf", since JSON has no such number."""
+def content_of(stored: Stored) -> dict[str, Any]:
+    """As JSON has it; infinite arguments are the text "inf", since JSON has no such number."""
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -54,12 +54,17 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         content["names"] = [_plain(name) for name in stored.names]
     if stored.one_column:
         content["one_column"] = True
+    return content
+
+
+def write(path: str | os.PathLike[str], stored: Stored) -> None:
+    """Strict JSON, whole or not at all."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; add a file name")
-    write_atomically(target, json.dumps(content, allow_nan=False).encode())
+    write_atomically(target, json.dumps(content_of(stored), allow_nan=False).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
@@ -68,6 +73,11 @@ def read(path: str | os.PathLike[str]) -> Stored:
         content = json.loads(_bytes(path).decode("utf-8"))
     except (ValueError, RecursionError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a saved calibrator, or only a part of one: {error!r}") from error
+    return stored_from(content, path)
+
+
+def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
+    """What the content of a file says, its outline checked."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a saved calibrator; pass a file that a calibrator's save() wrote")
     if content.get("version") != VERSION or isinstance(content["version"], bool):

@@ -1,0 +1,132 @@
+"""Calibration of sigmoid outputs: every label of a row by itself, as two classes, no and yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from focalcal.core.primitives import yes_or_no
+from focalcal.core.scores import as_tensor
+from focalcal.posthoc.calibrator_inputs import in_kind_of
+from focalcal.posthoc.storage import Stored, content_of, write
+from focalcal.predictions import Predictions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from jaxtyping import Float
+
+    from focalcal.posthoc.calibrator import Calibrator
+
+
+class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
+    """Probabilities of yes (N, L) from logits z of yes (N, L), by a calibrator of the two classes with logits (0, z).
+
+    One calibrator for every label, or with `shared=True` one for the entries of all labels, for labels that are too
+    rare for their own. Logits and labels in {0, 1} are (N, L), or multi-label `Predictions`; `probs=` as elsewhere.
+
+    Attributes: `calibrators_`, one per label, or a single one; `n_features_in_`, the number of labels L.
+    """
+
+    calibrators_: list[Calibrator]
+    n_features_in_: int
+
+    def __init__(self, calibrator: Calibrator, *, shared: bool = False) -> None:
+        self.calibrator = calibrator
+        self.shared = shared
+
+    def fit(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> Self:
+        """Learn the maps; `sample_weight` is (N,), or (N, L) for one per entry."""
+        yes_or_no("shared", self.shared)
+        given = logits
+        if not isinstance(given, Predictions):
+            given = Predictions(logits=logits, probs=probs, labels=labels, split="held out", multilabel=True)
+        elif not given.multilabel or labels is not None or probs is not None:
+            raise ValueError("logits must be multi-label Predictions alone, or (N, L) logits with labels (N, L)")
+        self.n_features_in_ = given.n_classes
+        columns, answers = self._columns(given.scores), self._columns(given.labels.long())
+        weights: Sequence[Any] = [None] * len(columns)
+        if sample_weight is not None:
+            each = as_tensor("sample_weight", sample_weight).double()
+            each = each[:, None].expand(len(each), given.n_classes) if each.dim() == 1 else each
+            weights = self._columns(each)
+        for at, answer in enumerate(answers):
+            if bool((answer == answer[0]).all()):
+                raise ValueError(
+                    f"labels must hold 0 and 1 for every label, got only {int(answer[0])} for label {at}; leave it "
+                    "out, or fit one calibrator for all labels with shared=True"
+                )
+        self.calibrators_ = [
+            clone(self.calibrator).fit(labels=answer, sample_weight=weight, **{given.kind: column})
+            for column, answer, weight in zip(columns, answers, weights, strict=True)
+        ]
+        return self
+
+    def predict_proba(self, logits: Any = None, *, probs: Any = None) -> Any:
+        """Calibrated probabilities of yes, (N, L); a tensor for a tensor, NumPy for all else."""
+        check_is_fitted(self, "calibrators_")
+        if isinstance(logits, Predictions):
+            return self.predict_proba(**{logits.kind: logits.scores})
+        if (logits is None) == (probs is None):
+            raise TypeError("give exactly one of logits and probs=; the name says what the scores are")
+        kind, given = ("logits", logits) if probs is None else ("probs", probs)
+        scores = as_tensor(kind, given)
+        if scores.dim() != 2 or scores.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{kind} must be (N, {self.n_features_in_}), one column per label as at fit, got {tuple(scores.shape)}"
+            )
+        columns = zip(self.calibrators_, self._columns(scores), strict=True)
+        calibrated = [calibrator.predict_proba(**{kind: column})[:, 1] for calibrator, column in columns]
+        return in_kind_of(given, calibrated[0].view(scores.shape) if self.shared else torch.stack(calibrated, 1))
+
+    def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
+        """1 where yes is at least as probable as no, (N, L)."""
+        return (self.predict_proba(logits, probs=probs) >= 0.5) * 1
+
+    def to_module(self) -> MultilabelModule:
+        """The fitted map as an `nn.Module` of logits (N, L)."""
+        check_is_fitted(self, "calibrators_")
+        return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a JSON file, which `load_calibrator` reads."""
+        check_is_fitted(self, "calibrators_")
+        parts = [content_of(calibrator._stored()) for calibrator in self.calibrators_]
+        state = {"labels": self.n_features_in_, "calibrators_": parts}
+        write(path, Stored(type(self).__name__, {"shared": self.shared}, None, state))
+
+    @classmethod
+    def _restore(cls, stored: Stored, calibrators: list[Calibrator], path: str | PathLike[str]) -> Self:
+        shared, labels = stored.params.get("shared"), stored.state.get("labels")
+        right = type(shared) is bool and type(labels) is int and len(calibrators) == (1 if shared else labels) > 0
+        if not right or any(getattr(calibrator, "n_features_in_", 0) != 2 for calibrator in calibrators):
+            raise ValueError(f"{path} is no valid {cls.__name__}: it must hold a calibrator of two classes per label")
+        restored = cls(clone(calibrators[0]), shared=bool(shared))
+        restored.calibrators_, restored.n_features_in_ = calibrators, int(labels or 0)
+        return restored
+
+    def _columns(self, values: Tensor) -> Sequence[Tensor]:
+        """What each calibrator sees of (N, L)."""
+        return [values.flatten()] if self.shared else values.unbind(1)
+
+
+class MultilabelModule(nn.Module):
+    """The maps of a `MultilabelCalibration`, from logits (N, L) to probabilities of yes (N, L)."""
+
+    def __init__(self, maps: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(maps)
+
+    def forward(self, logits: Float[Tensor, "n l"]) -> Float[Tensor, "n l"]:
+        """Calibrated probabilities."""
+        columns = [logits.flatten()] if len(self.maps) == 1 else logits.unbind(1)
+        each = [
+            two_class_map(torch.stack([torch.zeros_like(column), column], 1))[:, 1]
+            for two_class_map, column in zip(self.maps, columns, strict=True)
+        ]
+        return each[0].view(logits.shape) if len(self.maps) == 1 else torch.stack(each, 1)
