@@ -167,11 +167,35 @@ def test_several_labels_per_row():
     y = draws.random((2000, 3)) < p
     found = audit(Predictions(probs=p, labels=y, split="test", multilabel=True), resamples=100)
     assert found.verdict.finding is Finding.CALIBRATED
-    assert found.fixes is None
+    assert found.fixes.recommended is None
     assert len(found.classes) == 3
     sharp = 1 / (1 + np.exp(-3 * np.log(p / (1 - p))))
-    worse = audit(Predictions(probs=sharp, labels=y, split="test", multilabel=True), resamples=100)
+    worse = audit(sharp, y, multilabel=True, resamples=100)
     assert worse.verdict.finding is not Finding.CALIBRATED
+    assert worse.fixes.recommended == "temperature"
+    assert worse.fixes.raw_nll == pytest.approx(worse.metrics["nll"].estimate)
+    assert worse.fixes.calibrator.calibrators_[0].temperature_ == pytest.approx(3, rel=0.05)
+    assert worse.fixes.tried[0].ece < worse.metrics["ece"].estimate / 3
+
+
+def test_arrays_are_taken_as_predictions_are():
+    given = sample(300, temperature=2.0)
+    groups = np.arange(300) % 2
+    options = {"resamples": 100, "calibrate": "temperature", "class_names": list("abcde")}
+    expected = audit(Predictions(logits=given.logits, labels=given.labels, groups=groups, split="test"), **options)
+    names = np.array(list("abcde"))[given.labels.numpy()]
+    for found in (
+        audit(logits=given.logits, labels=given.labels, groups=groups, **options),
+        audit(given.probs.numpy(), names, groups=groups, **options),
+    ):
+        assert found.verdict.sentence == expected.verdict.sentence
+        assert found.metrics["nll"].estimate == pytest.approx(expected.metrics["nll"].estimate)
+        assert [part.name for part in found.groups] == [part.name for part in expected.groups]
+        assert found.fixes.tried[0].nll == pytest.approx(expected.fixes.tried[0].nll)
+    with pytest.raises(TypeError, match="hold scores and labels; give nothing else beside them"):
+        audit(given, given.labels)
+    with pytest.raises(TypeError, match="exactly one of logits= and probs="):
+        audit(labels=given.labels)
 
 
 def test_the_record_is_plain(overconfident):

@@ -286,8 +286,8 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
         ("label,logit_0,logit_1\n", "Empty CSV file"),
         ("label,logit_0,logit_1\n\n", "at least one row"),
         ("label,logit_0,logit_1\n0,1,2\n0,1\n", "Row #2: Expected 3 columns, got 2: 0,1"),
-        ("label,logit_0,logit_1\n0,,2\n", "column #1: Row #1: CSV conversion error to double: invalid value ''"),
-        ("label,logit_0,logit_1\n0,1_0,2\n", "invalid value '1_0'"),
+        ("label,logit_0,logit_1\n0,,2\n", "column 'logit_0' must hold a number in every row, got '' in row 0"),
+        ("label,logit_0,logit_1\n0,1_0,2\n", "got '1_0' in row 0"),
         ("label,logit_0,logit_1\n0.5,1,2\n", "labels must be whole numbers, the index of each row's class, got 0.5"),
         ("label,logit_0,logit_1\n2,1,2\n", "labels must be from 0 to 1, got 2"),
         ("label,logit_0,logit_1\n0,nan,2\n", "logits must be finite, got nan in row 0"),
@@ -306,7 +306,7 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
         ("label,cat,dog\n0,0.5,0.5\n", "got neither in 'label', 'cat', 'dog'"),
         ("label,cat,dog\nemu,0.5,0.5\n", "labels must be among the classes 'cat', 'dog', got 'emu' in row 0"),
         ("label;logit_0;logit_1\n0;1;2\n", "got neither in 'label;logit_0;logit_1'"),
-        ('label,logit_0,logit_1\n0,1,"2\n', "invalid value '2"),
+        ('label,logit_0,logit_1\n0,1,"2\n', "column 'logit_1' must hold a number in every row, got '2"),
         ("id,label,logit_0,logit_1\nb,0,1,2\na\0,0,1,2\n", "ids must be text"),
         ("id,label,logit_0,logit_1\n" + "a" * 2000 + ",0,1,2\n", "at most 1024 characters"),
     ],
@@ -326,6 +326,23 @@ def test_text_in_another_encoding(tmp_path, encoding):
     (tmp_path / "a.csv").write_bytes("id,label,logit_0,logit_1\né,0,1,2\n".encode(encoding))
     for outcome in outcomes(tmp_path / "a.csv"):
         assert "utf" in str(outcome).lower()
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "0,5", "null"])
+@pytest.mark.parametrize("comment", ["", "# made elsewhere\n"])
+def test_a_score_that_is_no_number_is_named(tmp_path, cell, comment):
+    path = tmp_path / "a.csv"
+    quoted = f'"{cell}"' if "," in cell else cell
+    path.write_text(f"{comment}label,logit_0,other,logit_1\n1,0.3,x,0.7\n0,0.1,x,{quoted}\n1,0.5,x,0.5\n")
+    refused(path, f"a.csv: column 'logit_1' must hold a number in every row, got '{cell}' in row 1; fill it in")
+    assert all("cut off" not in str(outcome) for outcome in outcomes(path))
+
+
+def test_a_label_that_is_empty_is_no_class(tmp_path):
+    (tmp_path / "a.csv").write_text("label,logit_0,logit_1\nyes,0.3,0.7\n,0.1,0.2\nyes,0.5,0.5\n")
+    refused(
+        tmp_path / "a.csv", "column 'label' must have a label in every row, got nothing in row 1; leave the row out"
+    )
 
 
 PAIR = [1.0, 2.0]

@@ -26,11 +26,11 @@ from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
 from focalcal.posthoc import OperatingPoint, operating_point
+from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
     from focalcal.metrics import Interval
     from focalcal.metrics.reliability import Reliability
-    from focalcal.predictions import Predictions
 
 SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
 _REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
@@ -137,8 +137,13 @@ class Audit:
 
 
 def audit(
-    predictions: Predictions,
+    probs: Any = None,
+    labels: Any = None,
     *,
+    logits: Any = None,
+    groups: Any = None,
+    positive: Any = None,
+    multilabel: bool = False,
     calibrate: Sequence[str] | str | None = "auto",
     baseline: Predictions | None = None,
     trained_with: tuple[float, float] | None = (0.0, 0.0),
@@ -148,13 +153,19 @@ def audit(
 ) -> Audit:
     """Look at held-out predictions and say how far their confidences can be trusted.
 
-    predictions   (N, K) logits or probabilities and labels; groups and ids in them are used
+    probs         `Predictions`, whose groups and ids are used, or (N, K) probabilities, or `logits=`
+    labels        (N,); scores and labels in any form that `Predictions` take, with `positive` and `multilabel`
+    groups        the name of a group for each row
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
     class_names   one per class; by default those of the predictions, or their numbers
     resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
+    arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
+    predictions = probs
+    if not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
+        predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
     resamples = resamples or min(1000, max(200, 10_000_000 // predictions.n))
     whole_number("resamples", resamples, least=100, remedy="1000 is usual")
     rows = rows_of(predictions)
@@ -162,17 +173,17 @@ def audit(
     metrics = _metrics(predictions, resamples, seed)
     notes: list[str] = []
     fixes = point = None
+    if calibrate is not None:
+        chosen = None if calibrate == "auto" else [calibrate] if isinstance(calibrate, str) else list(calibrate)
+        fixes = compare_fixes(predictions, names=chosen, trained_with=_focal(trained_with), seed=seed)
+        if fixes is None:
+            notes.append("Too few rows, or labels of one class, to compare calibrators.")
+        elif fixes.rows < predictions.n:
+            notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
+        if fixes is not None and predictions.multilabel:
+            notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
     if not predictions.multilabel:
-        if calibrate is not None:
-            chosen = None if calibrate == "auto" else [calibrate] if isinstance(calibrate, str) else list(calibrate)
-            fixes = compare_fixes(predictions, names=chosen, trained_with=_focal(trained_with), seed=seed)
-            if fixes is None:
-                notes.append("Too few rows, or labels of one class, to compare calibrators.")
-            elif fixes.rows < predictions.n:
-                notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
         point = _operating_point(predictions, trained_with, notes)
-    elif calibrate not in (None, "auto"):
-        raise ValueError("calibrate must be None for several labels per row; no calibrator takes them")
     groups = [] if predictions.groups is None or predictions.multilabel else _groups(predictions, rows)
     return Audit(
         verdict=verdict_of(rows.confidence, rows.correct, metrics["ece"]),

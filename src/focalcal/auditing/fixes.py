@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
 from focalcal.core.checks import ProbabilityWarning
-from focalcal.metrics import ece
-from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, PosteriorRecovery
+from focalcal.metrics import ece, multilabel_ece
+from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, MultilabelCalibration, PosteriorRecovery
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
@@ -84,15 +84,22 @@ def compare_fixes(
 ) -> Fixes | None:
     """Cross-fit calibrators in five folds; None where there are fewer than 20 rows for each fold or one class.
 
+    Several labels per row share one calibrator (`MultilabelCalibration`), and a row's loss is the mean of its labels'.
+
     `trained_with` is (gamma, lam) of the focal or FCL loss that the network was trained with, for posterior recovery.
     """
     chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:MOST_ROWS]]
     scores, labels, kind = chosen.scores.double().cpu(), chosen.labels.cpu(), chosen.kind
-    if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels[0]).all()):
+    if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels.flatten()[0]).all()):
         return None
-    raw = scores.log_softmax(1) if kind == "logits" else scores.clamp(min=0).log()
-    raw_losses = -raw.gather(1, labels[:, None])[:, 0].numpy()
-    candidates, left_out = _candidates(names, scores.shape[1], trained_with)
+    candidates, left_out = _candidates(names, 2 if predictions.multilabel else scores.shape[1], trained_with)
+    if predictions.multilabel:
+        raw_losses = _row_losses(chosen.probs.double().cpu(), labels)
+        shared = {name: MultilabelCalibration(calibrator, shared=True) for name, calibrator in candidates.items()}
+        candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
+    else:
+        raw = scores.log_softmax(1) if kind == "logits" else scores.clamp(min=0).log()
+        raw_losses = -raw.gather(1, labels[:, None])[:, 0].numpy()
     folds = [torch.from_numpy(fold) for fold in np.array_split(np.arange(len(labels)), FOLDS)]
     fixes = []
     for name, calibrator in candidates.items():
@@ -144,9 +151,24 @@ def _cross_fit(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProbabilityWarning)
             probs[fold] = fitted.predict_proba(**{kind: scores[fold]})
-    losses = -probs.gather(1, labels[:, None])[:, 0].log().numpy()
+    losses = _row_losses(probs, labels)
     change = bootstrap_ci(losses - raw_losses, resamples=1000) if np.isfinite(losses - raw_losses).all() else None
-    return Fix(name, float(losses.mean()), float(ece(probs, labels)), change, losses)
+    return Fix(
+        name,
+        float(losses.mean()),
+        float(np.mean((ece if labels.dim() == 1 else multilabel_ece)(probs, labels))),
+        change,
+        losses,
+    )
+
+
+def _row_losses(probs: Tensor, labels: Tensor) -> NDArray[np.float64]:
+    """-log p of what happened, (n,); the mean over several labels per row."""
+    if labels.dim() == 1:
+        losses: NDArray[np.float64] = -probs.gather(1, labels[:, None])[:, 0].log().numpy()
+        return losses
+    mean: NDArray[np.float64] = -torch.where(labels.bool(), probs.log(), (-probs).log1p()).mean(1).numpy()
+    return mean
 
 
 def _fit(calibrator: Calibrator, scores: Tensor, labels: Tensor, kind: str) -> Calibrator:

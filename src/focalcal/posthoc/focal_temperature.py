@@ -61,7 +61,8 @@ class FocalTemperatureScaling(Calibrator):
         simplex = [[start, 0.0], [start + 0.1, 0.0], [start, 0.5]]
         options = {"xatol": 1e-7, "fatol": 1e-13, "initial_simplex": simplex}
         search = minimize(nll, (start, 0.0), method="Nelder-Mead", bounds=bounds, options=options)
-        best = search.x if search.fun < nll((start, 0.0)) else (start, 0.0)
+        gained = nll((start, 0.0)) - search.fun
+        best = search.x if gained > 1e-13 * abs(search.fun) else (start, 0.0)  # less is rounding
         self.temperature_, self.gamma_ = math.exp(best[0]), float(best[1])
 
     def _tensors(self) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,10 @@ _MARK = f"# {KEY}:".encode()
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CSV_BLOCK = 1 << 24  # bytes read at once; a line must fit
 _PARQUET_BATCH = 65536  # rows
+_NO_NUMBER = re.compile(  # in Arrow's words, which are the only place that has the row
+    r"In CSV column #(?P<column>\d+): Row #(?P<row>\d+): CSV conversion error to \w+: invalid value '(?P<value>.*)'",
+    re.S,
+)
 
 
 def _arrow(module: str = "") -> Any:
@@ -91,8 +96,10 @@ def row_batches(path: Path, names: Names, rows: int | None) -> Iterator[tuple[He
             header, layout, batches = _open_csv(handle, names)
         else:
             header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH)
+        first_row = 0
         for table in _regroup(batches, rows):
-            yield header, _fields(table, layout, size)
+            yield header, _fields(table, layout, size, first_row)
+            first_row += table.num_rows
 
 
 def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
@@ -134,13 +141,27 @@ def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, I
         else:
             kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
         types |= dict.fromkeys(places, kind)
-    batches = reader.open_csv(
-        handle,
+    options = (
         reader.ReadOptions(column_names=columns, block_size=_CSV_BLOCK, use_threads=False),
         reader.ParseOptions(newlines_in_values=True),
         reader.ConvertOptions(include_columns=layout.all_columns, column_types=types, null_values=[]),
     )
-    return header, layout, batches
+    return header, layout, _csv_batches(handle, options, columns)
+
+
+def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]) -> Iterator[Any]:
+    """Arrow's batches; a cell that is no number is named by its row, counted from 0, and its column."""
+    try:
+        yield from _arrow(".csv").open_csv(handle, *options)
+    except _arrow().ArrowInvalid as error:
+        cell = _NO_NUMBER.search(str(error))
+        if cell is None:
+            raise
+        column, row, value = columns[int(cell["column"])], int(cell["row"]) - 1, cell["value"]
+        raise PredictionsFileError(
+            f"column {column!r} must hold a number in every row, got {value[:50]!r} in row {row}; fill it in, or leave "
+            "the row out"
+        ) from error
 
 
 def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[str]:
@@ -201,8 +222,8 @@ def _open_parquet(
     return header, layout, file.iter_batches(batch_rows, columns=list(kinds))
 
 
-def _fields(table: Any, layout: Layout, size: int) -> dict[str, Any]:
-    """A table as NumPy arrays."""
+def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, Any]:
+    """A table as NumPy arrays; `first_row` is its place in the file."""
     fields: dict[str, Any] = {"multilabel": layout.multilabel}
     for name, columns in layout.columns.items():
         for column in columns:
@@ -215,6 +236,13 @@ def _fields(table: Any, layout: Layout, size: int) -> dict[str, Any]:
         return fields
     if fields["labels"].shape[1] == 1:
         fields["labels"] = fields["labels"][:, 0]
+        missing = np.flatnonzero(fields["labels"] == "") if fields["labels"].dtype.kind == "O" else ()
+        if len(missing):
+            column = layout.columns["labels"][0]
+            raise PredictionsFileError(
+                f"column {column!r} must have a label in every row, got nothing in row {first_row + missing[0]}; "
+                "leave the row out"
+            )
     scores = layout.columns[next(kind for kind in KINDS if kind in layout.columns)]
     if layout.classes is not None:
         fields["classes"] = layout.classes
