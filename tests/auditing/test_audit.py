@@ -161,7 +161,7 @@ def test_against_a_baseline():
         audit(new, baseline=sample(100), calibrate=None, trained_with=None, resamples=100)
 
 
-def test_several_labels_per_row():
+def test_several_labels_per_row(tmp_path):
     draws = np.random.default_rng(0)
     p = draws.random((2000, 3))
     y = draws.random((2000, 3)) < p
@@ -176,6 +176,8 @@ def test_several_labels_per_row():
     assert worse.fixes.raw_nll == pytest.approx(worse.metrics["nll"].estimate)
     assert worse.fixes.calibrator.calibrators_[0].temperature_ == pytest.approx(3, rel=0.05)
     assert worse.fixes.tried[0].ece < worse.metrics["ece"].estimate / 3
+    worse.html(tmp_path / "audit.html")
+    assert "one for all labels" in (tmp_path / "audit.html").read_text()
 
 
 def test_arrays_are_taken_as_predictions_are():

@@ -88,7 +88,8 @@ def compare_fixes(
 
     `trained_with` is (gamma, lam) of the focal or FCL loss that the network was trained with, for posterior recovery.
     """
-    chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:MOST_ROWS]]
+    most = max(1000, MOST_ROWS // predictions.n_classes) if predictions.multilabel else MOST_ROWS  # every entry counts
+    chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:most]]
     scores, labels, kind = chosen.scores.double().cpu(), chosen.labels.cpu(), chosen.kind
     if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels.flatten()[0]).all()):
         return None

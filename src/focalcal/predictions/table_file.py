@@ -236,8 +236,9 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
         return fields
     if fields["labels"].shape[1] == 1:
         fields["labels"] = fields["labels"][:, 0]
-        missing = np.flatnonzero(fields["labels"] == "") if fields["labels"].dtype.kind == "O" else ()
-        if len(missing):
+        labels = fields["labels"]
+        missing = np.flatnonzero(labels == "").tolist() if labels.dtype.kind == "O" else []
+        if missing:
             column = layout.columns["labels"][0]
             raise PredictionsFileError(
                 f"column {column!r} must have a label in every row, got nothing in row {first_row + missing[0]}; "
