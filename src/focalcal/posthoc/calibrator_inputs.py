@@ -47,13 +47,6 @@ class Rows(NamedTuple):
         return whole if values.dim() == 1 else whole.movedim(-1, 1)
 
 
-def logits_and_labels(logits: Any, labels: Any, *, probs: Any = None) -> tuple[Float[Tensor, "n k"], Int[Tensor, " n"]]:
-    """Finite logits (N, K), K >= 2, or those of `probs`; and labels in 0 .. K - 1, of which at least two occur."""
-    rows = labelled_rows(logits, labels, probs=probs)
-    assert rows.labels is not None
-    return rows.logits, rows.labels
-
-
 def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes: int = 2, **about: Any) -> Rows:
     """Rows with labels, of which so many different ones occur; `about` is what `rows_of` takes."""
     rows = rows_of(logits, probs, labels=labels, **about)

@@ -142,14 +142,8 @@ def _moment_sums(
 def _slope_at_zero(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> float:
     """f'(0): the sum over the rows of mean logit minus the label's logit."""
     own = logits.gather(1, labels.unsqueeze(1)).double().squeeze(1)
-    return sum(
-        float(
-            ((rows.double() / rows.shape[1]).sum(1) - own[start : start + len(rows)]).dot(
-                weights[start : start + len(rows)]
-            )
-        )
-        for start, rows in row_chunks(logits)
-    )
+    means = torch.cat([(rows.double() / rows.shape[1]).sum(1) for _, rows in row_chunks(logits)])
+    return float((means - own).dot(weights))
 
 
 def _first_guess(slope: Callable[[float], _Derivatives]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import whole_number
 from focalcal.metrics.reliability import check_level
-from focalcal.posthoc.calibrator_inputs import logits_and_labels
+from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.overfitting import HeldOut, fitted_temperature
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.theory.matching import Match, MatchStatus, matching_lam
@@ -186,7 +186,9 @@ def operating_point(
     trained = _trained_with(trained_with)
     check_level(level)
     whole_number("resamples", resamples, least=20, remedy="1000 is usual")
-    scores, index = logits_and_labels(logits, labels, probs=probs)
+    rows = labelled_rows(logits, labels, probs=probs)
+    scores, index = rows.logits, rows.labels
+    assert index is not None
     if len(scores) < LEAST_ROWS:
         raise ValueError(
             f"logits must have at least {LEAST_ROWS} rows, got {len(scores)}; a temperature from so few says nothing "
