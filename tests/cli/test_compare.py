@@ -75,7 +75,8 @@ def test_several_stores_are_one_and_a_clash_is_said(few, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fcl", "ghost"], "objectives must be one of 'ce', 'focal', 'fcl', got 'ghost'"),
+        (["fcl", "ghost"], "objectives must be among those of the runs, 'ce', 'focal', 'fcl', got 'ghost'"),
+        (["gh*st", "ce"], "objectives must be among those of the runs, 'ce', 'focal', 'fcl', got 'gh*st'"),
         (["fcl", "fcl"], "baselines must not hold the candidate"),
         (["fcl", "ce", "--metrics", "rows"], "less or more is better"),
         (["fcl", "ce", "--metrics", "ece,eec"], "metrics must be one of 'error', "),
@@ -88,6 +89,30 @@ def test_what_cannot_be_compared_is_named(few, arguments, message):
     ended = run(*arguments, "--store", few.path)
     assert ended.exit_code == 2
     assert message in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("sweep"))
+    for seed in (0, 1):
+        synthetic.add(store, synthetic.spec("ce", seed))
+        for lam in (0.5, 1.0):
+            synthetic.add(store, synthetic.spec("fcl", seed, gamma=3.0, lam=lam))
+    return store
+
+
+def test_of_a_sweep_the_names_are_said_and_a_pattern_takes_them_all(sweep):
+    unclear = run("fcl", "ce", "--store", sweep.path)
+    assert unclear.exit_code == 2
+    assert "'fcl lam=0.5', 'fcl lam=1', got 'fcl'; name one of them, or all with 'fcl*'" in unclear.stderr
+    assert unclear.stderr.count("\n") == 1
+    for arguments, pairs in {
+        ("fcl*", "ce"): {("fcl lam=0.5", "ce"), ("fcl lam=1", "ce")},
+        ("fcl lam=1", "fcl*"): {("fcl lam=1", "fcl lam=0.5")},
+        ("ce",): {("ce", "fcl lam=0.5"), ("ce", "fcl lam=1")},
+    }.items():
+        families = json.loads(run(*arguments, "--store", sweep.path, "--json").stdout)
+        assert {(family["candidate"], family["baseline"]) for family in families} == pairs
 
 
 def test_an_empty_store_and_no_store(tmp_path):

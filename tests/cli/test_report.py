@@ -22,7 +22,7 @@ def store(tmp_path_factory):
 
 
 def test_the_path_of_the_page_is_printed_last(store, tmp_path):
-    found = run(store.path, "--out", tmp_path / "out", "--no-figures")
+    found = run("--store", store.path, "--out", tmp_path / "out", "--no-figures")
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
     assert lines[-1] == str(tmp_path / "out" / "report.html")
@@ -31,7 +31,7 @@ def test_the_path_of_the_page_is_printed_last(store, tmp_path):
 
 
 def test_json(store, tmp_path):
-    said = json.loads(run(store.path, "--out", tmp_path, "--json", "--no-figures").stdout)
+    said = json.loads(run("--store", store.path, "--out", tmp_path, "--json", "--no-figures").stdout)
     assert said["page"] == str(tmp_path / "report.html")
     assert said["runs"] == 4
     assert said["significant"][0].startswith("No difference is significant")
@@ -49,7 +49,7 @@ def test_the_store_may_come_from_the_environment(tmp_path, monkeypatch):
 
 def test_a_study_names_the_cells_that_are_not_there(tmp_path):
     Store(tmp_path / "runs")
-    found = run(tmp_path / "runs", "--study", "digits")
+    found = run("--store", tmp_path / "runs", "--study", "digits")
     assert found.exit_code == 0, found.output
     assert found.stderr.count("not run") == 27
     page = tmp_path / "runs" / "report" / "digits" / "report.html"
@@ -57,9 +57,9 @@ def test_a_study_names_the_cells_that_are_not_there(tmp_path):
 
 
 def test_what_is_no_store_or_no_study_is_refused(tmp_path, store):
-    missing = run(tmp_path / "nowhere")
+    missing = run("--store", tmp_path / "nowhere")
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert "nowhere" in missing.stderr
-    unknown = run(store.path, "--study", "digit")
+    unknown = run("--store", store.path, "--study", "digit")
     assert unknown.exit_code == 2
     assert "digits" in unknown.stderr

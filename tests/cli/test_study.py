@@ -81,7 +81,7 @@ def test_a_finished_study_whose_report_cannot_be_written_is_shown_all_the_same(s
     assert "Two objectives: 4 of 4 cells" in result.stdout
     cannot, whole = result.stderr.splitlines()
     assert cannot.startswith(f"focalcal: the report cannot be written to {store.path / 'report' / 'small'}: ")
-    assert cannot.endswith(f"with: focalcal report {store.path} --study {small} --out FOLDER")
+    assert cannot.endswith(f"with: focalcal report --store {store.path} --study {small} --out FOLDER")
     assert whole == f"focalcal: 4 of 4 cells are stored in {store.path}"
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from focalcal.cli import main
 from focalcal.cli.app import app
 from focalcal.results import Store
+from focalcal.training import RECIPES
 
 
 def invoke(*arguments):
@@ -95,7 +96,11 @@ def test_flags_and_numbers_do_not_make_another_run(tmp_path):
 
 
 def test_recipes_are_listed_and_say_where_their_settings_come_from():
-    assert "cifar10_resnet50" in invoke("train", "--list").stdout.splitlines()
+    lines = invoke("train", "--list").stdout.splitlines()
+    assert ["digits_mlp_lite", "digits", "mlp", "100"] in [line.split()[:4] for line in lines]
+    assert len(lines) == 1 + len(RECIPES)
+    assert max(map(len, lines)) <= 100
+    assert json.loads(invoke("train", "--list", "--json").stdout)["digits_mlp_lite"]["epochs"] == 100
     shown = invoke("train", "cifar10_resnet50", "--sources")
     assert shown.exit_code == 0, shown.output
     assert ["optimizer.nesterov", "True", "judgement"] in [line.split() for line in shown.stdout.splitlines()]

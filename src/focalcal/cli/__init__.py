@@ -1,4 +1,4 @@
-"""The command `focalcal`: one file a sub-command, each of which parses, calls the library and prints the result."""
+"""The command `focalcal`: one file per sub-command, each of which parses, calls the library and prints the result."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise
-        print("focalcal: the command line needs the package typer: pip install 'focalcal[study]'", file=sys.stderr)
+        from focalcal.core.extras import install_command
+
+        print(f"focalcal: the command line needs the package typer: {install_command('typer')}", file=sys.stderr)
         raise SystemExit(USAGE) from None
     app()

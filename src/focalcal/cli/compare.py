@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import Json, open_stores
+from focalcal.cli.options import Json, Stores, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -20,14 +22,14 @@ NOT_TESTED = 1  # exit code where no test at all could be made
 
 @plain_failures()
 def compare(
-    candidate: Annotated[str, typer.Argument(help="The objective to judge: fcl, or 'fcl lam=0.5' of a sweep.")],
+    candidate: Annotated[
+        str,
+        typer.Argument(help="The objective to judge: fcl, or of a sweep 'fcl lam=0.5', or a pattern such as 'fcl*'."),
+    ],
     baselines: Annotated[
-        list[str] | None, typer.Argument(help="What to compare it with; default: every other.")
+        list[str] | None, typer.Argument(help="What to compare it with, names or patterns; default: every other.")
     ] = None,
-    store: Annotated[
-        list[Path] | None,
-        typer.Option(help="A store's folder; several may be given. Default: $FOCALCAL_STORE, else focalcal-runs."),
-    ] = None,
+    store: Stores = None,
     study: Annotated[str | None, typer.Option(help="Only the cells of this study, by name or .toml file.")] = None,
     metrics: Annotated[str, typer.Option(help="Separated by commas; one family.")] = "ece,adaptive_ece,nll,brier",
     split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
@@ -39,6 +41,10 @@ def compare(
     Exact sign-flip tests, Holm's correction over the metrics of each setting and baseline.
 
     With few seeds no test can be significant: "cannot show", and how many seeds could.
+
+    Of a pattern every match is judged, each by tests of its own: the best of many is no fair candidate.
+
+    Example: focalcal compare 'fcl*' ce --metrics nll,brier
     """
     from focalcal.analysis.comparisons import comparisons
     from focalcal.analysis.contenders import constant_guesses
@@ -46,8 +52,12 @@ def compare(
 
     evidence = _evidence(store, study)
     wanted = [name.strip() for name in metrics.split(",") if name.strip()]
-    _check(evidence, [candidate, *(baselines or [])], wanted, split)
-    families = comparisons(evidence, candidate, baselines or None, metrics=wanted, alpha=alpha, split=split)
+    _check(evidence, candidate, wanted, split)
+    families = [
+        family
+        for name, others in _pairings(evidence.objectives, candidate, baselines or [])
+        for family in comparisons(evidence, name, others, metrics=wanted, alpha=alpha, split=split)
+    ]
     if as_json:
         print_json([asdict(family) for family in families])
     else:
@@ -81,16 +91,34 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     return measured(reading_order(runs), title=title, missing=gaps_of_stores(findings), known=known)
 
 
-def _check(evidence: Evidence, names: list[str], metrics: list[str], split: str) -> None:
+def _pairings(objectives: Sequence[str], candidate: str, baselines: list[str]) -> list[tuple[str, list[str] | None]]:
+    """Each candidate with its baselines; None stands for every other objective of its setting."""
+    candidates = _matching(objectives, candidate)
+    if candidate in baselines:
+        raise ValueError(f"baselines must not hold the candidate, got {candidate!r}; compare it with another")
+    others = list(dict.fromkeys(name for baseline in baselines for name in _matching(objectives, baseline)))
+    if not others:
+        return [(name, None) for name in candidates]
+    return [(name, [other for other in others if other != name]) for name in candidates]
+
+
+def _matching(objectives: Sequence[str], pattern: str) -> list[str]:
+    """The objectives of that name, or that a pattern with * and ? matches; the error says which there are."""
+    if pattern in objectives:
+        return [pattern]
+    if matches := [name for name in objectives if fnmatchcase(name, pattern)]:
+        return matches
+    points = [name for name in objectives if name.startswith(f"{pattern} ")]
+    known = ", ".join(map(repr, points or objectives))
+    remedy = f"name one of them, or all with {f'{pattern}*'!r}" if points else "name one of them, or a pattern"
+    raise ValueError(f"objectives must be among those of the runs, {known}, got {pattern!r}; {remedy}")
+
+
+def _check(evidence: Evidence, candidate: str, metrics: list[str], split: str) -> None:
     """Refuse what no run has, and name what there is."""
     from focalcal.analysis.metric_names import UNDIRECTED
     from focalcal.core.checks import one_of
 
-    candidate, *baselines = names
-    for name in names:
-        one_of("objectives", name, evidence.objectives)
-    if candidate in baselines:
-        raise ValueError(f"baselines must not hold the candidate, got {candidate!r}; compare it with another")
     if len(evidence.objectives) < 2:
         raise ValueError(f"the store must hold two objectives to compare, got {candidate!r} alone; train another")
     one_of("split", split, dict.fromkeys(name for run in evidence.runs for name in run.metrics))

@@ -12,6 +12,7 @@ from focalcal.cli.output import plain_failures, print_json
 
 app = typer.Typer(
     help="Which data sets there are, fetching them, and whether they are what they should be.",
+    epilog="Example: focalcal data list",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -22,7 +23,10 @@ _Name = Annotated[str, typer.Argument(help="The data set, as `focalcal data list
 @app.command("list")
 @plain_failures()
 def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Every data set: whether it is here, what it is, and its licence."""
+    """Every data set: whether it is here, what it is, and its licence.
+
+    Example: focalcal data list
+    """
     from focalcal.data.catalogue import CATALOGUE
     from focalcal.data.source_files import state
 
@@ -41,7 +45,10 @@ def list_data_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
 @app.command()
 @plain_failures()
 def get(name: _Name, data_dir: DataDir = None) -> None:
-    """Download and unpack a data set, or say what to put where; an interrupted download is continued."""
+    """Download and unpack a data set, or say what to put where; an interrupted download is continued.
+
+    Example: focalcal data get cifar10
+    """
     from focalcal.cli.progress import bar
     from focalcal.data.catalogue import catalogue_entry
     from focalcal.data.fetch import fetch_data_set
@@ -67,7 +74,10 @@ def verify(
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read a data set, check its content, and print its counts and fingerprints."""
+    """Read a data set, check its content, and print its counts and fingerprints.
+
+    Example: focalcal data verify digits
+    """
     from focalcal.data import load_data
     from focalcal.data.glove import glove_contents
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, Threads, check_device, open_store
+from focalcal.cli.options import DataDir, Device, Json, StoredRuns, Threads, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="Another test set: an .npz file with the arrays inputs and labels; may be repeated."),
     ] = None,
-    store: Store = None,
+    store: StoredRuns = None,
     device: Device = "cpu",
     threads: Threads = 1,
     data_dir: DataDir = None,
@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Add evaluations to stored runs whose weights were kept; what they have already is left as it is.
 
-    For example: focalcal evaluate --study vision --shift svhn
+    Example: focalcal evaluate --study vision --shift svhn
     """
     from focalcal.results import Evaluations
 

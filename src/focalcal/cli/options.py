@@ -10,10 +10,15 @@ import typer
 if TYPE_CHECKING:
     from focalcal.results import Store as RunStore
 
-Store = Annotated[
-    Path | None,
+_DEFAULT_STORE = "default: $FOCALCAL_STORE, else focalcal-runs."
+Store = Annotated[  # of commands that write runs
+    Path | None, typer.Option(help=f"The folder that runs are kept in, made if it is not there; {_DEFAULT_STORE}")
+]
+StoredRuns = Annotated[Path | None, typer.Option("--store", help=f"The folder that runs are kept in; {_DEFAULT_STORE}")]
+Stores = Annotated[
+    list[Path] | None,
     typer.Option(
-        help="The folder that runs are kept in, made if it is not there; default: $FOCALCAL_STORE, else focalcal-runs."
+        "--store", help=f"A folder that runs are kept in; may be repeated, for several as one; {_DEFAULT_STORE}"
     ),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.")]

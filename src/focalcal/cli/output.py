@@ -8,11 +8,14 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import typer
 
 from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
+
+tracebacks = ContextVar("tracebacks", default=False)  # what --debug asks for
 
 
 def print_json(value: Any) -> None:
@@ -45,7 +48,8 @@ def to_go_on() -> str:
 def plain_failures(*, resumable: bool = False) -> Iterator[None]:
     """The library's errors, and Ctrl-C, on stderr; anything else is a bug and keeps its traceback.
 
-    A command that goes on where it was when it is given again is `resumable`, and says so when it is interrupted.
+    With --debug every error keeps its own. A command that goes on where it was when it is given again is `resumable`,
+    and says so when it is interrupted.
     """
     try:
         yield
@@ -53,7 +57,7 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
         typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        if not _can_be_fixed(error):
+        if tracebacks.get() or not _can_be_fixed(error):
             raise
         for line in _message(error).splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)

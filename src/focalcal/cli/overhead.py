@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 @plain_failures()
 def overhead(
     model: Annotated[str, typer.Option(help="The network whose training step is timed.")] = "resnet8",
-    batch: Annotated[int, typer.Option(help="Examples a batch.")] = 128,
-    classes: Annotated[int, typer.Option(help="Classes.")] = 10,
-    device: Annotated[str, typer.Option(help="Where to run: cpu, cuda, mps.")] = "cpu",
-    threads: Annotated[int, typer.Option(help="Threads of a processor.")] = 1,
+    batch: Annotated[int, typer.Option(help="The number of examples per batch.")] = 128,
+    classes: Annotated[int, typer.Option(help="The number of classes.")] = 10,
+    device: Annotated[str, typer.Option(help="What torch runs on: cpu, cuda, mps.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="How many threads torch uses on a CPU.")] = 1,
     seconds: Annotated[float, typer.Option(help="How long to measure, about; more is more precise.")] = 40.0,
     as_json: Json = False,
 ) -> None:
     """Time every objective against cross-entropy: the loss alone, and within a training step.
 
     Cross-entropy is timed again at the end of each round: how far that control is from 1 is how far the noise reaches.
+
+    Example: focalcal overhead --model resnet20 --seconds 120
     """
     from focalcal.cli.options import check_device
     from focalcal.cli.progress import bar

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, open_stores
+from focalcal.cli.options import Json, Stores, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ class Against(StrEnum):
 
 @plain_failures()
 def report(
-    stores: Annotated[
-        list[Path] | None,
-        typer.Argument(help="The store's folder, or several; default: $FOCALCAL_STORE, else focalcal-runs."),
-    ] = None,
+    store: Stores = None,
     study: Annotated[
         str | None,
         typer.Option(help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file."),
@@ -43,11 +40,13 @@ def report(
     """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
 
     What is missing, failed or damaged is said, and the rest shown.
+
+    Example: focalcal report --study digits --against paper
     """
     from focalcal.reports.study_report import FOLDER, write_report
     from focalcal.training.recipes import operating_points
 
-    opened = open_stores(stores)
+    opened = open_stores(store)
     options: dict[str, Any] = {"operating_points": operating_points()}
     if study is not None:
         from focalcal.experiments import load_study

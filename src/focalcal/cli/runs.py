@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, open_store
+from focalcal.cli.options import Json, StoredRuns, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="The runs in a store: list, look at, query, remove, export.",
+    epilog="Example: focalcal runs list",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -26,7 +27,6 @@ FAULTY = 1  # exit code of `check` where something is wrong
 _SHOWN = ("error", "nll", "ece", "brier")  # metrics of a list, of the test split
 _SHORT = 12  # digits of a key
 
-_Store = Annotated[Path | None, typer.Option(help="The store's folder; default: $FOCALCAL_STORE, else focalcal-runs.")]
 _Key = Annotated[str, typer.Argument(help="The run's key, or how it begins.")]
 _Keys = Annotated[list[str], typer.Argument(help="The runs' keys, or how they begin.")]
 _DataSet = Annotated[str | None, typer.Option(help="Only runs on this data set.")]
@@ -38,14 +38,17 @@ _Seed = Annotated[int | None, typer.Option(help="Only runs with this seed.")]
 @app.command("list")
 @plain_failures()
 def list_runs(
-    store: _Store = None,
+    store: StoredRuns = None,
     data_set: _DataSet = None,
     model: _Model = None,
     objective: _Objective = None,
     seed: _Seed = None,
     as_json: Json = False,
 ) -> None:
-    """What was run, and error, NLL, ECE and Brier score on the test split."""
+    """What was run, and error, NLL, ECE and Brier score on the test split.
+
+    Example: focalcal runs list --objective fcl --seed 0
+    """
     opened = open_store(store)
     runs, problems = opened.survey()
     wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
@@ -63,8 +66,11 @@ def list_runs(
 
 @app.command()
 @plain_failures()
-def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
-    """One run: what was run, the metrics of every split, and where it comes from."""
+def show(key: _Key, store: StoredRuns = None, as_json: Json = False) -> None:
+    """One run: what was run, the metrics of every split, and where it comes from.
+
+    Example: focalcal runs show 2383
+    """
     run = open_store(store).run(key)
     epochs = len(run.epochs())
     metrics = {split: run.metrics(split) for split in run.record["metrics"]}
@@ -85,15 +91,15 @@ def show(key: _Key, store: _Store = None, as_json: Json = False) -> None:
 @app.command()
 @plain_failures()
 def sql(
-    query: Annotated[
-        str, typer.Argument(help="For example: select objective, avg(ece) from test_metrics group by all")
-    ],
-    store: _Store = None,
+    query: Annotated[str, typer.Argument(help="The query, one statement.")],
+    store: StoredRuns = None,
     as_json: Json = False,
 ) -> None:
     """Ask in SQL: test_metrics (one row per run, one column per test metric), runs, metrics and epochs.
 
     Table metrics has key, split, metric and value: choose a split. Nothing can be changed.
+
+    Example: focalcal runs sql "select objective, avg(ece) from test_metrics group by all"
     """
     from focalcal.reports.tables import Table
 
@@ -110,9 +116,12 @@ def sql(
 @app.command()
 @plain_failures()
 def rm(
-    keys: _Keys, store: _Store = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+    keys: _Keys, store: StoredRuns = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
 ) -> None:
-    """Delete runs for good. A damaged or foreign folder must be named in full."""
+    """Delete runs for good. A damaged or foreign folder must be named in full.
+
+    Example: focalcal runs rm 2383 9fb9
+    """
     opened = open_store(store)
     in_runs = [problem for problem in opened.problems() if problem.path.parent.name == "runs"]
     unusable = {problem.path.name: problem.message for problem in in_runs}
@@ -133,9 +142,12 @@ def rm(
 def export(
     path: Annotated[Path, typer.Argument(help="A .zip, .csv or .parquet file; replaced if it is there.")],
     keys: Annotated[list[str] | None, typer.Argument(help="Runs; default: all.")] = None,
-    store: _Store = None,
+    store: StoredRuns = None,
 ) -> None:
-    """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split."""
+    """Take runs elsewhere: a .zip that unpacks to a store, or a table with one row per run and split.
+
+    Example: focalcal runs export runs.zip
+    """
     opened = open_store(store)
     typer.echo(opened.export(path, keys or None))
     if not keys:
@@ -144,8 +156,11 @@ def export(
 
 @app.command()
 @plain_failures()
-def check(store: _Store = None) -> None:
-    """Read every file of every run and compare its checksum; ends with 1 if something is wrong."""
+def check(store: StoredRuns = None) -> None:
+    """Read every file of every run and compare its checksum; ends with 1 if something is wrong.
+
+    Example: focalcal runs check --store my-runs
+    """
     runs, problems = open_store(store).survey(contents=True)
     typer.echo(f"{len(runs)} runs are whole")
     _print_problems(problems)

@@ -67,6 +67,8 @@ def study(
     """Train and evaluate the cells of a study that are not stored yet, and print its results.
 
     Stopped at any moment, the same command goes on where it was; a finished study is only read.
+
+    Example: focalcal study digits --jobs 2
     """
     if list_all or name is None:
         _print_studies(as_json=as_json)
@@ -200,7 +202,7 @@ def _write_report(result: StudyResult, *, named: str) -> None:
             operating_points=operating_points(),
         )
     except OSError as error:
-        elsewhere = shlex.join(["focalcal", "report", str(result.store.path), "--study", named, "--out"])
+        elsewhere = shlex.join(["focalcal", "report", "--store", str(result.store.path), "--study", named, "--out"])
         remedy = "" if result.smoke else f"; write it elsewhere with: {elsewhere} FOLDER"
         typer.echo(f"focalcal: the report cannot be written to {out}: {error.strerror or error}{remedy}", err=True)
         return

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from focalcal.cli.distributions import given_rows, numbers
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, Store, open_store
 from focalcal.cli.output import plain_failures, print_json
 from focalcal.cli.theory_operating_point import operating_point
 from focalcal.cli.theory_population import population
 
 app = typer.Typer(
     help="What the theory of Focal Calibration Loss promises, in numbers.",
+    epilog="Example: focalcal theory solve 0.7 0.2 0.1 --gamma 3 --lam 1",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -237,16 +238,25 @@ def gradients(
 @app.command()
 @plain_failures()
 def study(
-    out: Annotated[Path, typer.Option(help="The folder for tables, figure and page.")] = Path("runs/theory"),
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for tables, figure and page; default: report/theory in the store.")
+    ] = None,
+    store: Store = None,
     cross_check: Annotated[bool, typer.Option(help="Solve everything again with SLSQP, which takes minutes.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files there that are not a study's.")] = False,
 ) -> None:
-    """Check the paper's predictions on exact solutions, and write tables, a figure and a page."""
+    """Check the paper's predictions on exact solutions, and write tables, a figure and a page.
+
+    Example: focalcal theory study --no-cross-check --out theory-study
+    """
     from focalcal.cli.progress import bar
+    from focalcal.reports.study_report import FOLDER
     from focalcal.reports.theory_study import check_folder, check_packages, write_study
     from focalcal.theory.study import run_study
 
     check_packages()
+    if out is None:
+        out = open_store(store, create=True).path / FOLDER / "theory"  # beside the reports of studies
     check_folder(out, force=force, name="--out")
     with bar("cross-checking") as progress:
         solved = run_study(cross_check=cross_check, progress=progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from focalcal.cli.options import (
     open_store,
 )
 from focalcal.cli.output import plain_failures, print_json
+
+if TYPE_CHECKING:
+    from focalcal.training import Recipe
 
 
 @plain_failures(resumable=True)
@@ -50,7 +53,9 @@ def train(
     imbalance: Annotated[float | None, typer.Option(help="Make the training split long-tailed by this factor.")] = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List the recipes: data set, network and epochs of each.")
+    ] = False,
     sources: Annotated[
         bool,
         typer.Option(
@@ -64,11 +69,14 @@ def train(
     tensorboard: TensorBoard = None,
     as_json: Json = False,
 ) -> None:
-    """Train one network, or go on with a run that was stopped; a run that is stored is only shown."""
-    from focalcal.training import RECIPES, sources_table
+    """Train one network, or go on with a run that was stopped; a run that is stored is only shown.
+
+    Example: focalcal train digits_mlp_lite --objective fcl --gamma 3 --lam 1
+    """
+    from focalcal.training import sources_table
 
     if list_all:
-        typer.echo("\n".join(RECIPES))
+        _print_recipes(as_json=as_json)
         return
     if sources:
         typer.echo(sources_table(recipe), nl=False)
@@ -112,6 +120,30 @@ def train(
     typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {opened.path}\n")
     if (shown := overview(measured([run], title=run.spec.name))) is not None:
         typer.echo(shown.table.text(), nl=False)
+
+
+def _print_recipes(*, as_json: bool) -> None:
+    from focalcal.reports.tables import Table
+    from focalcal.training import RECIPES
+
+    if as_json:
+        print_json({name: recipe.as_dict() for name, recipe in RECIPES.items()})
+        return
+    columns: dict[str, list[Any]] = {
+        "recipe": list(RECIPES),
+        "data set": [recipe.data_set for recipe in RECIPES.values()],
+        "network": [recipe.model for recipe in RECIPES.values()],
+        "epochs": [recipe.epochs for recipe in RECIPES.values()],
+        "made for": ["a CPU" if name.endswith("_lite") else "paper" for name in RECIPES],
+        "starts from": [_start(recipe) for recipe in RECIPES.values()],
+    }
+    typer.echo(Table(columns).text(), nl=False)
+
+
+def _start(recipe: Recipe) -> str:
+    if recipe.initial_weights is not None:
+        return "published weights"
+    return "word vectors" if recipe.word_vectors is not None else "random weights"
 
 
 def _run(spec: Any, store: Any, **options: Any) -> Any:

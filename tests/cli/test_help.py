@@ -1,0 +1,65 @@
+"""What holds for every sub-command: help with an example that can be typed, one name for the store, --debug."""
+
+import shlex
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from focalcal.cli.app import app
+
+
+def _commands(command, path=()):
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, (*path, name))
+
+
+ROOT = typer.main.get_command(app)
+COMMANDS = dict(_commands(ROOT))
+USES_RUNS = (
+    *("study", "train", "tune", "evaluate", "report", "compare", "operating-point-study", "theory study"),
+    *(f"runs {name}" for name in COMMANDS["runs",].commands),
+)
+
+
+def _invoke(*arguments, **options):
+    return CliRunner().invoke(app, list(map(str, arguments)), **options)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_says_what_for_and_gives_an_example_that_can_be_typed(path):
+    command = COMMANDS[path]
+    purpose, *rest = command.help.strip().split("\n\n")
+    assert purpose.endswith(".")
+    [example] = [part for part in (*rest, command.epilog or "") if part.startswith("Example: ")]
+    focalcal, *words = shlex.split(example.removeprefix("Example: "))
+    assert focalcal == "focalcal"
+    assert tuple(words[: len(path)]) == path
+    chosen = ROOT
+    while getattr(chosen, "commands", None):
+        chosen, words = chosen.commands[words[0]], words[1:]
+    chosen.make_context("focalcal", words)  # parsed, and not run
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_a_store_is_an_option_and_has_one_default(path):
+    stores = [parameter for parameter in COMMANDS[path].params if parameter.name.startswith("store")]
+    assert [parameter.opts for parameter in stores] == [["--store"]] * (" ".join(path) in USES_RUNS)
+    for parameter in stores:
+        assert parameter.help.endswith("default: $FOCALCAL_STORE, else focalcal-runs.")
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "runs", "list"), ("runs", "list", "--debug")])
+def test_debug_shows_where_an_error_arose(arguments, tmp_path):
+    plain = _invoke("runs", "list", "--store", tmp_path / "nowhere")
+    assert (plain.exit_code, plain.stderr.count("\n")) == (2, 1)
+    shown = _invoke(*arguments, "--store", tmp_path / "nowhere")
+    assert isinstance(shown.exception, FileNotFoundError)
+    assert str(shown.exception) in plain.stderr
+
+
+def test_colours_are_left_out_on_request():
+    in_colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": None}
+    assert "\x1b[1;36m" in _invoke("--help", env=in_colour, color=True).stdout
+    assert "36m" not in _invoke("--help", env=in_colour | {"NO_COLOR": "1"}, color=True).stdout
