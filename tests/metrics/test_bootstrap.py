@@ -235,7 +235,7 @@ def test_an_infinite_log_likelihood_stays_infinite():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"resamples": 1}, "resamples must be a whole number >= 2, got 1"),
+        ({"resamples": 1}, "resamples must be a whole number >= 2 and <= 10000000, got 1"),
         ({"level": 1.0}, "level must lie between 0 and 1"),
         ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
         ({"method": "bca"}, "method must be one of 'adjusted', 'basic', 'percentile'"),

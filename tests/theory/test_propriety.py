@@ -133,7 +133,7 @@ def test_nothing_is_distorted_without_focusing_or_with_one_class():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="classes must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="classes must be a whole number >= 1 and <= 1000000000, got 0"):
         largest_distortion(0, gamma=2.0, lam=1.0)
     with pytest.raises(ValueError, match="lam must be finite and >= 0"):
         largest_distortion(3, gamma=2.0, lam=-1.0)

@@ -122,7 +122,7 @@ def test_the_certificate_covers_every_posterior(tolerance):
         ({"tolerance": 0.1, "classes": 3, "gamma": 1e300}, r"gamma must be at most 1e\+09, got 1e\+300"),
         ({"tolerance": 0.1}, "exactly one of eta and classes must be given, got neither"),
         ({"tolerance": 0.1, "eta": [0.5, 0.5], "classes": 2}, "exactly one of eta and classes must be given, got both"),
-        ({"tolerance": 0.1, "classes": 0}, "classes must be a whole number >= 1, got 0"),
+        ({"tolerance": 0.1, "classes": 0}, "classes must be a whole number >= 1 and <= 1000000000, got 0"),
         ({"tolerance": 0.1, "classes": 4, "gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
     ],
 )

@@ -26,6 +26,7 @@ from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
 from focalcal.posthoc import OperatingPoint, operating_point
+from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -166,8 +167,12 @@ def audit(
     predictions = probs
     if not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
-    resamples = resamples or min(1000, max(200, 10_000_000 // predictions.n))
-    whole_number("resamples", resamples, least=100, remedy="1000 is usual")
+    if baseline is not None and not isinstance(baseline, Predictions):
+        raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
+    if resamples is None:
+        resamples = min(1000, max(200, 10_000_000 // predictions.n))
+    trained_with = None if trained_with is None else gamma_and_lam(trained_with)
+    whole_number("resamples", resamples, least=100, most=10**7, remedy="1000 is usual")
     rows = rows_of(predictions)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
     metrics = _metrics(predictions, resamples, seed)

@@ -134,7 +134,7 @@ def _print_recipes(*, as_json: bool) -> None:
         "data set": [recipe.data_set for recipe in RECIPES.values()],
         "network": [recipe.model for recipe in RECIPES.values()],
         "epochs": [recipe.epochs for recipe in RECIPES.values()],
-        "made for": ["a CPU" if name.endswith("_lite") else "paper" for name in RECIPES],
+        "for": ["a CPU" if name.endswith("_lite") else "paper" for name in RECIPES],
         "starts from": [_start(recipe) for recipe in RECIPES.values()],
     }
     typer.echo(Table(columns).text(), nl=False)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from focalcal.core.checks import one_of as one_of
-from focalcal.core.scores import INTEGERS
+from focalcal.core.checks import shown
+from focalcal.core.scores import FLOATS, INTEGERS, dense
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -20,13 +21,13 @@ def finite_at_least(name: str, value: float, lowest: float) -> float:
     if torch.compiler.is_compiling():  # a symbol there, and checked when the loss was made
         return value
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float")
+        raise TypeError(f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a float")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     except (TypeError, ValueError, RuntimeError):  # an array of several
-        raise TypeError(f"{name} must be one number, got {value!r}; pass a float") from None
+        raise TypeError(f"{name} must be one number, got {shown(value)}; pass a float") from None
     if not math.isfinite(number) or number < lowest:
         raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r:.80}; choose a value in that range")
     return number
@@ -38,7 +39,7 @@ def class_weight(weight: Any) -> Tensor | None:
         return None
     each = vector("weight", weight)
     if not each.is_meta and not bool((torch.isfinite(each) & (each >= 0)).all()):
-        raise ValueError(f"weight must be finite and >= 0 in every class, got {each.tolist()}")
+        raise ValueError(f"weight must be finite and >= 0 in every class, got {shown(each.tolist())}")
     return each
 
 
@@ -47,21 +48,13 @@ def vector(name: str, values: Any) -> Tensor:
     try:
         tensor: Tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError):  # words, or lists of several lengths
-        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {values!r}") from None
+        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {shown(values)}") from None
     dense(name, tensor)
     if tensor.is_complex() or tensor.dtype is torch.bool:
         raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}; use .float()")
     if tensor.dim() != 1:
         raise ValueError(f"{name} must have one dimension, got shape {tuple(tensor.shape)}; pass a list of numbers")
     return tensor.resolve_neg() if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
-
-
-def dense(name: str, values: Tensor) -> None:
-    """Refuse sparse, nested and other tensors that are no plain arrays."""
-    if values.is_nested:
-        raise TypeError(f"{name} must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor(...)")
-    if values.layout is not torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, got {values.layout}; use {name}.to_dense()")
 
 
 def class_axis(logits: Tensor) -> int:
@@ -90,7 +83,7 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
     The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
     """
     classes = class_count(logits)
-    if not logits.is_floating_point():
+    if logits.dtype not in FLOATS:
         raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
     if not isinstance(target, Tensor):
         raise TypeError(f"target must be a torch.Tensor, got {type(target).__name__}; use torch.as_tensor(...)")
@@ -106,7 +99,7 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
             f"target must have shape {tuple(expected)} for {'class probabilities' if soft else 'class indices'} "
             f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; {remedy}"
         )
-    if not soft and target.dtype not in INTEGERS:
+    if target.dtype not in (FLOATS if soft else INTEGERS):
         raise TypeError(
             f"target must hold class indices (int64) or class probabilities (float), got {target.dtype}; "
             "use target.long() or target.float()"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +36,26 @@ class ProbabilityWarning(UserWarning):
     """Probabilities that are used although they may not be what was meant: rounded sums, zeros to take the log of."""
 
 
+def shown(value: Any) -> str:
+    """What an error says that it got: one line, not too long; of an array its type and shape.
+
+    >>> shown([1, 2]), shown(np.zeros((2, 3)))
+    ('[1, 2]', 'ndarray of shape (2, 3)')
+    """
+    if getattr(value, "is_nested", False):
+        return "a nested tensor"
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
     """Refuse a choice that is not in the list."""
     choices = tuple(allowed)
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}")
 
 
 def unknown_name(what: str, name: Any, known: Iterable[Any]) -> str:
@@ -63,20 +79,20 @@ def whole_number(name: str, value: Any, *, least: int, most: int | None = None, 
     """`value` as an int, if it is a whole number in that range."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f">= {least} and <= {most}"
-        raise ValueError(f"{name} must be a whole number {limits}, got {value!r}; {remedy}")
+        raise ValueError(f"{name} must be a whole number {limits}, got {shown(value)}; {remedy}")
     return int(value)
 
 
 def between_zero_and_one(name: str, value: float, *, remedy: str) -> None:
     """Refuse a share, a level or a rate that does not lie strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {value!r}; {remedy}")
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {shown(value)}; {remedy}")
 
 
 def label_to_ignore(value: Any) -> None:
     """Refuse an `ignore_index` that is neither None nor an int64."""
     if value is not None and (not is_whole(value) or not -(2**63) <= value < 2**63):
-        raise TypeError(f"ignore_index must be a whole number of 64 bits or None, got {value!r}")
+        raise TypeError(f"ignore_index must be a whole number of 64 bits or None, got {shown(value)}")
 
 
 def labels_below(labels: Tensor, classes: int, *, ignore_index: int | None = None) -> None:

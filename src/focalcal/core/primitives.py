@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import shown
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -44,7 +45,7 @@ def share(name: str, value: Any) -> float:
 def yes_or_no(name: str, value: Any) -> bool:
     """`value`, if it is a bool."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.core.checks import is_whole
+from focalcal.core.checks import is_whole, shown
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,7 @@ def stream_key(seed: int, *names: str | int) -> bytes:
     """The 32 bytes that stand for the stream (seed, *names)."""
     if not is_whole(seed) or not 0 <= seed < 2**64:
         raise ValueError(
-            f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r} of type {type(seed).__name__}; "
+            f"seed must be a whole number from 0 to 2**64 - 1, got {shown(seed)} of type {type(seed).__name__}; "
             "the same one gives the same numbers"
         )
     return hashlib.sha256(b"".join(_encode(part) for part in (int(seed), *names))).digest()

@@ -21,7 +21,10 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def as_tensor(name: str, values: Any) -> Tensor:
     """A tensor on the same memory, detached; anything array-like is taken, read-only memory maps too."""
     if isinstance(values, Tensor):
-        return values.detach() if values.requires_grad else values
+        dense(name, values)
+        if values.is_meta:
+            raise ValueError(f"{name} must hold numbers, got a tensor on the device meta; materialise it first")
+        return values.detach().resolve_neg() if values.requires_grad or values.is_neg() else values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
     array = as_array(name, values)
@@ -40,8 +43,18 @@ def as_tensor(name: str, values: Any) -> Tensor:
     return torch.from_numpy(array)
 
 
+def dense(name: str, values: Tensor) -> None:
+    """Refuse sparse, nested and other tensors that are no plain arrays."""
+    if values.is_nested:
+        raise TypeError(f"{name} must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor(...)")
+    if values.layout is not torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got {values.layout}; use {name}.to_dense()")
+
+
 def as_array(name: str, values: Any) -> np.ndarray[Any, Any]:
     """NumPy's view of an array, a list, or a column or table of pandas, polars or Arrow; columns of lists as rows."""
+    if isinstance(values, Tensor):
+        values = as_tensor(name, values).cpu()
     foreign = hasattr(values, "to_numpy") and not type(values).__module__.startswith("pyarrow")
     try:
         array = np.asarray(values.to_numpy() if foreign else values)  # Arrow's to_numpy refuses what needs a copy

@@ -76,7 +76,7 @@ class AdaFocalLoss(FocalFamilyLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        bins = whole_number("bins", bins, least=1, remedy="15 is usual")
+        bins = whole_number("bins", bins, least=1, most=1_000_000, remedy="15 is usual")
         rates = {"step": step, "switch": switch, "gamma_min": gamma_min, "gamma_max": gamma_max}
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **rates)
         finite_at_least("gamma_max", gamma_max, self.gamma_min)
@@ -128,7 +128,7 @@ class AdaFocalLoss(FocalFamilyLoss):
         gammas = self.gammas.double()
         gammas = gammas * torch.exp(self.step * gap.to(gammas.device) * torch.where(gammas > 0, 1.0, -1.0))
         small = gammas.abs() < self.switch
-        gammas = torch.where(small, torch.where(gammas > 0, -self.switch, self.switch), gammas)
+        gammas = torch.where(small, self.switch * torch.where(gammas > 0, -1.0, 1.0).to(gammas), gammas)
         self.gammas.copy_(gammas.clamp(self.gamma_min, self.gamma_max))
         self.edges.copy_(edges)
 

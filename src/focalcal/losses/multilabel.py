@@ -8,8 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import dense, with_values
+from focalcal.core.arrays import with_values
 from focalcal.core.numerics import at_least_float32
+from focalcal.core.scores import dense
 from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.module import TermsLoss

@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 from typing import Literal, get_args
 
+from focalcal.core.checks import whole_number
 from focalcal.losses.formula import Terms
 from focalcal.losses.settings import choice, not_negative
 
@@ -28,9 +29,8 @@ def matched_scale(gamma: float, lam: float, classes: int) -> float:
     >>> round(matched_scale(3.0, 4.0, 10), 4), matched_scale(0.0, 0.0, 10)
     (2.1757, 1.0)
     """
-    if isinstance(classes, int) and classes < 1:
-        raise ValueError(f"classes must be a whole number >= 1, got {classes!r}")
-    return gradient_ratio(Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam)), classes)
+    count = whole_number("classes", classes, least=1, most=10**9, remedy="give the number of classes")
+    return gradient_ratio(Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam)), count)
 
 
 def gradient_ratio(terms: Terms, classes: int) -> float:

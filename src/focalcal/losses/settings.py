@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import is_whole, one_of
+from focalcal.core.checks import is_whole, one_of, shown
 
 T = TypeVar("T")
 Check = Callable[[str, Any], T]
@@ -65,5 +65,5 @@ def choice(*allowed: T) -> Check[T]:
 def label(name: str, value: int) -> int:
     """A label to leave out: a whole number of 64 bits."""
     if not is_whole(value) or not -(2**63) <= value < 2**63:
-        raise TypeError(f"{name} must be a whole number of 64 bits, got {value!r}; -100, the default, is no class")
+        raise TypeError(f"{name} must be a whole number of 64 bits, got {shown(value)}; -100, the default, is no class")
     return int(value)

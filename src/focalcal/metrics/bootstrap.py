@@ -23,6 +23,7 @@ import numpy as np
 
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
+from focalcal.core.scores import as_array
 from focalcal.metrics.bootstrap_statistics import Array, Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
 from focalcal.metrics.metric import Metric
@@ -138,7 +139,7 @@ def check_request(resamples: int, level: float, method: str, seed: int) -> None:
     """Refuse a number of resamples, a level, a method or a seed that makes no sense."""
     check_level(level)
     one_of("method", method, METHODS)
-    whole_number("resamples", resamples, least=2, remedy="1000 is the usual choice")
+    whole_number("resamples", resamples, least=2, most=10**7, remedy="1000 is the usual choice")
     whole_number("seed", seed, least=0, remedy="the same one gives the same interval")
 
 
@@ -210,7 +211,7 @@ class _Plan:
         self.group_of: Array | None = None
         if not self.grouped:
             return
-        names = np.arange(shape[0]) if groups is None else np.asarray(groups)
+        names = np.arange(shape[0]) if groups is None else as_array("groups", groups)
         if names.shape not in (shape, shape[:1]):
             raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name a row, got {names.shape}")
         each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()

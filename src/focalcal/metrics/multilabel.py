@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.binning import equal_width_edges
-from focalcal.core.checks import one_of
+from focalcal.core.checks import one_of, shown
 from focalcal.core.display import Displayed, shortened
 from focalcal.metrics.bootstrap import NULL_DRAWS, check_request, interval
 from focalcal.metrics.bootstrap_statistics import Array, Draw, batches, row_weights
@@ -126,7 +126,7 @@ def multilabel_bootstrap(
     one_of("average", average, ("mean", None))
     if not isinstance(metric, MultilabelMetric):
         known = ", ".join(f"multilabel_{name}" for name in MULTILABEL_METRICS)
-        raise TypeError(f"metric must be one of {known}, got {getattr(metric, '__name__', metric)!r}")
+        raise TypeError(f"metric must be one of {known}, got {shown(getattr(metric, '__name__', metric))}")
     options = metric.metric.bins_option(n_bins)
     estimate = metric(probs, labels, average=None, ignore_index=ignore_index, **options)
     scores, outcomes, keep = multilabel_elements(probs, labels, ignore_index)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.checks import in_unit_interval, one_of
-from focalcal.core.scores import as_tensor
+from focalcal.core.checks import in_unit_interval, label_to_ignore, one_of
+from focalcal.core.scores import FLOATS, as_tensor
 from focalcal.metrics.metric import Metric, as_function
 from focalcal.predictions import Predictions
 
@@ -98,7 +98,8 @@ def multilabel_elements(
             raise TypeError("Predictions must be multilabel and hold the labels too; give nothing else beside them")
         probs, labels = probs.probs, probs.labels
     scores, target = as_tensor("probs", probs), as_tensor("labels", labels)
-    if not scores.is_floating_point():
+    label_to_ignore(ignore_index)
+    if scores.dtype not in FLOATS:
         raise TypeError(f"probs must be floating point, got {scores.dtype}; convert them, e.g. probs.astype('float32')")
     if scores.dim() != 2 or target.shape != scores.shape:
         raise ValueError(

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from focalcal.core.binning import BinSums, equal_mass_edges
-from focalcal.core.checks import one_of, whole_number
+from focalcal.core.checks import one_of, shown, whole_number
 from focalcal.core.display import Displayed, shortened
 from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.binned_errors import sums_between
@@ -146,7 +146,7 @@ def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -
 def check_level(level: float) -> None:
     """Refuse a confidence level outside (0, 1)."""
     if isinstance(level, bool) or not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.95 is the usual choice")
+        raise ValueError(f"level must lie between 0 and 1, got {shown(level)}; 0.95 is the usual choice")
 
 
 def reliability_of(bins: BinSums, edges: Tensor, level: float = 0.95) -> Reliability:

@@ -113,8 +113,9 @@ class AffineScaling(Calibrator):
 
     def _check_params(self) -> None:
         for name in (self._penalty, "bias_l2", "tol"):
-            if getattr(self, name) != math.inf:
-                finite_at_least(name, getattr(self, name), 0.0)
+            value = getattr(self, name)
+            if not (isinstance(value, float) and value == math.inf):
+                finite_at_least(name, value, 0.0)
         whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
 
     def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:

@@ -13,9 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import between_zero_and_one, whole_number
 from focalcal.core.chunks import row_chunks
 from focalcal.core.display import Displayed, text_table
+from focalcal.core.primitives import yes_or_no
 from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, rows_of
 
 if TYPE_CHECKING:
@@ -166,7 +168,10 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
 
     def _check_params(self) -> None:
         between_zero_and_one("alpha", self.alpha, remedy="0.1 asks for sets that hold the label in 90 % of rows")
-        if not (isinstance(self.penalty, (int, float, np.floating)) and 0 <= self.penalty < math.inf):
-            raise ValueError(f"penalty must be a finite number >= 0, got {self.penalty!r}; 0 is APS, 0.01 to 1 RAPS")
-        whole_number("free_ranks", self.free_ranks, least=0, remedy="it is how many classes go without penalty")
+        finite_at_least("penalty", self.penalty, 0.0)
+        whole_number(
+            "free_ranks", self.free_ranks, least=0, most=10**6, remedy="it is how many classes go without penalty"
+        )
+        yes_or_no("randomized", self.randomized)
+        yes_or_no("allow_empty", self.allow_empty)
         whole_number("seed", self.seed, least=0, remedy="the sets have to be repeatable")

@@ -51,7 +51,7 @@ class HistogramBinning(OneVsRestCalibrator):
 
     def _check_params(self) -> None:
         bins = int(self.bins) if isinstance(self.bins, float) and self.bins % 1 == 0 else self.bins
-        whole_number("bins", bins, least=1, remedy="15 is usual")
+        whole_number("bins", bins, least=1, most=1_000_000, remedy="15 is usual")
         one_of("strategy", self.strategy, STRATEGIES)
 
     def _check_state(self) -> None:

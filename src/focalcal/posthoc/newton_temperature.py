@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from focalcal.core.checks import shown
 from focalcal.core.chunks import row_chunks
+from focalcal.core.scores import scores_and_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +76,13 @@ def optimal_inverse_temperature(
     Weights of the rows are float64 and > 0, one if there are none. The error relative to the exact minimiser, for the
     logits as they are given, is below 1e-9.
     """
+    logits, labels = scores_and_labels("logits", logits, labels)
+    if logits.dim() != 2:
+        raise ValueError(f"logits must be (N, K), got shape {tuple(logits.shape)}; put the examples into dimension 0")
     if weights is None:
         weights = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
+    elif not isinstance(weights, Tensor) or weights.shape != labels.shape or weights.dtype != torch.float64:
+        raise TypeError(f"weights must be a float64 tensor with one weight per row, got {shown(weights)}")
     top = logits.amax(1, keepdim=True)
     own = (logits.gather(1, labels.unsqueeze(1)).double() - top.double()).squeeze(1)
     if not bool(own.any()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import whole_number
+from focalcal.core.checks import shown, whole_number
 from focalcal.metrics.reliability import check_level
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.overfitting import HeldOut, fitted_temperature
@@ -183,9 +183,9 @@ def operating_point(
     'FocalCalibrationLoss(gamma=3, lam=0.636, scale="matched")'
     """
     wanted, others = finite_at_least("gamma", gamma, 0.0), [finite_at_least("gammas", one, 0.0) for one in gammas]
-    trained = _trained_with(trained_with)
+    trained = gamma_and_lam(trained_with)
     check_level(level)
-    whole_number("resamples", resamples, least=20, remedy="1000 is usual")
+    whole_number("resamples", resamples, least=20, most=10**7, remedy="1000 is usual")
     rows = labelled_rows(logits, labels, probs=probs)
     scores, index = rows.logits, rows.labels
     assert index is not None
@@ -226,12 +226,13 @@ def operating_point(
     )
 
 
-def _trained_with(given: Any) -> tuple[float, float]:
+def gamma_and_lam(given: Any) -> tuple[float, float]:
+    """`trained_with` of a caller, as two numbers >= 0."""
     try:
         gamma, lam = given
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last is a tensor's
         raise ValueError(
-            f"trained_with must be the pair (gamma, lam) of the network's own loss, got {given!r}; "
+            f"trained_with must be the pair (gamma, lam) of the network's own loss, got {shown(given)}; "
             "(0, 0) is cross-entropy"
         ) from None
     return finite_at_least("trained_with[0]", gamma, 0.0), finite_at_least("trained_with[1]", lam, 0.0)

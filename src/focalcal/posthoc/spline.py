@@ -41,7 +41,7 @@ class SplineCalibration(Calibrator):
         self.knots = knots
 
     def _check_params(self) -> None:
-        whole_number("knots", self.knots, least=3, remedy="6 is usual")
+        whole_number("knots", self.knots, least=3, most=1000, remedy="6 is usual")
 
     def _check_state(self) -> None:
         if len(self.confidence_) != len(self.accuracy_):

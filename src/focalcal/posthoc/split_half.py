@@ -11,7 +11,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from focalcal.core.checks import rounding_collected, whole_number
+from focalcal.core.checks import rounding_collected, shown, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.metrics import METRICS
 from focalcal.posthoc.calibrator import Calibrator
@@ -80,11 +80,12 @@ def split_half(
     usable = all(callable(getattr(calibrator, name, None)) for name in ("fit", "predict_proba", "get_params"))
     if isinstance(calibrator, type) or not usable:
         raise TypeError(
-            f"calibrator must be an estimator with fit and predict_proba, got {calibrator!r}; e.g. TemperatureScaling()"
+            f"calibrator must be an estimator with fit and predict_proba, got {shown(calibrator)}; "
+            "e.g. TemperatureScaling()"
         )
     whole_number("seed", seed, least=0, remedy="the split has to be repeatable")
     if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
-        raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {metrics!r}")
+        raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {shown(metrics)}")
     masked = getattr(calibrator, "_takes_masked", False)
     all_rows = labelled_rows(logits, labels, probs=probs, masked=masked, classes=classes, positive=positive)
     scores, index = all_rows.logits, all_rows.labels

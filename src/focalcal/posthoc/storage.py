@@ -104,7 +104,7 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:
-    with open(path, "rb") as handle:
+    with open(Path(path), "rb") as handle:  # a number would be taken for an open file
         content = handle.read(LARGEST_FILE + 1) if os.fstat(handle.fileno()).st_size <= LARGEST_FILE else b""
     if not content or len(content) > LARGEST_FILE:
         raise ValueError(f"it must have 1 to {LARGEST_FILE} bytes")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.checks import user_level
+from focalcal.core.checks import shown, user_level
 from focalcal.core.scores import as_array, as_tensor
 
 Names = np.ndarray[Any, Any]
@@ -23,7 +23,7 @@ class InputWarning(UserWarning):
 def label_values(labels: Any) -> tuple[Tensor | Names, list[Any] | None]:
     """Labels as numbers or as names, and the categories of a categorical column."""
     if isinstance(labels, Tensor):
-        return labels.detach(), None
+        return as_tensor("labels", labels), None
     array = labels if isinstance(labels, np.ma.MaskedArray) else as_array("labels", labels)
     if array.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         array = np.array(labels, dtype=object)  # a NaN among strings would be the name 'nan'
@@ -143,7 +143,7 @@ def _positions(values: Tensor | Names, classes: Sequence[Any], scores: Tensor, i
 
 
 def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+    return ", ".join(map(shown, names[:10])) + (", ..." if len(names) > 10 else "")
 
 
 def _whole(labels: Tensor) -> Tensor:

@@ -31,8 +31,6 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
             f"{name} must be (N, K), one row per example and one column per class, got shape {tuple(scores.shape)}; "
             "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
         )
-    if scores.layout is not torch.strided:
-        raise TypeError(f"{name} must be dense, got {scores.layout}; use {name}.to_dense()")
     if scores.is_floating_point() and scores.dtype not in FLOATS:
         raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")
     given = as_tensor("labels", labels)

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from focalcal.core.checks import in_unit_interval
 from focalcal.core.numerics import at_least_float32
+from focalcal.core.primitives import yes_or_no
 from focalcal.core.scores import FLOATS, INTEGERS, as_tensor
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
@@ -70,7 +71,7 @@ def read_inputs(
     An object with a method `__focalcal_inputs__`, as `Predictions` is, holds both and stands for probs or logits alone.
     """
     given = probs if logits is None else logits
-    plain = not normalize and confidence is correct is classes is positive is None
+    plain = not yes_or_no("normalize", normalize) and confidence is correct is classes is positive is None
     if plain and (probs is None or logits is None) and _is_usual(given, labels):
         kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"
         return Inputs(kind, as_tensor(kind, given), as_tensor("labels", labels).long())

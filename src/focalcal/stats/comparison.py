@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from focalcal.core.checks import between_zero_and_one
+from focalcal.core.checks import between_zero_and_one, shown
 from focalcal.core.display import Displayed
 from focalcal.stats.differences import cohens_dz
 from focalcal.stats.multiplicity import holm
@@ -68,6 +68,7 @@ def compare(
     bootstrap (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
     """
     between_zero_and_one("alpha", alpha, remedy="0.05 is usual")
+    upward = set(higher_is_better)
     paired = {metric: _differences(metric, candidate, baseline) for metric in metrics}
     tests = {metric: sign_flip_test(list(pairs.values())) for metric, pairs in paired.items()}
     adjusted = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
@@ -76,7 +77,7 @@ def compare(
     for metric, pairs in paired.items():
         differences, test = list(pairs.values()), tests[metric]
         p, floor = float(adjusted[metric]), float(floors[metric])
-        improved = test.mean > 0 if metric in higher_is_better else test.mean < 0
+        improved = test.mean > 0 if metric in upward else test.mean < 0
         verdict: Verdict = "indistinguishable" if p > alpha else "better" if improved else "worse"
         comparisons.append(
             Comparison(
@@ -96,7 +97,10 @@ def compare(
 
 def verdict_counts(comparisons: Iterable[Comparison]) -> dict[Verdict, int]:
     """How many are better, worse and indistinguishable, the three always there."""
-    counted = Counter(comparison.verdict for comparison in comparisons)
+    given = list(comparisons)
+    if not all(isinstance(comparison, Comparison) for comparison in given):
+        raise TypeError(f"comparisons must be those that `compare` returns, got {shown(given)}")
+    counted = Counter(comparison.verdict for comparison in given)
     return {"better": counted["better"], "worse": counted["worse"], "indistinguishable": counted["indistinguishable"]}
 
 
@@ -105,6 +109,8 @@ def _differences(
 ) -> dict[int, float]:
     """The differences by seed, in the order of the seeds."""
     for name, values in (("candidate", candidate), ("baseline", baseline)):
+        if not isinstance(values, Mapping) or not all(isinstance(by_seed, Mapping) for by_seed in values.values()):
+            raise TypeError(f"{name} must map metrics to seeds to numbers, got {shown(values)}")
         if metric not in values:
             raise ValueError(f"{name} must have {metric!r}, got {', '.join(values) or 'nothing'}; measure it too")
     common = sorted(set(candidate[metric]) & set(baseline[metric]))

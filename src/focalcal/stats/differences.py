@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import shown
+
+
+def as_float64(name: str, values: Any) -> NDArray[np.float64]:
+    """`values` as an array of float64; all that is no array of numbers is a TypeError."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last is a tensor's
+        raise TypeError(f"{name} must be an array or a list of numbers, got {shown(values)} ({error})") from None
+
 
 def checked_differences(values: Any, *, least: int) -> NDArray[np.float64]:
     """`values` as float64 (n,): finite, and at least `least` of them."""
-    d = np.asarray(values, dtype=np.float64)
+    d = as_float64("differences", values)
     if d.ndim != 1:
         raise ValueError(f"differences must be (n,), one a seed, got shape {d.shape}; pass candidate - baseline")
     if len(d) < least:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.stats.differences import as_float64
+
 
 def holm(p_values: Any) -> NDArray[np.float64]:
     """Holm's adjusted p-values (m,), in the order given: with p sorted, max over j <= i of min(1, (m - j + 1) p_(j)).
@@ -14,7 +16,7 @@ def holm(p_values: Any) -> NDArray[np.float64]:
     Rejecting where they are <= alpha keeps the chance of any false rejection in the family <= alpha, whatever the
     dependence between the tests. Holm (1979).
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = as_float64("p_values", p_values)
     if p.ndim != 1:
         raise ValueError(f"p_values must be (m,), one a test of the family, got shape {p.shape}")
     wrong = ~((p >= 0) & (p <= 1))  # NaN is wrong

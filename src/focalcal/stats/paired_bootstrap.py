@@ -48,7 +48,7 @@ def bootstrap_ci(
     one_of("method", method, METHODS)
     d = checked_differences(differences, least=2)
     between_zero_and_one("level", level, remedy="0.95 is usual")
-    whole_number("resamples", resamples, least=1, remedy="a thousand and more give useful intervals")
+    whole_number("resamples", resamples, least=1, most=10**7, remedy="a thousand and more give useful intervals")
     mean = float(d.mean())
     if (d == d[0]).all():
         return PairedInterval(mean, float(d[0]), float(d[0]), level, method, len(d))

@@ -77,7 +77,7 @@ def sign_flip_test(
         if sides == 2:  # sums are symmetric about zero: both tails, unless they meet
             hits = 2 * hits if threshold > 0 else 2**n
         return SignFlip(hits / 2**n, mean, n, floor, "enumerated", 2**n)
-    whole_number("draws", draws, least=1, remedy="a hundred thousand and more give useful p-values")
+    whole_number("draws", draws, least=1, most=10**9, remedy="a hundred thousand and more give useful p-values")
     hits = _drawn_hits(signed, threshold, draws, seed, both=sides == 2)
     p = (1 + hits) / (1 + draws)
     floor = max(floor, 1 / (1 + draws))  # no draw may hit, but the observed signs are counted

@@ -113,4 +113,4 @@ def simplex_bound(*, gamma: float, lam: Any) -> Float[np.ndarray, "*b"]:
 
 def class_count(classes: Any) -> int:
     """A number of classes, checked: whole and at least 1."""
-    return whole_number("classes", classes, least=1, remedy="give the number of classes")
+    return whole_number("classes", classes, least=1, most=10**9, remedy="give the number of classes")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from focalcal.core.binning import bin_index, equal_width_edges
-from focalcal.core.checks import whole_number
+from focalcal.core.checks import shown, whole_number
 from focalcal.core.scores import as_tensor
 from focalcal.theory.bounds import interior_constant, simplex_bound, slope_bound
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
@@ -219,8 +219,8 @@ def _score_map(top: TopLabel, groups: list[np.ndarray]) -> ScoreMap:
 
 def _bin_edges(n_bins: int, edges: Any) -> torch.Tensor:
     if edges is None:
-        return equal_width_edges(whole_number("n_bins", n_bins, least=1, remedy="15 is usual"))
+        return equal_width_edges(whole_number("n_bins", n_bins, least=1, most=1_000_000, remedy="15 is usual"))
     given = as_tensor("edges", edges).double().cpu()
     if given.dim() != 1 or len(given) < 2 or not bool((given.diff() >= 0).all()):
-        raise ValueError(f"edges must be two or more ascending numbers, got {given.tolist()}; sort them")
+        raise ValueError(f"edges must be two or more ascending numbers, got {shown(given.tolist())}; sort them")
     return given

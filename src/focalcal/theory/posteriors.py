@@ -148,6 +148,8 @@ def as_float64(name: str, values: Any) -> Float[np.ndarray, "..."]:
     if torch is not None and isinstance(values, torch.Tensor):
         if values.layout != torch.strided:
             raise TypeError(f"{name} must be a dense tensor, got {values.layout}; pass its to_dense()")
+        if values.is_meta:
+            raise ValueError(f"{name} must hold numbers, got a tensor on the device meta; materialise it first")
         values = values.detach().cpu()
         values = (values.double() if values.is_floating_point() else values).numpy()  # NumPy has no bfloat16
     try:

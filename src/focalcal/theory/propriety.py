@@ -68,8 +68,9 @@ def largest_distortion(
     >>> round(worst.distortion, 4), worst.posterior.round(3), worst.prediction.round(3)
     (0.1611, array([0.845, 0.078, 0.078]), array([0.713, 0.143, 0.143]))
     """
-    for name, number, least in (("classes", classes, 1), ("starts", starts, 0), ("seed", seed, 0)):
-        whole_number(name, number, least=least, remedy="choose another")
+    limits = (("classes", classes, 1, 10**9), ("starts", starts, 0, 10**6), ("seed", seed, 0, None))
+    for name, number, least, most in limits:
+        whole_number(name, number, least=least, most=most, remedy="choose another")
     one_of("norm", norm, get_args(Norm))
     problem = _Problem(finite_at_least("gamma", gamma, 0.0), finite_at_least("lam", lam, 0.0), norm)
     if 0 < problem.gamma < _SMALLEST_GAMMA:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.numerics import log_probs_and_complements
+from focalcal.core.scores import dense
 from focalcal.theory.posteriors import at_least_zero, broadcast, distributions, focusing
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def log_posterior(
     least two classes; gamma >= 0 and lam >= 0 are numbers, or columns with one per row.
     """
     if not torch.compiler.is_exporting():  # values are not known yet
-        for name, given in (("gamma", gamma), ("lam", lam)):
-            at_least_zero(name, given)
+        _check_rows(logits, gamma=gamma, lam=lam)
     terms = _terms(*log_probs_and_complements(logits), gamma, lam)
     log_eta = (torch.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b).log_softmax(1)
     return torch.where(terms.gamma == 0, terms.log_q, log_eta)
@@ -80,6 +80,19 @@ def posterior_shift(
     terms = _terms(log_q, log_not_q, gamma, lam, 0.0 if copies is None else copies.log())
     shift = (terms.log_m - terms.log_b).exp() - (terms.log_q + terms.log_slope - terms.log_b).exp()
     return torch.where(terms.gamma == 0, 0.0, shift)
+
+
+def _check_rows(logits: Any, **parameters: Any) -> None:
+    rule = "logits must be a tensor (n, k) of float32 or float64"
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"{rule}, got {type(logits).__name__}; use torch.as_tensor(...)")
+    dense("logits", logits)
+    if logits.dtype not in (torch.float32, torch.float64) or logits.dim() != 2 or logits.shape[1] < 2:
+        raise ValueError(f"{rule} with k >= 2, got {logits.dtype} of shape {tuple(logits.shape)}; convert them")
+    for name, given in parameters.items():
+        shape = at_least_zero(name, given).shape
+        if shape not in ((), (1,), (1, 1), (len(logits), 1)):
+            raise ValueError(f"{name} must be a number or a column ({len(logits)}, 1), got shape {shape}; reshape it")
 
 
 class _Terms(NamedTuple):

@@ -215,7 +215,7 @@ def test_what_cannot_be_is_refused_by_name(arguments, told):
 
 def test_without_ray_the_error_names_the_extra(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'focalcal\[ray\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*ray"):
         run_grid([cell(0)], store, executor=RayExecutor(work=grid_work.at_once))
 
 

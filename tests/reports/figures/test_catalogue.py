@@ -144,7 +144,7 @@ def test_without_matplotlib_the_extra_is_named(evidence, monkeypatch):
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"focalcal\[study\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .+"):
         display.plot()
 
 

@@ -1,6 +1,6 @@
 """The metrics as `torchmetrics.Metric`: for training loops, `MetricCollection`, and several processes.
 
-Needs the extra: pip install 'focalcal[torchmetrics]'. A metric is told what it will be given, `scores="probs"` or
+Needs the package torchmetrics. A metric is told what it will be given, `scores="probs"` or
 `"logits"`, and how many classes; nothing is guessed from values. Its state are the sums of a `CalibrationSketch`,
 float64 whatever dtype the module is moved to, of a size that does not grow with the rows; they are added over batches
 and over processes. So every value is that of the function of the same name on all rows together, AdaECE and smECE

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core.checks import one_of, whole_number
+from focalcal.core.extras import install_command
 from focalcal.core.scores import as_tensor
 from focalcal.metrics.metric import Metric as FocalcalMetric
 
@@ -18,7 +19,8 @@ try:
     from torchmetrics import Metric
 except ImportError as missing:
     raise ImportError(
-        "focalcal.metrics.torchmetrics needs the package torchmetrics: pip install 'focalcal[torchmetrics]'"
+        "focalcal.metrics.torchmetrics needs the package torchmetrics: "
+        + install_command("torchmetrics", extra="torchmetrics")
     ) from missing
 
 
