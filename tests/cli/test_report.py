@@ -6,6 +6,7 @@ from support.synthetic_study import add, spec, study_store
 from typer.testing import CliRunner
 
 from focalcal.cli.report import report
+from focalcal.experiments import load_study
 from focalcal.results import Store
 
 app = typer.Typer()
@@ -51,9 +52,10 @@ def test_a_study_names_the_cells_that_are_not_there(tmp_path):
     Store(tmp_path / "runs")
     found = run("--store", tmp_path / "runs", "--study", "digits")
     assert found.exit_code == 0, found.output
-    assert found.stderr.count("not run") == 27
+    study = load_study("digits")
+    assert found.stderr.count("not run") == len(study.specs())
     page = tmp_path / "runs" / "report" / "digits" / "report.html"
-    assert "Nine objectives on the digits" in page.read_text("utf-8")
+    assert study.title in page.read_text("utf-8")
 
 
 def test_what_is_no_store_or_no_study_is_refused(tmp_path, store):
