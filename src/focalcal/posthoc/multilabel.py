@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from focalcal.core.checks import shown
 from focalcal.core.primitives import yes_or_no
 from focalcal.core.scores import as_tensor
 from focalcal.posthoc.calibrator_inputs import in_kind_of
@@ -43,6 +44,8 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
     def fit(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> Self:
         """Learn the maps; `sample_weight` is (N,), or (N, L) for one per entry."""
         yes_or_no("shared", self.shared)
+        if not hasattr(self.calibrator, "fit"):
+            raise TypeError(f"calibrator must be one such as TemperatureScaling(), got {shown(self.calibrator)}")
         given = logits
         if not isinstance(given, Predictions):
             given = Predictions(logits=logits, probs=probs, labels=labels, split="held out", multilabel=True)

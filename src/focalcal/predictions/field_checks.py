@@ -129,7 +129,7 @@ def checked_posterior(posterior: Any, scores: Tensor, *, multilabel: bool) -> Te
 def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
     """Ids or groups, one per row: integers as int64, or text that every file format can hold."""
     if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+        values = as_tensor(name, values).cpu().numpy()
     elif hasattr(values, "to_numpy"):  # pandas and polars
         values = values.to_numpy()
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
