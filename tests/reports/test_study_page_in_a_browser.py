@@ -262,10 +262,10 @@ def test_colours_follow_the_system_until_chosen_and_are_remembered(tab, path):
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"{ground} === 'rgb(20, 23, 27)'")
     page.locator("#theme").click()
-    assert page.inner_text("#theme") == "Colours: light"
+    assert page.inner_text("#theme") == "Theme: light"
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     page = opened(tab, path)
-    assert page.inner_text("#theme") == "Colours: light"
+    assert page.inner_text("#theme") == "Theme: light"
     page.locator("#theme").click()
     assert page.evaluate(ground) == "rgb(20, 23, 27)"
 

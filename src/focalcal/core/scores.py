@@ -89,7 +89,7 @@ def scores_and_labels(
     label_to_ignore(ignore_index)
     if scores.dim() < 2:
         raise ValueError(
-            f"{name} must be (N, K) or (N, K, d1, ...), one column a class, got shape {tuple(scores.shape)}; "
+            f"{name} must be (N, K) or (N, K, d1, ...), one column per class, got shape {tuple(scores.shape)}; "
             "for one probability of a positive class use the multilabel_ functions, or stack (1 - p, p)"
         )
     if scores.shape[1] < 2:

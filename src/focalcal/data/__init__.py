@@ -86,7 +86,7 @@ def load_data(
 def data_loader(name: str) -> Callable[..., DataSet]:
     """What loads the data set of that name: of DATA_SETS, or `package.module:function`.
 
-    A function that is not the package's is given `folder`, where data sets lie, and `allow_partial` if it takes them.
+    A function that is not ours is given `folder`, which holds the data sets, and `allow_partial` if it takes them.
     """
     return resolve("data_sets", name, DATA_SETS)
 

@@ -51,7 +51,7 @@ def run_spec(
 
     evaluations         of the trained network besides, and whether its weights are kept. Of a run that is
                         stored without some of them these are added, from its weights: see `evaluate_run`
-    data_dir            where data sets lie; by default what FOCALCAL_DATA names
+    data_dir            the folder of the data sets; by default what FOCALCAL_DATA names
     report              is told how far the run is, in epochs, one more for what comes after the training; what it
                         raises, KeyboardInterrupt say, ends the run, to be resumed later
     tensorboard         a folder for the logs of any number of runs, each in one of its own

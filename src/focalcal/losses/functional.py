@@ -1,4 +1,4 @@
-"""Every objective as a function: one value an example (a label, for the multilabel_* ones), no reduction.
+"""Every objective as a function: one value per example (per label, for the multilabel_* ones), no reduction.
 
 `mmce` is the exception: it is a statistic of the batch, so it returns one number.
 """

@@ -79,7 +79,7 @@ def bootstrap(
     labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works
     too, called once for each resample. `inputs` are those of `focalcal.predictions.read_inputs`.
 
-    Rows are taken for independent. Where they are not, `groups` (one name a row) has whole groups resampled; the
+    Rows are taken for independent. Where they are not, `groups` (one name per row) has whole groups resampled; the
     pixels of an image are a group by themselves. `method`: "adjusted", "basic" ([2 t - q_high, 2 t - q_low] for the
     quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
     """
@@ -213,7 +213,7 @@ class _Plan:
             return
         names = np.arange(shape[0]) if groups is None else as_array("groups", groups)
         if names.shape not in (shape, shape[:1]):
-            raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name a row, got {names.shape}")
+            raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
         each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
         _, self.group_of = np.unique(each if keep is None else each[keep], return_inverse=True)
         if self.group_of.max() == 0:

@@ -2,7 +2,7 @@
 /* Light, dark, or as the system is: chosen by a button, remembered, and set before anything is painted. */
 const Theme = (() => {
   const NAME = "focalcal-colours";
-  const LABELS = { system: "as the system", light: "light", dark: "dark" };
+  const LABELS = { system: "system", light: "light", dark: "dark" };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const listeners = [];
   let forced = null; // printing is always light
@@ -34,7 +34,7 @@ const Theme = (() => {
   }
 
   function label() {
-    document.getElementById("theme").textContent = `Colours: ${LABELS[choice]}`;
+    document.getElementById("theme").textContent = `Theme: ${LABELS[choice]}`;
   }
 
   function force(name) {
