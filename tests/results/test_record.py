@@ -110,7 +110,7 @@ def test_they_are_compared_with_trained_ones_seed_by_seed(mixed):
 
 
 def test_a_report_has_a_row_of_each(mixed, tmp_path):
-    ended = focalcal("report", mixed.path, "--out", tmp_path / "out", "--no-figures")
+    ended = focalcal("report", "--store", mixed.path, "--out", tmp_path / "out", "--no-figures")
     assert ended.exit_code == 0, ended.output
     table = (tmp_path / "out" / "tables" / "ece.csv").read_text()
     assert all(name in table for name in ("ce", "logistic", "my_focal"))
