@@ -58,7 +58,7 @@ def _row_at(ends: Array, rank: Array) -> Array:
 def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:
     """The bin (lo, hi] of each confidence; what lies outside the edges goes to the nearest bin."""
     inner = edges[1:-1].contiguous()
-    return torch.bucketize(confidence.to(edges.dtype), inner, right=False)
+    return torch.bucketize(confidence.to(edges.dtype).contiguous(), inner, right=False)
 
 
 def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
