@@ -115,7 +115,7 @@ def test_a_chosen_objective_stands_out_everywhere(page):
 def test_a_view_can_be_sent(tab, path, evidence):
     page = opened(tab, path, "metric=brier&objective=fcl&other=ce&scaling=after&at=reliability")
     assert page.locator("#metric input:checked").input_value() == "brier"
-    assert page.evaluate("scrollY") > 500
+    page.wait_for_function("scrollY > 500")  # it scrolls smoothly
     large = page.evaluate("Charts.made('large')")
     assert large["title"] == "Reliability of FCL and Cross-entropy"
     run = [one.scaled.reliability_after.count for one in evidence.of(SETTING, "fcl")]
