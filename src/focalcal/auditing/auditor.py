@@ -264,11 +264,10 @@ def _operating_point(
 ) -> OperatingPoint | None:
     if trained_with is None:
         return None
-    scores: dict[str, Any] = {predictions.kind: predictions.scores}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProbabilityWarning)
-            return operating_point(labels=predictions.labels, trained_with=trained_with, resamples=200, **scores)
+            return operating_point(predictions, trained_with=trained_with, resamples=200)
     except ValueError as error:
         notes.append(f"No operating point for the next training: {error}")
         return None

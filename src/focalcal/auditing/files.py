@@ -90,8 +90,7 @@ def read_rows(files: Sequence[Path], columns: Mapping[str, Any], most_rows: int 
         keys = draws.random(part.n)  # one number per row in order, however the rows come
         total, held = total + part.n, held + part.n
         if not part.multilabel:
-            scores: dict[str, Any] = {part.kind: part.scores}
-            batch = CalibrationSketch.of(labels=part.labels, **scores)
+            batch = CalibrationSketch.of(part)
             sketch = batch if sketch is None else sketch + batch
         kept.append((keys, part))
         if held > 2 * most:

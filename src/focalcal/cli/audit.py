@@ -108,9 +108,8 @@ def calibrate(
     fitted = load_calibrator(calibrator)
     columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
     given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
-    scores: dict[str, Any] = {given.kind: given.scores}
     result = Predictions(
-        probs=fitted.predict_proba(**scores),
+        probs=fitted.predict_proba(given),
         labels=given.labels,
         split=given.split,
         multilabel=given.multilabel,

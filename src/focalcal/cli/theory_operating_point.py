@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,8 +46,7 @@ def operating_point(
     predictions = Predictions.load(file)
     if predictions.multilabel:
         raise ValueError(f"{file} has several labels per row: operating points are for one label per row")
-    scores: dict[str, Any] = {predictions.kind: predictions.scores}
-    point = find(labels=predictions.labels, gamma=gamma, trained_with=trained_with, **scores)
+    point = find(predictions, gamma=gamma, trained_with=trained_with)
     if out is not None:
         from focalcal.analysis.operating_curve import temperature_curves
         from focalcal.core.atomic import write_atomically

@@ -86,11 +86,9 @@ def _run(cells: Sequence[_Cell], store: Store, executor: Executor, on_event: OnE
 
 def _point(run: Run, trained_with: tuple[float, float] = (0.0, 0.0)) -> OperatingPoint | None:
     """From the validation rows; None where they have no best temperature, as with labels that are all predicted."""
-    held_out = run.predictions("val")
-    scores: dict[str, Any] = {held_out.kind: held_out.scores}
     try:
         return operating_point(
-            labels=held_out.labels, gamma=_CENTRAL, trained_with=trained_with, gammas=GAMMAS, resamples=200, **scores
+            run.predictions("val"), gamma=_CENTRAL, trained_with=trained_with, gammas=GAMMAS, resamples=200
         )
     except ValueError:
         return None

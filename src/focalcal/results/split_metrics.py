@@ -23,8 +23,7 @@ def split_metrics(predictions: Predictions, classes: Sequence[str]) -> Record:
     """
     if predictions.multilabel:
         return _multilabel(predictions, classes)
-    scores: dict[str, Any] = {predictions.kind: predictions.scores}
-    measured = summary(labels=predictions.labels, **scores).as_dict()
+    measured = summary(predictions).as_dict()
     return {**measured, **(_against_posterior(predictions) if predictions.posterior is not None else {})}
 
 

@@ -163,10 +163,8 @@ def _predicted(problem: Problem, run: Run) -> list[Candidate]:
     """FCL where cross-entropy's validation rows say that it cancels the overfitting; none if they say nothing."""
     if "fcl" not in problem.objectives:
         return []
-    held_out = run.predictions("val")
-    scores: dict[str, Any] = {held_out.kind: held_out.scores}
     try:
-        point = operating_point(labels=held_out.labels, gamma=_GAMMA, resamples=200, **scores)
+        point = operating_point(run.predictions("val"), gamma=_GAMMA, resamples=200)
     except ValueError:  # too few rows, or labels that leave no best temperature
         return []
     space = SPACE["fcl"]
