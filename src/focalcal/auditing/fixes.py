@@ -11,8 +11,10 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
+from focalcal.auditing.rows import rows_of
 from focalcal.core.checks import ProbabilityWarning
 from focalcal.metrics import ece, multilabel_ece
+from focalcal.metrics.proper import binary_nll, row_nll
 from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, MultilabelCalibration, PosteriorRecovery
 from focalcal.stats import PairedInterval, bootstrap_ci
 
@@ -94,13 +96,10 @@ def compare_fixes(
     if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels.flatten()[0]).all()):
         return None
     candidates, left_out = _candidates(names, 2 if predictions.multilabel else scores.shape[1], trained_with)
+    raw_losses = rows_of(chosen).losses["nll"].reshape(len(labels), -1).mean(1)
     if predictions.multilabel:
-        raw_losses = _row_losses(chosen.probs.double().cpu(), labels)
         shared = {name: MultilabelCalibration(calibrator, shared=True) for name, calibrator in candidates.items()}
         candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
-    else:
-        raw = scores.log_softmax(1) if kind == "logits" else scores.clamp(min=0).log()
-        raw_losses = -raw.gather(1, labels[:, None])[:, 0].numpy()
     folds = [torch.from_numpy(fold) for fold in np.array_split(np.arange(len(labels)), FOLDS)]
     fixes = []
     for name, calibrator in candidates.items():
@@ -165,11 +164,8 @@ def _cross_fit(
 
 def _row_losses(probs: Tensor, labels: Tensor) -> NDArray[np.float64]:
     """-log p of what happened, (n,); the mean over several labels per row."""
-    if labels.dim() == 1:
-        losses: NDArray[np.float64] = -probs.gather(1, labels[:, None])[:, 0].log().numpy()
-        return losses
-    mean: NDArray[np.float64] = -torch.where(labels.bool(), probs.log(), (-probs).log1p()).mean(1).numpy()
-    return mean
+    losses = row_nll(probs, labels) if labels.dim() == 1 else binary_nll(probs, labels.bool()).mean(1)
+    return np.asarray(losses)
 
 
 def _fit(calibrator: Calibrator, scores: Tensor, labels: Tensor, kind: str) -> Calibrator:

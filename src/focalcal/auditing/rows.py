@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from torch.nn.functional import cross_entropy
+
+from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, row_brier, row_nll
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,24 +34,15 @@ def rows_of(predictions: Predictions) -> AuditRows:
     probs = predictions.probs.double().cpu()
     labels = predictions.labels.cpu()
     if predictions.multilabel:
-        p, y = probs.flatten().numpy(), labels.flatten().numpy().astype(bool)
-        with np.errstate(divide="ignore"):
-            nll = -np.where(y, np.log(p), np.log1p(-p))
+        p, y = probs.flatten(), labels.flatten().bool()
+        scores = {"nll": binary_nll, "brier": binary_brier, "error": binary_error}
         which = np.tile(np.arange(probs.shape[1]), len(probs))
-        return AuditRows(p, y, which, {"nll": nll, "brier": (p - y) ** 2, "error": ((p >= 0.5) != y).astype(float)})
+        return AuditRows(p.numpy(), y.numpy(), which, {name: of(p, y).numpy() for name, of in scores.items()})
     confidence, predicted = probs.max(1)
-    own = probs.gather(1, labels[:, None])[:, 0]
     if predictions.kind == "logits":
-        logits = predictions.logits.double().cpu()
-        nll = (logits.logsumexp(1) - logits.gather(1, labels[:, None])[:, 0]).numpy()
+        nll = cross_entropy(predictions.logits.double().cpu(), labels, reduction="none")
     else:
-        with np.errstate(divide="ignore"):
-            nll = -np.log(own.clamp(min=0).numpy())
-    brier = ((probs**2).sum(1) - 2 * own + 1).numpy()
+        nll = row_nll(probs, labels)
     correct = (predicted == labels).numpy()
-    return AuditRows(
-        confidence.numpy(),
-        correct,
-        predicted.numpy(),
-        {"nll": nll, "brier": brier, "error": (~correct).astype(np.float64)},
-    )
+    losses = {"nll": nll.numpy(), "brier": row_brier(probs, labels).numpy(), "error": (~correct).astype(np.float64)}
+    return AuditRows(confidence.numpy(), correct, predicted.numpy(), losses)

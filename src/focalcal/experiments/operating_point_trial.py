@@ -111,7 +111,9 @@ def measured(run: Run) -> dict[str, Any]:
         "temperature": _needed_temperature(test),
         "ece": metrics["ece"],
         "nll": metrics["nll"],
-        "scaled_nll": nll(labels=test.labels, logits=_logits(test) / scale) if math.isfinite(scale) else math.nan,
+        "scaled_nll": nll(labels=test.labels, logits=scores_as_logits(test) / scale)
+        if math.isfinite(scale)
+        else math.nan,
         "error": metrics["error"],
     }
 
@@ -120,7 +122,7 @@ def _needed_temperature(predictions: Predictions) -> float:
     """The best temperature for labels drawn from the posterior where it is known, else for the labels there are."""
     if predictions.posterior is None:
         return _label_temperature(predictions)
-    logits, eta = _logits(predictions), predictions.posterior.double()
+    logits, eta = scores_as_logits(predictions), predictions.posterior.double()
 
     def loss(log_t: float) -> float:
         return -float((eta * (logits / math.exp(log_t)).log_softmax(1)).sum())
@@ -131,11 +133,12 @@ def _needed_temperature(predictions: Predictions) -> float:
 def _label_temperature(predictions: Predictions) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        scaling = TemperatureScaling().fit(_logits(predictions), predictions.labels)
+        scaling = TemperatureScaling().fit(scores_as_logits(predictions), predictions.labels)
     return math.nan if scaling.at_bound_ else scaling.temperature_
 
 
-def _logits(predictions: Predictions) -> Tensor:
+def scores_as_logits(predictions: Predictions) -> Tensor:
+    """In float64: the logits, or the logarithm of probabilities, of which 0 counts as 1e-300."""
     if predictions.kind == "logits":
         return predictions.logits.double()
     return predictions.scores.double().clamp(min=1e-300).log()

@@ -1,7 +1,7 @@
 """Proper scores, and the shares of rows they are read beside, as values of single rows.
 
 The pass over an array adds up the scores of one label per row itself; what is here is the value of one sigmoid output
-p against its label y, and what needs a row's probabilities of all classes.
+p against its label y, what needs a row's probabilities of all classes, and a row's scores for who compares rows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,19 @@ def binary_brier(p: Float[Tensor, " n"], y: Bool[Tensor, " n"]) -> Float[Tensor,
 def binary_error(p: Float[Tensor, " n"], y: Bool[Tensor, " n"]) -> Float[Tensor, " n"]:
     """1 where p > 1/2 and not y, or p <= 1/2 and y."""
     return ((p > 0.5) != y).double()
+
+
+def row_nll(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """-log p_y in float64, inf where p_y is 0."""
+    return -probs.gather(1, labels.unsqueeze(1)).squeeze(1).double().clamp(min=0).log()
+
+
+def row_brier(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """sum_k (p_k - 1[k = y])^2 in float64; nothing cancels: the others' squares are summed without the label's."""
+    own = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
+    squares = (probs * probs).scatter_(1, labels.unsqueeze(1), 0).double()
+    # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
+    return (1 - own.double()).square_() + torch.mv(squares, squares.new_ones(squares.shape[1]))
 
 
 def in_top(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], k: int | None = None) -> Bool[Tensor, " n"]:

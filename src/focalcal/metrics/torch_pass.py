@@ -16,6 +16,7 @@ from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.checks import simplex_miss
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import at_least_float32
+from focalcal.metrics.proper import row_brier, row_nll
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -125,23 +126,18 @@ def scan_piece(
         tied = (rows == confidence[doubtful].unsqueeze(1)).sum(1) > 1
         if bool(tied.any()):
             correct[doubtful[tied]] = rows[tied].max(1).indices == labels[doubtful[tied]]
-    row_brier = row_nll = None
-    if wanted["brier"]:  # nothing cancels: the others' squares are summed without the label's
-        squares = (probs * probs).scatter_(1, labels.unsqueeze(1), 0).double()
-        # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
-        row_brier = (1 - own.double()).square_() + torch.mv(squares, squares.new_ones(squares.shape[1]))
-    if wanted["nll"]:
-        row_nll = -own.double().clamp(min=0).log()
+    brier = row_brier(probs, labels) if wanted["brier"] else None
+    nll = row_nll(probs, labels) if wanted["nll"] else None
     sums = _on_cpu(sums_at(even_bin_index(confidence, bins), confidence, correct, bins))
-    values = (confidence, correct, row_brier, row_nll) if wanted["rows"] else (None,) * 4
+    values = (confidence, correct, brier, nll) if wanted["rows"] else (None,) * 4
     return Scan(
         len(labels),
         float(len(labels) - sums.correct.sum()),
         miss,
         sums,
         _on_cpu(_class_sums(probs, labels, edges.to(probs.device))) if wanted["classes"] else None,
-        None if row_brier is None else float(row_brier.sum()),
-        None if row_nll is None else float(row_nll.sum()),
+        None if brier is None else float(brier.sum()),
+        None if nll is None else float(nll.sum()),
         *(None if value is None else value.cpu() for value in values),
     )
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+from torch.nn.functional import cross_entropy
 
+from focalcal.experiments.operating_point_trial import scores_as_logits
+from focalcal.metrics.proper import row_brier
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
     each of five folds is scaled by the temperature of the other four. With `temperature`, one fitted elsewhere, they
     are those at it. Where labels leave no best temperature (every one predicted, say) scaling changes nothing.
     """
-    logits = held_out.logits.double() if held_out.kind == "logits" else held_out.scores.double().clamp(1e-300).log()
+    logits = scores_as_logits(held_out)
     labels = held_out.labels
     inverse = torch.ones(len(labels), 1, dtype=torch.float64)
     if temperature is not None:
@@ -74,9 +77,8 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
             inverse[fold] = _inverse_temperature(logits[others], labels[others])
     losses = {}
     for scaled, scores in ((False, logits), (True, logits * inverse)):
-        log_probs = scores.log_softmax(1)
-        losses["nll", scaled] = -log_probs.gather(1, labels[:, None])[:, 0].numpy()
-        losses["brier", scaled] = _brier(log_probs.exp(), labels).numpy()
+        losses["nll", scaled] = cross_entropy(scores, labels, reduction="none").numpy()
+        losses["brier", scaled] = row_brier(scores.softmax(1), labels).numpy()
     best = optimal_inverse_temperature(logits, labels)
     fitted = 1 / best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else math.nan
     return Judgement(losses, (logits.argmax(1) != labels).numpy(), fitted if temperature is None else temperature)
@@ -85,8 +87,3 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
 def _inverse_temperature(logits: Tensor, labels: Tensor) -> float:
     best = optimal_inverse_temperature(logits, labels)
     return best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else 1.0
-
-
-def _brier(probs: Tensor, labels: Tensor) -> Tensor:
-    own = probs.gather(1, labels[:, None])[:, 0]
-    return (probs**2).sum(1) - 2 * own + 1
