@@ -324,3 +324,11 @@ def test_the_guides_faults_are_reported_like_that():
     assert len(reported) == len(shown) == 3
     for line, wanted in zip(reported, shown, strict=True):
         assert line.startswith(wanted.removesuffix(" ..."))
+
+
+def test_other_numbers_of_seeds_keep_the_cells_of_the_seeds_they_share():
+    shipped, more = load_study("digits").specs(), load_study("digits", seeds=7).specs()
+    assert {spec.seed for spec in more} == set(range(7))
+    assert {spec.key for spec in shipped} == {spec.key for spec in more if spec.seed < 5}
+    with pytest.raises(ValueError, match="seeds must be a whole number >= 1 and <= 10000, got 0"):
+        load_study("digits", seeds=0)

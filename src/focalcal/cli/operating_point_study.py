@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Store, check_device, open_store
+from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def operating_point_study(
     ] = None,
     store: Store = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1)] = 2,
+    seeds: Seeds = None,
     device: Device = "cpu",
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Write every cell to this .csv file.")] = None,
@@ -57,7 +58,7 @@ def operating_point_study(
     from focalcal.reports.tables import Table
 
     chosen = names or ["operating-point", "operating-point-real"]
-    baselines = [spec for name in chosen for spec in load_study(name).specs() if spec.objective == "ce"]
+    baselines = [spec for name in chosen for spec in load_study(name, seeds=seeds).specs() if spec.objective == "ce"]
     executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
     with grid_display() as display:
         trials = run_operating_points(baselines, open_store(store, create=True), executor, on_event=display)

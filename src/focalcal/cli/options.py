@@ -35,6 +35,7 @@ Threads = Annotated[
     int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
 ]
 TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.")]
+Seeds = Annotated[int | None, typer.Option(help="Train with so many seeds, from 0, in place of the study's.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, Stores, open_stores
+from focalcal.cli.options import Json, Seeds, Stores, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def report(
         str | None,
         typer.Option(help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file."),
     ] = None,
+    seeds: Seeds = None,
     out: Annotated[
         Path | None, typer.Option(help="The folder to write to; default: report, or report/STUDY, in the store.")
     ] = None,
@@ -51,7 +52,7 @@ def report(
     if study is not None:
         from focalcal.experiments import load_study
 
-        chosen = load_study(study)
+        chosen = load_study(study, seeds=seeds)
         out = out or opened[0].path / FOLDER / chosen.name
         options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
     made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.options import DataDir, Device, Json, Store, TensorBoard, Threads, check_device
+from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, TensorBoard, Threads, check_device
 from focalcal.cli.output import plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def study(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="How many cells run at a time; 0 stands for one per core.", min=0)
     ] = 0,
+    seeds: Seeds = None,
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Run the study's smallest size, to see that it works.")
     ] = False,
@@ -79,7 +80,7 @@ def study(
     from focalcal.results.layout import store_folder
     from focalcal.training.determinism import possible_threads
 
-    chosen, folder = load_study(name), store_folder(store)
+    chosen, folder = load_study(name, seeds=seeds), store_folder(store)
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or _available_cores()
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from focalcal.core.checks import unknown_name
+from focalcal.core.checks import unknown_name, whole_number
 from focalcal.experiments.shipped import shipped_file, shipped_names
 from focalcal.experiments.study_grid import Fault, KeyPath, StudyGrid, build_grid
 from focalcal.experiments.study_schema import BY_KEY, REQUIRED, StudyTable, Table
@@ -60,8 +60,11 @@ class Study:
         return self._grids[smoke].evaluations
 
 
-def load_study(name_or_path: str | os.PathLike[str]) -> Study:
-    """The shipped study of that name, or the file of that path (with a folder or ending in .toml)."""
+def load_study(name_or_path: str | os.PathLike[str], *, seeds: int | None = None) -> Study:
+    """The shipped study of that name, or the file of that path (with a folder or ending in .toml).
+
+    seeds  train with 0, ..., seeds - 1 in place of the seeds that it names
+    """
     file = Path(name_or_path)
     if file.suffix != ".toml" and file.parent == Path():
         if str(name_or_path) not in shipped_names():
@@ -77,15 +80,17 @@ def load_study(name_or_path: str | os.PathLike[str]) -> Study:
     except UnicodeDecodeError as error:
         message = f"must be text in UTF-8, got {error.reason} at byte {error.start}; save it as such"
         raise StudyError([Fault((), message)], str(file), {}) from None
-    return parse_study(text, str(file))
+    return parse_study(text, str(file), seeds=seeds)
 
 
-def parse_study(text: str, file: str = "study.toml") -> Study:
+def parse_study(text: str, file: str = "study.toml", *, seeds: int | None = None) -> Study:
     """The study of a TOML text; `file` stands in the messages. Every fault of it is reported at once."""
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which says line and column
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
+    if seeds is not None:
+        written["seeds"] = list(range(whole_number("seeds", seeds, least=1, most=10_000, remedy="10 is usual")))
     table, faults, removed = _check_tables(written)
     own = bool(table.settings) and all(setting.objectives for setting in table.settings)
     required = [key for key in REQUIRED if key != "objectives" or not own]

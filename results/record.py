@@ -1,0 +1,176 @@
+"""Write what a store knows of a study's runs into results/records: one JSON line per run, without logits.
+
+    python results/record.py STUDY [--seeds N] [--store FOLDER] [--name NAME]
+
+STUDY is a shipped study or a .toml file, as for `focalcal study`. A line holds what was run (its spec), on what and for
+how long, the metrics of validation and test rows, and what needs the predictions, all on test rows:
+
+scaled     with the temperature of the validation rows
+recovered  of data with a known posterior: with the distortion of focal loss or FCL undone, before and after that
+           temperature (`recovered`, `recovered_scaled`)
+q_distance mean total variation from the loss's own population minimiser q*, where the theory has one
+bins       counts, sums of confidence and of correct predictions in fifteen bins, and after scaling
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.analysis.evidence import collected
+from focalcal.core.atomic import write_atomically
+from focalcal.experiments import load_study
+from focalcal.losses import LOSSES
+from focalcal.metrics import METRICS
+from focalcal.metrics.reliability import reliability
+from focalcal.posthoc import CalibrationWarning, TemperatureScaling
+from focalcal.predictions import Predictions
+from focalcal.results import Run, Store
+from focalcal.results.layout import store_folder
+from focalcal.theory import minimise, recover
+
+RECORDS = Path(__file__).parent / "records"
+MEASURED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece")
+POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
+_DIGITS = 7  # significant, of every stored number
+
+
+def record(run: Run) -> dict[str, Any]:
+    """What is published of a run."""
+    spec, stored = run.settings, run.record
+    line: dict[str, Any] = {
+        "key": run.key,
+        **{name: spec[name] for name in ("data_set", "model", "objective", "objective_options", "seed")},
+        "training": spec["training"],
+        "protocol": spec["protocol"],
+        "epochs": stored["epochs"],
+        "seconds": stored["seconds"],
+        "software": stored["provenance"]["software"],
+        "machine": stored["provenance"]["machine"],
+        "metrics": {split: _kept(values) for split, values in stored["metrics"].items() if split != "train"},
+    }
+    test = run.predictions("test")
+    if test.multilabel:
+        return line
+    line["bins"] = _bins(test.probs, test.labels)
+    if "val" in run.splits and test.kind == "logits":
+        line |= _scaled(run.predictions("val"), test)
+    if test.posterior is not None:
+        line |= _against_theory(run, test)
+    return line
+
+
+def _kept(values: dict[str, float]) -> dict[str, float]:
+    wanted = ("rows", "confidence_gap", "auroc", *MEASURED, *POSTERIOR)
+    return {name: values[name] for name in wanted if name in values}
+
+
+def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
+    diagram = reliability(probs, labels)
+    counts = np.asarray(diagram.count, dtype=float)
+    return {
+        "count": counts.tolist(),
+        "confidence": (counts * np.nan_to_num(diagram.confidence)).tolist(),
+        "accuracy": (counts * np.nan_to_num(diagram.accuracy)).tolist(),
+    }
+
+
+def _temperature(held_out: Predictions) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        scaling = TemperatureScaling().fit(held_out.logits, held_out.labels)
+    return math.nan if scaling.at_bound_ else scaling.temperature_
+
+
+def _scaled(held_out: Predictions, test: Predictions) -> dict[str, Any]:
+    temperature = _temperature(held_out)
+    if not math.isfinite(temperature):
+        return {"temperature": None}  # no finite one is best, as when every label is predicted
+    probs = (test.logits.double() / temperature).softmax(1)
+    return {
+        "temperature": temperature,
+        "scaled": _metrics(probs, test),
+        "scaled_bins": _bins(probs, test.labels),
+    }
+
+
+def _metrics(probs: Tensor, test: Predictions) -> dict[str, float]:
+    measured = {name: float(METRICS[name](probs, test.labels)) for name in MEASURED}
+    if test.posterior is not None:
+        measured["posterior_distance"] = _distance(probs, test.posterior)
+    return measured
+
+
+def _distance(probs: Tensor, other: Tensor) -> float:
+    return float((probs.double() - other.double()).abs().sum(1).mean() / 2)
+
+
+def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
+    """How far the network is from its loss's own q*, and what undoing the distortion gives."""
+    assert test.posterior is not None
+    eta, name = test.posterior.double(), run.settings["objective"]
+    if name in ("ce", "brier"):
+        return {"q_distance": _distance(test.probs, eta)}
+    loss = LOSSES[name](**run.settings["objective_options"])
+    if name == "ls":
+        smoothed = (1 - loss.epsilon) * eta + loss.epsilon / eta.shape[1]
+        return {"q_distance": _distance(test.probs, smoothed)}
+    if name not in ("focal", "fcl"):
+        return {}
+    gamma, lam = float(loss.gamma), float(getattr(loss, "lam", 0.0))
+    optimum = torch.from_numpy(minimise(eta.numpy(), gamma=gamma, lam=lam).q)
+    found: dict[str, Any] = {"q_distance": _distance(test.probs, optimum), "q_from_eta": _distance(optimum, eta)}
+    undone = _undone(test, gamma, lam)
+    found["recovered"] = _metrics(undone, test)
+    held_out = run.predictions("val")
+    log_undone = _undone(held_out, gamma, lam).clamp(min=1e-30).log()
+    temperature = _temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
+    if math.isfinite(temperature):
+        probs = (undone.clamp(min=1e-30).log() / temperature).softmax(1)
+        found["recovered_scaled"] = _metrics(probs, test)
+    return found
+
+
+def _undone(predictions: Predictions, gamma: float, lam: float) -> Tensor:
+    probs = predictions.logits.double().softmax(1).numpy()
+    return torch.from_numpy(np.asarray(recover(probs, gamma=gamma, lam=lam)))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--name", help="of the file; by default the study's")
+    asked = parser.parse_args()
+    study = load_study(asked.study, seeds=asked.seeds)
+    specs = study.specs()
+    runs, _ = collected([Store(store_folder(asked.store))], specs)
+    order = {spec.key: place for place, spec in enumerate(specs)}
+    lines = [record(run) for run in sorted(runs, key=lambda run: order[run.key])]
+    path = RECORDS / f"{asked.name or study.name}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, "".join(json.dumps(_rounded(line)) + "\n" for line in lines).encode())
+    print(f"{path}: {len(lines)} of {len(specs)} runs")
+
+
+if __name__ == "__main__":
+    main()
