@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from focalcal.losses import FocalCalibrationLoss as FocalCalibrationLoss
     from focalcal.losses import FocalLoss as FocalLoss
     from focalcal.losses import LabelSmoothingLoss as LabelSmoothingLoss
+    from focalcal.losses import LinearFocalCalibrationLoss as LinearFocalCalibrationLoss
     from focalcal.losses import MMCELoss as MMCELoss
     from focalcal.losses import MultilabelBCELoss as MultilabelBCELoss
     from focalcal.losses import MultilabelBrierLoss as MultilabelBrierLoss
@@ -72,6 +73,7 @@ _HOME = {
     "FocalCalibrationLoss": "losses",
     "FocalLoss": "losses",
     "LabelSmoothingLoss": "losses",
+    "LinearFocalCalibrationLoss": "losses",
     "MMCELoss": "losses",
     "MultilabelBCELoss": "losses",
     "MultilabelBrierLoss": "losses",

@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from focalcal.losses import AdaFocalLoss
+from focalcal.losses import AdaFocalLoss, LinearFocalCalibrationLoss
 from focalcal.metrics import ece, multilabel_ece
 from focalcal.posthoc import TemperatureScaling
 from focalcal.predictions import Predictions
@@ -42,6 +42,8 @@ SEEDS = {"ece": {0: 0.1, 1: 0.2, 2: 0.15}}
 # Arguments that every entry takes, by parameter, then those of a package or an entry.
 SENSIBLE = {
     "logits": LOGITS,
+    "hidden": LOGITS,
+    "weight": torch.eye(3),
     "labels": LABELS,
     "target": LABELS,
     "probs": PROBS,
@@ -146,7 +148,9 @@ def _entries():
             entry, title = getattr(module, name), f"{package}.{name}"
             if title in LEFT_OUT or not callable(entry) or _is_record(entry):
                 continue
-            if isinstance(entry, type) and issubclass(entry, nn.Module):
+            if entry is LinearFocalCalibrationLoss:
+                yield title, _Used(entry, lambda loss, hidden, weight, labels: loss(hidden, weight, labels))
+            elif isinstance(entry, type) and issubclass(entry, nn.Module):
                 yield title, _Used(entry, lambda loss, logits, target: loss(logits, target))
             elif isinstance(entry, type) and hasattr(entry, "fit"):
                 yield title, _Used(entry, _fitted)

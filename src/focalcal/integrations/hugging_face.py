@@ -41,6 +41,51 @@ def compute_loss_func(loss: nn.Module, *, shift_labels: bool = False) -> Callabl
     return compute_loss
 
 
+class LossWithoutLogits(nn.Module):
+    """A causal language model that is trained without the logits of all its tokens: they would not fit.
+
+        Trainer(LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1)), ...)
+
+    `loss(hidden, weight, labels, bias)` is given the hidden states of the model's body and its output layer. The states
+    at position t belong to the label at t + 1, and labels of -100 do not count. In evaluation the logits are returned
+    as well, for `CalibrationCallback(shift_labels=True)`. The model itself stays `.model`, to be saved and used.
+    """
+
+    def __init__(self, model: Any, loss: nn.Module) -> None:
+        super().__init__()
+        head = getattr(model, "get_output_embeddings", lambda: None)()
+        if head is None or getattr(model, "base_model", model) is model:
+            raise TypeError(
+                f"model must have a body and a linear output layer, as AutoModelForCausalLM's have, got "
+                f"{type(model).__name__}; use compute_loss_func, which needs logits only"
+            )
+        self.model: Any = model
+        self.loss = loss
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,  # named, with the mask, because a Trainer leaves out columns that are not
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **inputs: Any,
+    ) -> Any:
+        """What the model returns if there are no labels; else the loss, and in evaluation the logits."""
+        inputs |= {"input_ids": input_ids, "attention_mask": attention_mask}
+        if labels is None:
+            return self.model(**inputs)
+        head = self.model.get_output_embeddings()
+        hidden = self.model.base_model(**inputs)[0]
+        bias = getattr(head, "bias", None)
+        items = labels[..., 1:].ne(_IGNORED).sum()
+        if items:
+            mean = self.loss(hidden[..., :-1, :], head.weight, labels[..., 1:], bias)
+            loss = mean if num_items_in_batch is None else mean * (items / num_items_in_batch)
+        else:
+            loss = hidden.sum() * 0  # a mean over nothing would be NaN
+        return {"loss": loss} if self.training else {"loss": loss, "logits": head(hidden)}
+
+
 class CalibrationCallback(TrainerCallback):
     """Logs calibration metrics with intervals at every evaluation, and updates an AdaFocal loss during training.
 

@@ -11,6 +11,7 @@ from focalcal.losses.flsd import FLSDLoss
 from focalcal.losses.focal import FocalLoss
 from focalcal.losses.focal_calibration import FocalCalibrationLoss
 from focalcal.losses.label_smoothing import LabelSmoothingLoss
+from focalcal.losses.linear import LinearFocalCalibrationLoss
 from focalcal.losses.mmce import MMCELoss
 from focalcal.losses.multilabel import (
     MultilabelBCELoss,
@@ -46,6 +47,7 @@ __all__ = [
     "FocalCalibrationLoss",
     "FocalLoss",
     "LabelSmoothingLoss",
+    "LinearFocalCalibrationLoss",
     "MMCELoss",
     "MultilabelBCELoss",
     "MultilabelBrierLoss",

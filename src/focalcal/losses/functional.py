@@ -1,6 +1,7 @@
 """Every objective as a function: one value per example (per label, for the multilabel_* ones), no reduction.
 
-`mmce` is the exception: it is a statistic of the batch, so it returns one number.
+The exceptions return one number: `mmce` is a statistic of the batch, and `linear_focal_calibration` adds up the rows
+whose logits it does not keep.
 """
 
 from focalcal.losses.adafocal import adafocal
@@ -11,6 +12,7 @@ from focalcal.losses.flsd import flsd
 from focalcal.losses.focal import focal
 from focalcal.losses.focal_calibration import focal_calibration
 from focalcal.losses.label_smoothing import label_smoothing
+from focalcal.losses.linear import linear_focal_calibration
 from focalcal.losses.mmce import mmce
 from focalcal.losses.multilabel import (
     multilabel_bce,
@@ -28,6 +30,7 @@ __all__ = [
     "focal",
     "focal_calibration",
     "label_smoothing",
+    "linear_focal_calibration",
     "mmce",
     "multilabel_bce",
     "multilabel_brier",
