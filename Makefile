@@ -8,6 +8,7 @@
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
 # make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
 # make bench                  the numbers in the README
+# make results                docs/results again, from the records of the runs in results/records
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -20,7 +21,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel check format bench sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel check format bench results sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -61,6 +62,9 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+results: $(READY)
+	$(BIN)/python results/publish.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/import_time.py

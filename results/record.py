@@ -1,6 +1,6 @@
 """Write what a store knows of a study's runs into results/records: one JSON line per run, without logits.
 
-    python results/record.py STUDY [--seeds N] [--store FOLDER] [--name NAME]
+    python results/record.py STUDY [--seeds N] [--store FOLDER] [--name NAME] [--bins]
 
 STUDY is a shipped study or a .toml file, as for `focalcal study`. A line holds what was run (its spec), on what and for
 how long, the metrics of validation and test rows, and what needs the predictions, all on test rows:
@@ -9,7 +9,7 @@ scaled     with the temperature of the validation rows
 recovered  of data with a known posterior: with the distortion of focal loss or FCL undone, before and after that
            temperature (`recovered`, `recovered_scaled`)
 q_distance mean total variation from the loss's own population minimiser q*, where the theory has one
-bins       counts, sums of confidence and of correct predictions in fifteen bins, and after scaling
+bins       with --bins: counts, sums of confidence and of correct predictions in fifteen bins, before and after scaling
 """
 
 from __future__ import annotations
@@ -43,14 +43,12 @@ POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
 _DIGITS = 7  # significant, of every stored number
 
 
-def record(run: Run) -> dict[str, Any]:
+def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
     """What is published of a run."""
     spec, stored = run.settings, run.record
     line: dict[str, Any] = {
         "key": run.key,
-        **{name: spec[name] for name in ("data_set", "model", "objective", "objective_options", "seed")},
-        "training": spec["training"],
-        "protocol": spec["protocol"],
+        "spec": dict(spec),
         "epochs": stored["epochs"],
         "seconds": stored["seconds"],
         "software": stored["provenance"]["software"],
@@ -60,9 +58,12 @@ def record(run: Run) -> dict[str, Any]:
     test = run.predictions("test")
     if test.multilabel:
         return line
-    line["bins"] = _bins(test.probs, test.labels)
+    if with_bins:
+        line["bins"] = _bins(test.probs, test.labels)
     if "val" in run.splits and test.kind == "logits":
         line |= _scaled(run.predictions("val"), test)
+        if "scaled" in line and with_bins:
+            line["scaled_bins"] = _bins((test.logits.double() / line["temperature"]).softmax(1), test.labels)
     if test.posterior is not None:
         line |= _against_theory(run, test)
     return line
@@ -95,11 +96,7 @@ def _scaled(held_out: Predictions, test: Predictions) -> dict[str, Any]:
     if not math.isfinite(temperature):
         return {"temperature": None}  # no finite one is best, as when every label is predicted
     probs = (test.logits.double() / temperature).softmax(1)
-    return {
-        "temperature": temperature,
-        "scaled": _metrics(probs, test),
-        "scaled_bins": _bins(probs, test.labels),
-    }
+    return {"temperature": temperature, "scaled": _metrics(probs, test)}
 
 
 def _metrics(probs: Tensor, test: Predictions) -> dict[str, float]:
@@ -160,12 +157,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--name", help="of the file; by default the study's")
+    parser.add_argument("--bins", action="store_true", help="with the bins of reliability diagrams")
     asked = parser.parse_args()
     study = load_study(asked.study, seeds=asked.seeds)
     specs = study.specs()
     runs, _ = collected([Store(store_folder(asked.store))], specs)
     order = {spec.key: place for place, spec in enumerate(specs)}
-    lines = [record(run) for run in sorted(runs, key=lambda run: order[run.key])]
+    lines = [record(run, with_bins=asked.bins) for run in sorted(runs, key=lambda run: order[run.key])]
     path = RECORDS / f"{asked.name or study.name}.jsonl"
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, "".join(json.dumps(_rounded(line)) + "\n" for line in lines).encode())

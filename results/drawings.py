@@ -1,0 +1,127 @@
+"""The figures of the published results, each from its records alone."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from published import Records, by_training_rows, training_rows
+from trials import Trials
+
+from focalcal.reports.figures.style import COLOURS, GUIDE, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SOURCES = ("known-posterior-gaussian", "known-posterior-discrete")
+_CURVES = {
+    "ce": "cross-entropy",
+    "focal": "focal loss",
+    "fcl lam=1 scale=matched": "FCL(3, 1), matched",
+    "fcl lam=16 scale=matched": "FCL(3, 16), matched",
+    "fcl lam=16": "FCL(3, 16), paper's scale",
+}
+
+
+def distance_by_rows() -> Figure:
+    """Distance to the loss's own q* and to the posterior against the number of training rows."""
+    with drawing(2.6) as figure:
+        axes = figure.subplots(1, 2 * len(_SOURCES), sharey="row")
+        for place, source in enumerate(_SOURCES):
+            records = Records.read(source, by_training_rows)
+            sizes = sorted({training_rows(line) for line in records.lines})
+            for column, (metric, title) in enumerate(
+                (("q_distance", "to its own q*"), ("posterior_distance", "to the truth"))
+            ):
+                panel = axes[2 * place + column]
+                for at, (name, label) in enumerate(_CURVES.items()):
+                    points = [
+                        (size, records.mean(f"{records.lines[0]['spec']['data_set']}, {size:,} rows", name, metric))
+                        for size in sizes
+                    ]
+                    drawn = [(size, float(mean)) for size, mean in points if mean is not None]
+                    if drawn:
+                        panel.plot(*zip(*drawn, strict=True), marker="o^sDv"[at], ms=3, color=COLOURS[at], label=label)
+                panel.set(
+                    xscale="log",
+                    yscale="log",
+                    xlabel="training rows",
+                    title=f"{records.lines[0]['spec']['data_set'].replace('_', ' ')}: {title}",
+                )
+        axes[0].set_ylabel("mean total variation")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def operating_points() -> Figure:
+    """The temperature that test rows need, of cross-entropy, at the predicted lam and of FCL(3, 1)."""
+    trials = Trials.read("operating-point", "operating-point-real")
+    settings = list(dict.fromkeys(row["setting"] for row in trials.rows))
+    roles = {"cross-entropy": COLOURS[6], "FCL(3, 1)": COLOURS[4], "predicted": COLOURS[0], "refined": COLOURS[2]}
+    with drawing(0.32 * len(settings) + 1.1) as figure:
+        axes = figure.subplots()
+        for at, (role, colour) in enumerate(roles.items()):
+            rows = [row for row in trials.rows if row["role"] == role and math.isfinite(row["temperature"])]
+            axes.plot(
+                [row["temperature"] for row in rows],
+                [settings.index(row["setting"]) + 0.12 * (at - 1.5) for row in rows],
+                "osD^"[at], ms=3.5, color=colour, label=role, alpha=0.8, ls="none",
+            )  # fmt: skip
+        axes.axvline(1, color=GUIDE, lw=0.8)
+        axes.axvspan(math.exp(-0.1), math.exp(0.1), color=GUIDE, alpha=0.15, lw=0)
+        axes.set(
+            xscale="log",
+            yticks=range(len(settings)),
+            yticklabels=settings,
+            xlabel="temperature that the test rows need",
+        )
+        axes.set_xticks([0.5, 0.7, 1, 1.4, 2], ["0.5", "0.7", "1", "1.4", "2"])
+        axes.minorticks_off()
+        axes.invert_yaxis()
+        figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def surfaces() -> Figure:
+    """Test NLL over gamma and lam, on both scales, in both regimes of the default study."""
+    records = Records.read("surface")
+    settings = records.evidence.settings
+    with drawing(1.9 * len(settings)) as figure:
+        axes = figure.subplots(len(settings), 2, squeeze=False)
+        for row, setting in enumerate(settings):
+            cells = [line for line in records.lines if records.setting_of(line) == setting]
+            best = min(line["metrics"]["test"]["nll"] for line in cells)
+            for column, scale in enumerate(("paper", "matched")):
+                _surface(axes[row, column], [line for line in cells if _scale(line) == scale], best)
+                axes[row, column].set_title(f"{setting}, {scale} scale")
+    return figure
+
+
+def _scale(line: dict[str, Any]) -> str:
+    return str(line["spec"]["objective_options"].get("scale", "paper"))
+
+
+def _surface(panel: Any, cells: list[dict[str, Any]], best: float) -> None:
+    options = [line["spec"]["objective_options"] for line in cells]
+    gammas, lams = (sorted({option[name] for option in options}) for name in ("gamma", "lam"))
+    values = [[math.nan] * len(lams) for _ in gammas]
+    for line, option in zip(cells, options, strict=True):
+        values[gammas.index(option["gamma"])][lams.index(option["lam"])] = line["metrics"]["test"]["nll"] - best
+    image = panel.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", vmin=0, vmax=_high(values))
+    panel.set(xticks=range(len(lams)), xticklabels=[f"{lam:g}" for lam in lams], xlabel="lam")
+    panel.set(yticks=range(len(gammas)), yticklabels=[f"{gamma:g}" for gamma in gammas], ylabel="gamma")
+    panel.figure.colorbar(image, ax=panel, label="NLL above the lowest")
+
+
+def _high(values: list[list[float]]) -> float:
+    finite = sorted(value for row in values for value in row if math.isfinite(value))
+    return statistics.quantiles(finite, n=10)[-1] if len(finite) > 1 else 1.0
+
+
+DRAWINGS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
+    "distance_by_rows": (_SOURCES, distance_by_rows),
+    "operating_points": (("operating-point",), operating_points),
+    "surfaces": (("surface",), surfaces),
+}

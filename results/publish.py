@@ -1,0 +1,82 @@
+"""Make docs/results again from results/records: one page per template of results/pages, and its figures.
+
+    python results/publish.py [--out FOLDER]
+
+Nothing is trained and no store is read. A page is Markdown in which tables, numbers and figures are asked for by name,
+so that what stands in docs/results is what the records say.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from drawings import DRAWINGS
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from published import RECORDS, Records, by_training_rows, theory_figures
+from trials import Trials, paired
+
+from focalcal.core.atomic import write_atomically
+from focalcal.reports.figures.style import rendered
+
+PAGES = Path(__file__).parent / "pages"
+TASKS = ("digits", "ag-news", "newsgroups", "cifar10")
+# A page is left out until these records are there.
+NEEDED = {
+    "known_posterior.md": tuple(
+        f"known-posterior-{name}" for name in ("gaussian", "discrete", "teacher", "teacher-400")
+    ),
+    "surface.md": ("surface",),
+    "equal_access.md": ("equal-access-digits",),
+}
+DOCS = Path(__file__).parent.parent / "docs" / "results"
+
+
+def pages() -> dict[str, str]:
+    """By file name, as text."""
+    environment = Environment(
+        loader=FileSystemLoader(PAGES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.globals |= {
+        "records": Records.read,
+        "by_size": lambda name: Records.read(name, by_training_rows),
+        "trials": Trials.read,
+        "theory_figures": theory_figures,
+        "paired": paired,
+        "equal_access_tasks": lambda: [task for task in TASKS if _there((f"equal-access-{task}",))],
+        "has": lambda name: any(RECORDS.glob(f"{name}.*")),
+    }
+    names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
+    environment.globals["pages"] = names
+    return {name: environment.get_template(name).render() + "\n" for name in names}
+
+
+def figures() -> dict[str, Callable[[], Any]]:
+    """By file name, those whose records are there."""
+    return {f"{name}.svg": draw for name, (needed, draw) in DRAWINGS.items() if _there(needed)}
+
+
+def _there(names: tuple[str, ...]) -> bool:
+    return all(any(RECORDS.glob(f"{name}.*")) for name in names)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=DOCS)
+    out = parser.parse_args().out
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        write_atomically(out / name, text.encode())
+    for name, draw in figures().items():
+        write_atomically(out / "figures" / name, rendered(draw(), "svg"))
+    print(out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What stands in docs/results is what the records say."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PUBLISHED = ROOT / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def publish():
+    sys.path.insert(0, str(ROOT / "results"))
+    try:
+        import publish
+
+        yield publish
+    finally:
+        sys.path.remove(str(ROOT / "results"))
+
+
+def test_every_page_is_what_the_records_give(publish):
+    made = publish.pages()
+    assert made.keys() == {path.name for path in PUBLISHED.glob("*.md")}
+    for name, text in made.items():
+        assert (PUBLISHED / name).read_text() == text, f"{name} is not what the records give; run `make results`"
+
+
+def test_a_changed_record_changes_a_page(publish, tmp_path, monkeypatch):
+    records = ROOT / "results" / "records"
+    for path in records.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    lines = (records / "default.jsonl").read_text().splitlines()
+    first = json.loads(lines[0])
+    first["metrics"]["test"]["ece"] += 0.5
+    (tmp_path / "default.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n")
+    monkeypatch.setattr("published.RECORDS", tmp_path)
+    assert publish.pages()["default.md"] != (PUBLISHED / "default.md").read_text()
+
+
+def test_every_figure_that_a_page_shows_is_drawn_from_records(publish):
+    shown = {
+        part.partition(")")[0] for path in PUBLISHED.glob("*.md") for part in path.read_text().split("](figures/")[1:]
+    }
+    assert shown == publish.figures().keys() == {path.name for path in (PUBLISHED / "figures").iterdir()}
+
+
+def test_records_hold_what_was_run_and_no_logits():
+    for path in (ROOT / "results" / "records").glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            assert {"key", "spec", "seconds", "software", "machine", "metrics"} <= record.keys()
+            assert len(line) < 6_000
