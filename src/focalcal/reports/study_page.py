@@ -33,6 +33,7 @@ SCRIPTS = tuple(
         *("posterior", "runs", "page"),
     )
 )
+LIVE_SCRIPT = "live/live.js"
 _HEADINGS = {
     "result": "Result",
     "differences": "Differences",
@@ -65,6 +66,7 @@ def study_page(
     operating_curves: Mapping[str, Sequence[Point]] | None = None,
     claims: Sequence[JudgedClaim] = (),
     files: Sequence[str] = (),
+    live: str = "",
 ) -> str:
     """The page as HTML; equal arguments give the same text.
 
@@ -74,6 +76,7 @@ def study_page(
     operating_curves  by setting, what `analysis.operating_curve` gives, to draw on its surfaces
     claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
+    live              the version that `reports.live_report` gives: the page then asks its server how far it is
     """
     given, families = dict(tables or {}), study_families(evidence)
     surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
@@ -103,13 +106,13 @@ def study_page(
     own = {"leaders": leading, "runs": listed}
     return Page(
         title=evidence.title,
-        lead=render("study/lead.html.j2", ran=sentences.ran),
+        lead=render("study/lead.html.j2", ran=sentences.ran, live=bool(live)),
         sections=_sections(html, context),
-        data=numbers,
+        data=numbers | ({"live": live} if live else {}),
         tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
-        scripts=SCRIPTS,
-        styles=(palette_css(), "study/study.css"),
+        scripts=(*SCRIPTS, *((LIVE_SCRIPT,) if live else ())),
+        styles=(palette_css(), "study/study.css", *(("live/live.css",) if live else ())),
         meta={"focalcal-files": " ".join(files)},
     ).html()
 
