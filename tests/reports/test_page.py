@@ -33,6 +33,8 @@ def test_a_column_of_one_value_is_said_in_the_caption():
     assert re.findall(r"<th scope[^>]*>(.*?)</th>", shown) == ["name", "value"]
     one_row = Table({"name": ["a"], "value": [1.0]})
     assert constant_columns(one_row) == {}
+    empty = Table({"name": ["a", "b"], "value": [None, None]})
+    assert "<caption>Empty</caption>" in html_table("empty", "Empty", empty)
     assert html_table("all", "All", Table({"a": ["x", "x"]})).count("<td") == 2  # never nothing
 
 
@@ -64,6 +66,7 @@ def test_examples():
 
 
 def test_signs():
+    assert typeset("or 25 % of it") == "or 25\u00a0% of it"
     assert typeset("4.5 ± 0.1 and mean ± deviation") == "4.5\u00a0±\u00a00.1 and mean ± deviation"
 
 

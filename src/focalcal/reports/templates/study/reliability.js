@@ -134,7 +134,9 @@ const ReliabilityView = (() => {
   }
 
   function controls() {
-    const states = [["whole", "as trained"], ["before", "before"], ["after", "after"]];
+    const halves = Study.data.fitted_on === "halves"; // else before scaling is as trained
+    const states = [["whole", halves ? "as trained, all rows" : "as trained"], ...(halves ? [["before", "as trained, the measured half"]] : []),
+      ["after", halves ? "scaled, that half" : "temperature-scaled"]];
     const there = states.filter(([state]) => Study.cells().some((cell) => cell.bins[state]));
     Controls.radios("scaling", "scaling", there);
     const classes = Math.max(0, ...Study.cells().map((cell) => cell.classes.length));
