@@ -108,7 +108,7 @@ const ResultView = (() => {
   function label(svg, { place: [px, py], objective, flag, group }, taken, box) {
     const { name } = Study.objective(objective);
     const text = `${name.length > 18 ? `${name.slice(0, 17)}\u2026` : name}${flag ? " \u2020" : ""}`;
-    const long = 6.6 * text.length;
+    const long = 7.1 * text.length + 3;
     const places = [[px + 9, py + 4, "start"], [px - 9, py + 4, "end"], [px, py - 10, "middle"], [px, py + 18, "middle"], [px + 9, py - 9, "start"], [px + 9, py + 17, "start"], [px - 9, py - 9, "end"], [px - 9, py + 17, "end"]];
     const frame = ([x, y, anchor]) => {
       const from = anchor === "start" ? x : anchor === "end" ? x - long : x - long / 2;

@@ -44,7 +44,7 @@ const TemperatureView = (() => {
     element(group, "path", { d: `M${xs[1] + 8} ${y(ends[1])}L${xs[1] + 20} ${place}`, class: "leader" });
     const room = width - xs[1] - 24;
     const values = width < 480 ? "" : `${Svg.fixed(ends[1], Study.metric(key).percent ? 2 : 3)}, `;
-    const label = element(group, "text", { x: xs[1] + 24, y: place + 4, class: "label strong name" }, Lanes.cut(short, room - (values ? 52 : 22)));
+    const label = element(group, "text", { x: xs[1] + 24, y: place + 4, class: "label strong name" }, Lanes.cut(short, room - (values ? 68 : 26)));
     element(label, "tspan", { class: "label" }, `  ${values}T ${Svg.fixed(t, 2)}`);
   }
 
