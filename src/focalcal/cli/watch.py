@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Stores, open_stores
+from focalcal.cli.options import Seeds, Stores, open_stores
 from focalcal.cli.output import plain_failures
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def watch(
         str | None, typer.Argument(help="Show this study's cells alone: a shipped study, or a .toml file.")
     ] = None,
     store: Stores = None,
+    seeds: Seeds = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Show the cells of the study's smallest size.")] = False,
     port: Port = 0,
 ) -> None:
@@ -45,7 +46,7 @@ def watch(
     from focalcal.experiments import load_study
 
     stores = open_stores(store)
-    with _live_page(stores, load_study(name) if name else None, smoke=smoke, port=port) as server:
+    with _live_page(stores, load_study(name, seeds=seeds) if name else None, smoke=smoke, port=port) as server:
         try:
             Event().wait()
         except KeyboardInterrupt:

@@ -69,8 +69,8 @@ def full_name(objective: str) -> str:
 
 
 def looks(objectives: Iterable[str]) -> dict[str, Look]:
-    """By objective. A known one has its own look, or else the first variant of it; others take those that are left, then
-    begin again with other markers and dashes: 90 differ."""
+    """By objective. A known one has its own look, or else the first variant of it; others take those that are left,
+    then begin again with other markers and dashes: 90 differ."""
     listed = list(dict.fromkeys(objectives))
     taken: dict[str, int] = {}
     for objective in sorted(listed, key=lambda objective: " " in objective):  # without options first

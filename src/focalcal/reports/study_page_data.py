@@ -77,6 +77,7 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
         "settings": settings,
         "fitted_on": evidence.fitted_on,
         "objectives": _objectives(objectives),
+        "candidate": objectives.index(families[0].candidate) if families else None,
         "metrics": _metrics(evidence),
         "terms": TERMS,
         "cells": [

@@ -25,7 +25,7 @@ const Study = (() => {
   const objective = (place) => data.objectives[place];
   const setting = () => data.settings.indexOf(State.get("setting"));
   const cells = () => data.cells.filter((cell) => cell.setting === setting());
-  const candidate = data.comparisons[0]?.candidate; // what is compared with every other
+  const { candidate } = data; // the place of what is compared with every other; null without one
 
   /* The chosen setting if any of its cells is of use, else the first one that has such cells, and a word about that. */
   function near(useful, what) {
