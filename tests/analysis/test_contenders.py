@@ -13,6 +13,7 @@ from focalcal.analysis.contenders import constant_guesses, contenders, within_ma
 from focalcal.analysis.evidence import gather, measured, reading_order
 from focalcal.analysis.surface import surface
 from focalcal.reports.figures.surface import surface_note
+from focalcal.reports.page import typeset
 from focalcal.reports.study_page import study_page
 from focalcal.reports.study_summary import summary
 from focalcal.reports.study_tables import all_tables
@@ -116,7 +117,7 @@ def test_it_is_flagged_in_summary_tables_and_page(evidence):
     assert "No better than a constant guess predicts: fcl on digits/small_cnn." in tables["ece"].note
     assert "No better than a constant guess predicts: fcl" in tables["comparisons"].note
     assert runs_table(evidence).columns["flag"].count("constant guess") == 3
-    assert said.partition(", ")[0].replace("fcl", "FCL") in study_page(evidence, tables=tables)
+    assert typeset(said.partition(", ")[0].replace("fcl", "FCL")) in study_page(evidence, tables=tables)
 
 
 def test_it_is_flagged_without_reading_every_prediction(store):

@@ -52,6 +52,7 @@ def test_a_known_objective_always_looks_the_same():
     alone, beside = looks(["fcl"])["fcl"], looks([*ORDER, "mine"])["fcl"]
     assert alone == beside
     assert looks(["fcl lam=0.5", "ce"])["ce"] == looks(["ce"])["ce"]
+    assert looks(["fcl gamma=1", "fcl"])["fcl"] == alone  # whichever comes first
     assert looks(["multilabel_fcl"])["multilabel_fcl"] == alone
 
 

@@ -1,3 +1,4 @@
+import doctest
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.analysis.labels import origins
+from focalcal.reports import headline_text
 from focalcal.reports import page as kit
 from focalcal.reports.page import THEME, template
 from focalcal.reports.study_page import SCRIPTS, study_page
@@ -81,6 +83,10 @@ def test_every_control_has_a_label_and_every_table_a_caption(page):
     assert body.count("<table") == body.count("<caption")
     assert '<a class="skip" href="#result">' in body
     assert '<html lang="en">' in body
+
+
+def test_examples_of_the_sentence():
+    assert doctest.testmod(headline_text) == doctest.TestResults(failed=0, attempted=1)
 
 
 def test_the_first_screen_says_the_result_with_its_size(evidence, page):

@@ -112,6 +112,64 @@ def test_a_chosen_objective_stands_out_everywhere(page):
     assert page.evaluate("location.hash") == ""
 
 
+def test_the_objective_that_is_compared_stands_out_and_is_in_every_difference(page):
+    assert page.locator("#chart-dots .candidate").all_text_contents() == ["FCL"]
+    assert "FCL" in page.locator("#chart-pareto .name").all_text_contents()
+    page.locator("#chart-dots [data-name=fcl]").click()
+    seen(page, "forest")
+    assert names(page, "forest")
+    assert page.locator("#chart-forest .dim").count() == 0
+
+
+def test_the_charts_begin_where_the_sentence_does_and_its_settings_can_be_pressed(tab, tmp_path):
+    store = Store(tmp_path / "store")
+    for data_set, fcl in (("alpha", 1.4), ("beta", 0.9)):  # better than cross-entropy by less, and by more
+        for seed in (0, 1):
+            add(store, spec("ce", seed, data_set=data_set), sharpness=2.0)
+            add(store, spec("fcl", seed, data_set=data_set), sharpness=fcl)
+    path = tmp_path / "two.html"
+    path.write_text(study_page(evidence_of(store)), encoding="utf-8")
+    page = opened(tab, path)
+    assert page.locator(".sentence .setting").all_text_contents() == ["beta/small_cnn", "alpha/small_cnn"]
+    assert page.input_value("#setting") == "beta/small_cnn"
+    page.locator(".sentence .setting", has_text="alpha").click()
+    assert page.input_value("#setting") == "alpha/small_cnn"
+    assert page.evaluate("location.hash") == "#setting=alpha%2Fsmall_cnn"
+    assert page.locator(".sentence [aria-pressed=true]").all_text_contents() == ["alpha/small_cnn"]
+
+
+def test_a_known_posterior_is_shown_whatever_setting_is_chosen(tab, tmp_path):
+    store = Store(tmp_path / "store")
+    add(store, spec("ce", 0))
+    add(store, spec("ce", 0, data_set="teacher"), known=True)
+    path = tmp_path / "known.html"
+    path.write_text(study_page(evidence_of(store, details=True)), encoding="utf-8")
+    page = opened(tab, path)
+    shown = seen(page, "posterior")
+    assert [row[0] for row in shown["rows"]] == ["ce"]
+    assert shown["title"] == "Predicted against true probability on teacher/small_cnn"
+    assert "digits/small_cnn has no known posterior; this is teacher" in page.inner_text("#chart-posterior .said")
+    page.select_option("#setting", "teacher/small_cnn")
+    assert page.inner_text("#chart-posterior .said") == ""
+
+
+def test_scaled_on_the_validation_rows_there_are_two_states(tab, tmp_path):
+    store = study_store(tmp_path / "store")
+    path = tmp_path / "validation.html"
+    path.write_text(study_page(evidence_of(store, temperature="validation")), encoding="utf-8")
+    page = opened(tab, path)
+    assert page.locator("#scaling label").all_text_contents() == ["as trained", "temperature-scaled"]
+    page.locator("#scaling label", has_text="temperature-scaled").click()
+    assert sum(row[3] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 1200
+
+
+def test_panels_stand_in_rows_of_nearly_equal_length(page):
+    sizes = page.evaluate(
+        "[1, 5, 6, 7, 9, 10, 13].map((count) => [1240, 680, 366].map((width) => Panels.layout(width, count).columns))"
+    )
+    assert sizes == [[1, 1, 1], [5, 5, 2], [6, 3, 2], [4, 4, 2], [5, 5, 2], [5, 5, 2], [5, 5, 2]]
+
+
 def test_a_view_can_be_sent(tab, path, evidence):
     page = opened(tab, path, "metric=brier&objective=fcl&other=ce&scaling=after&at=reliability")
     assert page.locator("#metric input:checked").input_value() == "brier"
@@ -148,9 +206,9 @@ def test_the_forest_shows_the_differences(page, evidence):
 def test_reliability_follows_temperature_and_class(page, evidence):
     shown = seen(page, "reliability")
     assert sum(row[3] for row in shown["rows"] if row[0] == "ce") == 1200
-    page.locator("#scaling label", has_text="after").click()
+    page.locator("#scaling label", has_text="scaled, that half").click()
     assert sum(row[3] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 600
-    page.locator("#scaling label", has_text="as trained").click()
+    page.locator("#scaling label", has_text="as trained, all rows").click()
     page.select_option("#class", "2")
     shares = [run.details.classes[2] for run in evidence.of(SETTING, "ce")]
     right = sum(float(np.nansum(each.count * each.accuracy)) for each in shares)
@@ -288,7 +346,9 @@ def test_the_keyboard_reaches_everything_in_order(page):
 
 def test_a_link_to_a_run_opens_it(page, evidence):
     key = evidence.runs[0].key
+    assert not page.locator(f"#run-{key}").is_visible()
     page.locator(f"#table-runs a[href='#run-{key}']").click()
+    assert page.locator(f"#run-{key}").is_visible()
     assert page.locator(f"#run-{key}").get_attribute("open") is not None
     assert "spec.seed" in page.inner_text(f"#run-{key}")
 

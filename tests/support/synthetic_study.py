@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
 from focalcal.analysis.evidence import gather, reading_order
 from focalcal.predictions import Predictions
@@ -36,11 +37,16 @@ def logits_and_labels(rows, classes, *, seed, sharpness=1.0, signal=2.0):
     return (logits * sharpness).astype(np.float32), labels
 
 
-def add(store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=2.0, changed=None, shifts=()):
-    """Store a run of `one`; `changed` metrics of the test split replace those that were measured."""
+def add(
+    store: Store, one: Spec, *, sharpness=None, rows=400, classes=4, signal=2.0, changed=None, shifts=(), known=False
+):
+    """Store a run of `one`; `changed` metrics of the test split replace those that were measured.
+
+    With `known` what the labels were drawn from is stored, too.
+    """
     factor = sharpness if sharpness is not None else SHARPNESS.get(one.objective, 1.3)
     parts = [
-        Predictions(logits=logits, labels=labels, split=split)
+        Predictions(logits=logits, labels=labels, split=split, posterior=softmax(logits / factor, 1) if known else None)
         for at, split in enumerate(("val", "test"))
         for logits, labels in (
             logits_and_labels(rows, classes, seed=1000 * at + one.seed, sharpness=factor, signal=signal),

@@ -103,6 +103,9 @@ class Evidence:
         return {objective: seeds for objective, seeds in by_objective.items() if seeds}
 
 
+EvidenceCache = dict[tuple[str, str, tuple[str, ...]], RunEvidence]  # by key, label and evaluations
+
+
 def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[EvidenceGap]]:
     """The runs of stores that a study is about, in reading order, and why others of it cannot be shown.
 
@@ -137,6 +140,7 @@ def gather(
     known: Sequence[Spec] = (),
     details: bool = False,
     whole: bool = True,
+    cache: EvidenceCache | None = None,
 ) -> Evidence:
     """Read every run, and compute what the reports show: reliability bins and temperature scaling.
 
@@ -145,15 +149,19 @@ def gather(
 
     `known` are the cells that ought to be there: they set the order, and those without a run are named in `missing`,
     after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
-    others have are kept, and named.
+    others have are kept, and named. What is in `cache` is not read again, and what is read is put there: a store that
+    is filled while it is watched costs its new runs alone.
     """
     order = {spec.key: at for at, spec in enumerate(known)}
     stored = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
     labels = objective_labels([*known, *(run.spec for run in stored if run.key not in order)])
     constants: dict[str, float | None] = {}
-    evidence = tuple(
-        _read(run, labels[run.key], temperature, constants, whole=whole, details=details) for run in stored
-    )
+    read: EvidenceCache = {} if cache is None else cache
+    for run in stored:
+        state = (run.key, labels[run.key], tuple(run.evaluations))
+        if state not in read:
+            read[state] = _read(run, labels[run.key], temperature, constants, whole=whole, details=details)
+    evidence = tuple(read[run.key, labels[run.key], tuple(run.evaluations)] for run in stored)
     gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing)]
     gaps += [
         EvidenceGap("unreadable", run.key, run.name, detail=note.detail)

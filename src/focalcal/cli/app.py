@@ -21,6 +21,7 @@ from focalcal.cli import (
     theory,
     train,
     tune,
+    watch,
 )
 from focalcal.cli.output import tracebacks
 
@@ -50,6 +51,7 @@ app.command()(train.train)
 app.command()(tune.tune)
 app.command()(evaluate.evaluate)
 app.command()(report.report)
+app.command()(watch.watch)
 app.command()(compare.compare)
 app.command()(overhead.overhead)
 app.command()(operating_point_study.operating_point_study)

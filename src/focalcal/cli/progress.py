@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
 from focalcal.experiments.events import Event, Examined, Failed, Finished, Progress, Started
+from focalcal.experiments.grid_progress import GridProgress
 
 if TYPE_CHECKING:
     from focalcal.results import Spec
@@ -81,41 +82,37 @@ class GridDisplay:
     """Told every event of a grid; nothing is shown before the first. Cells are called by `names`, else by spec."""
 
     def __init__(self, names: Mapping[str, str], console: Any, bars: Any) -> None:
+        self.progress = GridProgress()
         self._names, self._console, self._bars = names, console, bars
-        self._cells = 0  # that are to be run
-        self._started = time.monotonic()
-        self._shares: dict[str, float] = {}
         self._tasks: dict[str, Any] = {}
-        self._ended = 0
         self._whole = bars.add_task("starting", total=None, state="", visible=False)
 
     def __call__(self, event: Event) -> None:
         """Show it."""
+        progress = self.progress
+        progress(event)
         if isinstance(event, Examined):
-            self._cells = self._ended + len(event.missing)  # a grid may have several rounds
-            self._bars.update(self._whole, total=self._cells, visible=True)
+            self._bars.update(self._whole, total=progress.cells, visible=True)
         elif isinstance(event, Started):
-            self._tasks[event.key] = self._bars.add_task(self._name(event.spec), total=1.0, state="loading")
-        elif isinstance(event, Progress):
-            self._shares[event.key] = event.done / event.of if event.of else 0.0
-            if event.key in self._tasks:
-                self._bars.update(self._tasks[event.key], completed=self._shares[event.key], state=event.note)
+            self._tasks[event.key] = self._bars.add_task(self.name(event.spec), total=1.0, state="loading")
+        elif isinstance(event, Progress) and event.key in self._tasks:
+            share = progress.running[event.key].share
+            self._bars.update(self._tasks[event.key], completed=share, state=event.note)
         elif isinstance(event, Finished | Failed):
             self._end(event)
-        done = self._ended + sum(self._shares.values())
-        so_far = progress_text(done, self._cells, time.monotonic() - self._started)
+        so_far = progress_text(progress.done, progress.cells, progress.seconds)
         # in the column of the names, which is the last to be cut off where the terminal is narrow
-        self._bars.update(self._whole, completed=done, description=f"{self._ended} of {self._cells}, {so_far}")
+        whole = f"{progress.ended} of {progress.cells}, {so_far}"
+        self._bars.update(self._whole, completed=progress.done, description=whole)
 
-    def _name(self, spec: Spec) -> str:
+    def name(self, spec: Spec) -> str:
+        """What the cell is called."""
         return self._names.get(spec.key, spec.name)
 
     def _end(self, event: Finished | Failed) -> None:
-        self._ended += 1
-        self._shares.pop(event.key, None)
         if event.key in self._tasks:
             self._bars.remove_task(self._tasks.pop(event.key))
-        place = f"[{self._ended}/{self._cells}] {self._name(event.spec)}"
+        place = f"[{self.progress.ended}/{self.progress.cells}] {self.name(event.spec)}"
         ending = f"{event.seconds:.1f} s" if isinstance(event, Finished) else f"{event.kind}: {event.message}"
         self._console.print(f"{place}: {ending}", highlight=False, markup=False, soft_wrap=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, TensorBoard, Threads, check_device
 from focalcal.cli.output import plain_failures, print_json, to_go_on
+from focalcal.cli.watch import StudyActivity, live_study
 
 if TYPE_CHECKING:
     from focalcal.experiments import StudyResult
@@ -63,6 +65,12 @@ def study(
     data_dir: DataDir = None,
     tensorboard: TensorBoard = None,
     report: Annotated[bool, typer.Option(help="Write the report: page, tables and figures.")] = True,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Serve the page on this machine while cells are being run, at the address that is printed."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train and evaluate the cells of a study that are not stored yet, and print its results.
@@ -92,11 +100,16 @@ def study(
         if executor is Engine.local
         else RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
     )
-    with grid_display(cell_names(chosen.specs(smoke))) as display:
-        result = run_study(chosen, folder, where, smoke=smoke, on_event=display)
-    _print_results(result, as_json=as_json)
-    if report and not as_json and not result.outcome.interrupted:
-        _write_report(result, named=name)
+    activity = StudyActivity()
+    with live_study(chosen, folder, activity, smoke=smoke) if watch else nullcontext() as server:
+        with grid_display(cell_names(chosen.specs(smoke))) as activity.display:
+            result = run_study(chosen, folder, where, smoke=smoke, on_event=activity.display)
+        activity.interrupted = result.outcome.interrupted
+        _print_results(result, as_json=as_json)
+        if report and not as_json and not result.outcome.interrupted:
+            _write_report(result, named=name)
+        if server is not None and not result.outcome.interrupted:
+            server.wait_for_pages()
     _print_gaps(result)
 
 

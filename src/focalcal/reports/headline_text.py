@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import Change, Headline, headline
 from focalcal.reports.objectives import short_name
@@ -22,6 +25,17 @@ def result_sentence(evidence: Evidence, summary: Summary) -> str:
             who, size = leading_objectives(leader, short_name), f"{leader.mean.printed} points"
             return f"{who} {verb} the lowest ECE on {leader.setting}, {size}; no objective was chosen to compare with."
     return summary.best[0] if summary.best else summary.ran
+
+
+def around_settings(sentence: str, settings: Sequence[str]) -> list[tuple[str, bool]]:
+    """The sentence in pieces, each with whether it is the name of a setting.
+
+    >>> around_settings("lower on a/b, higher on a/bc", ["a/b", "a/bc"])
+    [('lower on ', False), ('a/b', True), (', higher on ', False), ('a/bc', True)]
+    """
+    names = "|".join(re.escape(name) for name in sorted(settings, key=len, reverse=True))
+    pieces = re.split(f"({names})", sentence) if names else [sentence]
+    return [(piece, piece in settings) for piece in pieces if piece]
 
 
 def headline_sentence(result: Headline) -> str:

@@ -69,11 +69,11 @@ def full_name(objective: str) -> str:
 
 
 def looks(objectives: Iterable[str]) -> dict[str, Look]:
-    """By objective. A known one has its own look; variants of it and others take those that are left, then begin again
-    with other markers and dashes: 90 differ."""
+    """By objective. A known one has its own look, or else the first variant of it; others take those that are left,
+    then begin again with other markers and dashes: 90 differ."""
     listed = list(dict.fromkeys(objectives))
     taken: dict[str, int] = {}
-    for objective in listed:
+    for objective in sorted(listed, key=lambda objective: " " in objective):  # without options first
         base = _SAME.get(base_name(objective), base_name(objective))
         if base in ORDER and ORDER.index(base) not in taken.values():
             taken[objective] = ORDER.index(base)

@@ -53,6 +53,7 @@ _SIGNS = {
     r"<=": "\N{LESS-THAN OR EQUAL TO}",
     r"Cal2\^2": "Cal\N{SUBSCRIPT TWO}\N{SUPERSCRIPT TWO}",
     r"\|_inf": "|\N{INFINITY}",
+    r"(?<=\d) (?=%)": "\N{NO-BREAK SPACE}",
     r" (\N{PLUS-MINUS SIGN}) (?=\d)": "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}",
 }
 
@@ -137,7 +138,7 @@ def html_table(
 ) -> Markup:
     """A table that sorts and, if the page has it among its `tables`, downloads as CSV.
 
-    A column with one value in all of several rows is left out, and its value is said in the caption.
+    A column with one value in all of several rows is left out, and its value, if it is one, is said in the caption.
 
     links     the anchors that the first column leads to
     names     what keys such as `ce` are shown as, where a cell or heading is exactly such a key
@@ -151,8 +152,8 @@ def html_table(
     if len(shared) == len(table.columns):
         shared = {}
     if shared:
-        constants = ", ".join(f"{heading} {shown.get(text, text)}" for heading, text in shared.values())
-        caption = f"{caption} ({constants})"
+        constants = [f"{heading} {shown.get(text, text)}" for heading, text in shared.values() if text != table.missing]
+        caption += f" ({', '.join(constants)})" if constants else ""
     numeric, bold, texts = table.numeric, table.bold_rows(), table.rows()
     values = [list(column) for column in table.columns.values()]
     kept = [at for at, column in enumerate(table.columns) if column not in shared]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from focalcal.analysis.comparisons import CANDIDATES, Family
 from focalcal.analysis.evidence import Evidence
 from focalcal.analysis.findings import study_families
 from focalcal.analysis.surface import Point, Surface, surface
-from focalcal.reports.headline_text import result_sentence
+from focalcal.reports.headline_text import around_settings, result_sentence
 from focalcal.reports.objectives import palette_css, short_name
 from focalcal.reports.page import Page, Section, html_table, render
 from focalcal.reports.study_page_data import MEANINGS, METRICS, TERMS, page_data
@@ -33,6 +34,7 @@ SCRIPTS = tuple(
         *("posterior", "runs", "page"),
     )
 )
+LIVE_SCRIPT = "live/live.js"
 _HEADINGS = {
     "result": "Result",
     "differences": "Differences",
@@ -65,6 +67,7 @@ def study_page(
     operating_curves: Mapping[str, Sequence[Point]] | None = None,
     claims: Sequence[JudgedClaim] = (),
     files: Sequence[str] = (),
+    live: str = "",
 ) -> str:
     """The page as HTML; equal arguments give the same text.
 
@@ -74,11 +77,15 @@ def study_page(
     operating_curves  by setting, what `analysis.operating_curve` gives, to draw on its surfaces
     claims            of the paper, judged by these runs; none are shown if there are none
     files             what is written beside the page, by name, so that a later report knows what this one wrote
+    live              the version that `reports.live_report` gives: the page then asks its server how far it is
     """
     given, families = dict(tables or {}), study_families(evidence)
     surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
     numbers = page_data(evidence, families, surfaces)
     sentences = summary(evidence, name=short_name)
+    choices = evidence.settings if len(evidence.settings) > 1 else ()
+    sentence = around_settings(result_sentence(evidence, sentences), choices)
+    numbers["first"] = next((text for text, is_setting in sentence if is_setting), None)
     leading, listed = leaders_table(sentences.leaders, short_name), runs_table(evidence)
     shown = partial(html_table, names={name: short_name(name) for name in evidence.objectives}, meanings=MEANINGS)
     links = [f"run-{run.key}" for run in evidence.runs]
@@ -87,13 +94,14 @@ def study_page(
             evidence, families, surfaces, paper=bool(claims) or not given.keys().isdisjoint(_FOLDED["paper"])
         ),
         "terms": METRICS | TERMS,
-        "sentence": result_sentence(evidence, sentences),
+        "sentence": sentence,
         "summary": sentences,
         "every_epochs": numbers["every_epochs"],
         "surfaces": surfaces,
         "margin": MARGIN,
         "rule": RULE,
         "claims": claims,
+        "verdicts": Counter(judged.verdict for judged in claims),
         "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
         "runs_table": listed and shown("runs", "Every run", listed, _RUNS, links=links),
         "runs": evidence.runs,
@@ -103,13 +111,13 @@ def study_page(
     own = {"leaders": leading, "runs": listed}
     return Page(
         title=evidence.title,
-        lead=render("study/lead.html.j2", ran=sentences.ran),
+        lead=render("study/lead.html.j2", ran=sentences.ran, live=bool(live)),
         sections=_sections(html, context),
-        data=numbers,
+        data=numbers | ({"live": live} if live else {}),
         tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
-        scripts=SCRIPTS,
-        styles=(palette_css(), "study/study.css"),
+        scripts=(*SCRIPTS, *((LIVE_SCRIPT,) if live else ())),
+        styles=(palette_css(), "study/study.css", *(("live/live.css",) if live else ())),
         meta={"focalcal-files": " ".join(files)},
     ).html()
 

@@ -38,6 +38,8 @@ TERMS = {
     "interval": "95 % bootstrap interval over test rows, its ends averaged over the seeds: how far the number would "
     "move with other test examples. It is no test of a difference.",
     "chance": "What a perfectly calibrated model with these confidences shows by chance on as many rows, on average.",
+    "pooled": "The rows of all seeds are put into the same bins. Gaps of opposite sign then cancel, so that the "
+    "pooled ECE is lower than the mean of the seeds' ECE.",
     "temperature": "T divides the logits; it minimises the NLL of rows that are not measured. T > 1: overconfident.",
     "holm": "p after Holm's correction over the metrics of one setting and baseline.",
     "d_z": "Cohen's d_z: the mean difference over the standard deviation of the differences.",
@@ -75,6 +77,7 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
         "settings": settings,
         "fitted_on": evidence.fitted_on,
         "objectives": _objectives(objectives),
+        "candidate": objectives.index(families[0].candidate) if families else None,
         "metrics": _metrics(evidence),
         "terms": TERMS,
         "cells": [

@@ -157,6 +157,16 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     ]
 
 
+def test_every_run_has_the_digits_of_its_metric(tmp_path):
+    store = Store(tmp_path / "store")
+    for seed, error in enumerate((0.0056, 0.4)):
+        synthetic.add(store, synthetic.spec("ce", seed), changed={"error": error, "nll": 10 * error})
+    table = runs_table(synthetic.evidence_of(store))
+    shown = [dict(zip(table.titles, row, strict=True)) for row in table.rows()]
+    assert [(row["Error %"], row["NLL"]) for row in shown] == [("0.56", "0.0560"), ("40.00", "4.0000")]
+    assert list(table.columns["Error %"]) == pytest.approx([0.56, 40.0])  # the CSV has every digit
+
+
 def test_three_seeds_cannot_show_anything_and_the_tables_say_so(tables):
     rows = read(tables["comparisons"].table)
     assert {row["verdict"] for row in rows} == {"cannot show"}

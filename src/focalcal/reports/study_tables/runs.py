@@ -9,7 +9,7 @@ from typing import Any
 from focalcal.analysis.cell_means import HEADLINE, Leader
 from focalcal.analysis.contenders import is_constant_guess
 from focalcal.analysis.evidence import Evidence
-from focalcal.analysis.metric_names import shown, titled
+from focalcal.analysis.metric_names import PERCENT, shown, titled
 from focalcal.analysis.numbers import Rounded
 from focalcal.reports.tables import Table
 
@@ -54,7 +54,8 @@ def runs_table(evidence: Evidence) -> Table | None:
     }
     for metric in (*HEADLINE, "confidence_gap"):
         if any(metric in test for test in tests):
-            columns[titled(metric)] = [shown(metric, test.get(metric, math.nan)) for test in tests]
+            form = ".2f" if metric in PERCENT else ".4f"
+            columns[titled(metric)] = [Rounded(shown(metric, test.get(metric, math.nan)), form) for test in tests]
     fitted = [run.scaled for run in evidence.runs]
     if any(scaling is not None and scaling.at_bound for scaling in fitted):
         columns["no finite T"] = [scaling and scaling.at_bound for scaling in fitted]

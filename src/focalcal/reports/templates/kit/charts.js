@@ -62,6 +62,7 @@ const Charts = (() => {
     chart.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     chart.svg.setAttribute("aria-label", title);
     chart.said.textContent = said ?? "";
+    chart.figure.classList.toggle("empty", !chart.made.rows.length);
     list(chart);
     if (focused) chart.svg.querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }

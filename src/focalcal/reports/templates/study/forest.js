@@ -47,6 +47,7 @@ const ForestView = (() => {
     const p = `p = ${Svg.number(one.p_holm, 2)}`;
     const said = `${Study.shown(key, one.mean, { sign: true })} (${Study.shown(key, one.low, { sign: true })} to ${Study.shown(key, one.high, { sign: true })}), ${WORDS[one.verdict]}, ${p}`;
     const group = Lanes.lane(svg, one.baseline, y, width, labels, said);
+    if (State.get("objective") === Study.objective(one.candidate).key) group.classList.remove("dim"); // it is in every lane
     element(group, "path", { d: `M${at(one.low)} ${y}H${at(one.high)}`, class: "interval" });
     one.differences.forEach((value, index) => element(group, "circle", { cx: at(value), cy: y, r: 3, class: "seed", "data-tip": `seed ${one.seeds[index]}: ${Study.shown(key, value, { sign: true })}` }));
     const clear = one.verdict === "better" || one.verdict === "worse";

@@ -23,7 +23,7 @@ const Lanes = (() => {
     const group = element(svg, "g", { ...look, tabindex: 0, role: "button", "aria-pressed": pressed, "aria-label": `${full}: ${said}`, "data-name": key });
     element(group, "rect", { x: 0, y: y - HEIGHT / 2, width, height: HEIGHT, class: pressed ? "ground pressed" : "ground" });
     mark(group, marker, 8, y, { class: "solid", scale: 0.85 });
-    const text = element(group, "text", { x: 20, y: y + 4, class: "label strong name", "data-tip": `${full}\n${said}` }, cut(name, labels));
+    const text = element(group, "text", { x: 20, y: y + 4, class: `label strong name${place === Study.candidate ? " candidate" : ""}`, "data-tip": `${full}\n${said}` }, cut(name, labels));
     if (flag) element(text, "tspan", { class: "flag", "data-tip": flag }, " \u2020");
     const act = () => Study.choose(place);
     group.addEventListener("click", act);

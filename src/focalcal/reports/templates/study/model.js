@@ -25,6 +25,16 @@ const Study = (() => {
   const objective = (place) => data.objectives[place];
   const setting = () => data.settings.indexOf(State.get("setting"));
   const cells = () => data.cells.filter((cell) => cell.setting === setting());
+  const { candidate } = data; // the place of what is compared with every other; null without one
+
+  /* The chosen setting if any of its cells is of use, else the first one that has such cells, and a word about that. */
+  function near(useful, what) {
+    const here = cells().filter(useful);
+    if (here.length) return { found: here, note: "" };
+    const first = data.cells.find(useful);
+    const found = first ? data.cells.filter((cell) => cell.setting === first.setting && useful(cell)) : [];
+    return { found, note: first ? `${State.get("setting")} has no ${what}; this is ${data.settings[first.setting]}.` : "" };
+  }
   const value = (cell, key) => mean(cell.splits.test?.[key]);
 
   /* The cells that have the metric, best first; what is not finite is last. */
@@ -50,12 +60,12 @@ const Study = (() => {
     const keys = [...metrics.keys()];
     const first = ["ece", ...keys].find((key) => metrics.has(key)) ?? "";
     State.define("metric", first, keys);
-    State.define("setting", data.settings[0] ?? "", data.settings);
+    State.define("setting", data.first ?? data.settings[0] ?? "", data.settings);
     State.define("objective", "", ["", ...data.objectives.map(({ key }) => key)]);
     State.define("axis", AGAINST.find((key) => metrics.has(key)) ?? "", AGAINST.filter((key) => metrics.has(key)));
   }
 
-  return { data, metrics, CALIBRATION, AGAINST, number, numbers, measured, mean, metric, scaled, named, shown, unit, objective, setting, cells, value,
+  return { data, metrics, CALIBRATION, AGAINST, number, numbers, measured, mean, metric, scaled, named, shown, unit, objective, setting, cells, candidate, near, value,
     sorted, classes, choose, define };
 })();
 

@@ -4,10 +4,11 @@ const PosteriorView = (() => {
   const { element, path } = Svg;
 
   function draw(svg, width) {
-    const { kept, left } = Lanes.few(Study.cells().filter((cell) => cell.posterior));
+    const { found, note } = Study.near((cell) => cell.posterior, "known posterior");
+    const { kept, left } = Lanes.few(found);
     const ordered = [...kept].sort((a, b) => Study.mean(a.posterior.to_truth) - Study.mean(b.posterior.to_truth));
     const height = Panels.draw(svg, width, ordered, 32, panel);
-    return { height: Math.max(height, 20), title: `Predicted against true probability on ${State.get("setting")}`, said: left ? `${left} more objectives are not shown.` : "",
+    return { height: Math.max(height, 20), title: `Predicted against true probability on ${Study.data.settings[found[0]?.setting ?? 0]}`, said: `${note}${left ? ` ${left} more objectives are not shown.` : ""}`,
       headings: ["objective", "distance to eta", "distance to q*"], rows: ordered.map((cell) => [Study.objective(cell.objective).key, Study.mean(cell.posterior.to_truth), Study.mean(cell.posterior.to_theory)]) };
   }
 
@@ -17,7 +18,7 @@ const PosteriorView = (() => {
     const y = Axes.linear([0, 1], [box.bottom, box.top]);
     const [truth, theory] = [Study.mean(known.to_truth), Study.mean(known.to_theory)];
     const told = `to eta ${Svg.fixed(truth, 3)}${Number.isNaN(theory) ? "" : `, to q* ${Svg.fixed(theory, 3)}`}`;
-    Panels.heading(group, cell, box, told);
+    Panels.heading(group, cell, box, box.right - box.left < 120 ? told.replaceAll("to ", "") : told);
     element(group, "rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, class: "frame" });
     const [eta, p, q] = known.points.map(Study.numbers);
     element(group, "path", { d: eta.map((value, at) => `M${x(value).toFixed(1)} ${y(p[at]).toFixed(1)}h0`).join(""), class: "cloud" });

@@ -87,7 +87,11 @@ const ReliabilityView = (() => {
     [0, 0.5, 1].forEach((value) => element(group, "text", { x: x(value), y: base + 12, class: "label small middle" }, String(value)));
   }
 
-  const words = (list) => `pooled ECE ${Svg.fixed(100 * ece(list), 2)} %, ${gap(list) > 0 ? "over" : "under"}confident by ${Svg.fixed(100 * Math.abs(gap(list)), 1)}`;
+  function words(list) {
+    const off = Svg.fixed(100 * Math.abs(gap(list)), 1);
+    const mean = Number(off) === 0 ? "right on average" : `${gap(list) > 0 ? "over" : "under"}confident by ${off} points`;
+    return `pooled ECE ${Svg.fixed(100 * ece(list), 2)} %, ${mean}`;
+  }
 
   function drawAll(svg, width) {
     const there = Study.sorted(Study.metrics.has("ece") ? "ece" : State.get("metric")).filter((cell) => cell.bins.whole);
@@ -116,15 +120,16 @@ const ReliabilityView = (() => {
     if (!State.get("objective") || !shown.length) return { height: 0, title: "", said: "", headings: [], rows: [] };
     const side = Math.min(400, shown.length > 1 && width > 640 ? width / 2 - 30 : width - 60);
     const abreast = width > 640 ? 2 : 1;
-    const high = side + 118;
+    const high = side + 134;
     shown.forEach((cell, at) => {
       const [column, row] = [at % abreast, Math.floor(at / abreast)];
-      const box = { left: 34 + column * (side + 56), top: 44 + row * high };
+      const box = { left: 34 + column * (side + 56), top: 60 + row * high };
       Object.assign(box, { right: box.left + side, bottom: box.top + side });
       const list = bins(sums(cell));
       const group = element(svg, "g", { style: `--c: var(--o${Study.objective(cell.objective).place})` });
-      mark(group, Study.objective(cell.objective).marker, box.left + 6, box.top - 30, { class: "solid" });
-      element(group, "text", { x: box.left + 18, y: box.top - 26, class: "label strong" }, `${Study.objective(cell.objective).name}: ${words(list)}`);
+      mark(group, Study.objective(cell.objective).marker, box.left + 6, box.top - 46, { class: "solid" });
+      element(group, "text", { x: box.left + 18, y: box.top - 42, class: "label strong title", "data-tip": Study.objective(cell.objective).full }, Study.objective(cell.objective).name);
+      element(group, "text", { x: box.left, y: box.top - 26, class: "label" }, words(list));
       diagram(group, list, box, { large: true });
       histogram(group, list, box, 36);
       element(group, "text", { x: (box.left + box.right) / 2, y: box.bottom + 68, class: "label middle axis" }, "confidence");
@@ -134,7 +139,9 @@ const ReliabilityView = (() => {
   }
 
   function controls() {
-    const states = [["whole", "as trained"], ["before", "before"], ["after", "after"]];
+    const halves = Study.data.fitted_on === "halves"; // else before scaling is as trained
+    const states = [["whole", halves ? "as trained, all rows" : "as trained"], ...(halves ? [["before", "as trained, the measured half"]] : []),
+      ["after", halves ? "scaled, that half" : "temperature-scaled"]];
     const there = states.filter(([state]) => Study.cells().some((cell) => cell.bins[state]));
     Controls.radios("scaling", "scaling", there);
     const classes = Math.max(0, ...Study.cells().map((cell) => cell.classes.length));

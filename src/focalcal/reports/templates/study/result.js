@@ -73,7 +73,8 @@ const ResultView = (() => {
     element(svg, "text", { x: box.left + 6, y: Study.metric(up).higher ? box.top + 14 : box.bottom - 8, class: "label" }, Study.metric(up).higher ? "\u2196 better" : "\u2199 better");
     const taken = [];
     const drawn = points.map((point) => pair(svg, point, across, up, x, y, taken));
-    drawn.forEach((place) => place && label(svg, place, taken, box));
+    const first = (place) => (place?.objective === Study.candidate || Study.objective(place?.objective ?? 0).key === State.get("objective") ? 0 : 1);
+    drawn.sort((a, b) => first(a) - first(b)).forEach((place) => place && label(svg, place, taken, box));
     const rows = points.flatMap(({ cell, x: a, y: b }) => ["raw", "scaled"].filter((state) => !Number.isNaN(a[state]))
       .map((state) => [Study.objective(cell.objective).key, state === "raw" ? "as trained" : "temperature-scaled", a[state], b[state]]));
     const how = Study.data.fitted_on === "halves" ? "Both on the half of the test rows that T was not fitted on." : "T was fitted on the validation rows.";
@@ -107,7 +108,7 @@ const ResultView = (() => {
   function label(svg, { place: [px, py], objective, flag, group }, taken, box) {
     const { name } = Study.objective(objective);
     const text = `${name.length > 18 ? `${name.slice(0, 17)}\u2026` : name}${flag ? " \u2020" : ""}`;
-    const long = 6.6 * text.length;
+    const long = 7.1 * text.length + 3;
     const places = [[px + 9, py + 4, "start"], [px - 9, py + 4, "end"], [px, py - 10, "middle"], [px, py + 18, "middle"], [px + 9, py - 9, "start"], [px + 9, py + 17, "start"], [px - 9, py - 9, "end"], [px - 9, py + 17, "end"]];
     const frame = ([x, y, anchor]) => {
       const from = anchor === "start" ? x : anchor === "end" ? x - long : x - long / 2;
@@ -132,6 +133,7 @@ const ResultView = (() => {
     const [across] = axes();
     Controls.select("axis", "axis", Study.AGAINST.filter((key) => Study.metrics.has(key) && key !== across).map((key) => [key, Study.metric(key).title]));
     Controls.get("axis").value = axes()[1];
+    document.querySelectorAll(".sentence .setting").forEach((button) => button.setAttribute("aria-pressed", button.dataset.setting === State.get("setting")));
     Controls.get("metric-meaning").textContent = `${Study.metric(State.get("metric")).meaning} ${Study.metric(State.get("metric")).higher ? "" : "Less is better."}`;
   }
 
@@ -149,6 +151,7 @@ const ResultView = (() => {
     State.on(lanes);
     ["setting", "objective", "axis"].forEach((name) => Controls.listen(name, name));
     State.on(controls);
+    document.querySelectorAll(".sentence .setting").forEach((button) => button.addEventListener("click", () => State.set({ setting: button.dataset.setting })));
     Charts.add("dots", dots);
     Charts.add("pareto", pareto);
   }

@@ -3,7 +3,11 @@
 const SurfacesView = (() => {
   const { element, mark, ramp } = Svg;
 
-  const here = () => Study.data.surfaces.filter((one) => one.setting === State.get("setting"));
+  /* Of the chosen setting, or of the first one that has any. */
+  function here() {
+    const of = (setting) => Study.data.surfaces.filter((one) => one.setting === setting);
+    return of(State.get("setting")).length ? of(State.get("setting")) : of(Study.data.surfaces[0]?.setting);
+  }
 
   function chosen() {
     const there = here();

@@ -21,8 +21,8 @@ const TemperatureView = (() => {
     const made = { title: `${key ? Study.named(key) : ""} before and after temperature scaling on ${State.get("setting")}`, said,
       headings: ["objective", "seed", "T", `${key} before`, `${key} after`, "note"], rows };
     if (!points.length) return { height: 6, ...made };
-    const label = Math.min(210, Math.max(120, width * 0.3));
-    const box = { left: 52, right: width - label, top: 34, bottom: 34 + Math.max(220, Math.min(420, 26 * points.length + 60)) };
+    const label = Math.min(230, Math.max(150, width * 0.3));
+    const box = { left: 52, right: width - label, top: 46, bottom: 46 + Math.max(220, Math.min(420, 26 * points.length + 60)) };
     const y = Axes.linear(Axes.extent(points.flatMap(({ ends }) => ends), { zero: Study.metric(key).percent }), [box.bottom, box.top]);
     Axes.left(svg, y, box, "", {});
     element(svg, "text", { x: 4, y: 14, class: "label axis" }, Study.named(key));
@@ -43,9 +43,9 @@ const TemperatureView = (() => {
     mark(group, marker, xs[1], y(ends[1]), { class: "solid" });
     element(group, "path", { d: `M${xs[1] + 8} ${y(ends[1])}L${xs[1] + 20} ${place}`, class: "leader" });
     const room = width - xs[1] - 24;
-    const text = `${Lanes.cut(short, room - 34)}`;
-    const label = element(group, "text", { x: xs[1] + 24, y: place + 4, class: "label strong name" }, text);
-    element(label, "tspan", { class: "label" }, `  T ${Svg.fixed(t, 2)}`);
+    const values = width < 480 ? "" : `${Svg.fixed(ends[1], Study.metric(key).percent ? 2 : 3)}, `;
+    const label = element(group, "text", { x: xs[1] + 24, y: place + 4, class: "label strong name" }, Lanes.cut(short, room - (values ? 68 : 26)));
+    element(label, "tspan", { class: "label" }, `  ${values}T ${Svg.fixed(t, 2)}`);
   }
 
   /* Heights near the wanted ones, in their order, no two nearer than `least`. */

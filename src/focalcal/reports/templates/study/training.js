@@ -31,7 +31,7 @@ const TrainingView = (() => {
     const scale = (value) => (Study.metric(metric).percent ? 100 * value : value);
     const heights = lines.flatMap(({ low, high }) => [...low, ...high]).map(scale).filter(Number.isFinite);
     const log = State.get("log") === "1" && Math.min(...heights) > 0;
-    const key = width < 560 ? 0 : 150;
+    const key = width < 560 ? 0 : Math.min(210, 52 + 6.9 * Math.max(14, ...lines.map(({ cell }) => Study.objective(cell.objective).name.length)));
     const box = { left: 56, right: width - key - 12, top: 24, bottom: 24 + Math.max(240, Math.min(380, width * 0.42)) };
     const [low, high] = [Math.min(...heights), Math.max(...heights)];
     const y = log ? Axes.logarithmic([low / 1.05, high * 1.05], [box.bottom, box.top]) : Axes.linear(Axes.extent(heights, { zero: true }), [box.bottom, box.top]);
@@ -82,7 +82,7 @@ const TrainingView = (() => {
       element(group, "rect", { x: left, y: y - 10, width: 150, height: 20, class: "ground" });
       element(group, "path", { d: `M${left + 4} ${y}h24`, class: "line", "stroke-dasharray": dash.join(" ") || null });
       mark(group, marker, left + 16, y, { class: "solid", scale: 0.75 });
-      element(group, "text", { x: left + 34, y: y + 4, class: "label strong name", "data-tip": full }, Lanes.cut(name, 138));
+      element(group, "text", { x: left + 34, y: y + 4, class: "label strong name", "data-tip": full }, Lanes.cut(name, beside ? width - left : 138));
       group.addEventListener("click", () => Study.choose(cell.objective));
       group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); Study.choose(cell.objective); } });
     });
