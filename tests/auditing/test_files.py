@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from focalcal.auditing import audit
+from focalcal.auditing import Gate, audit
 from focalcal.auditing.files import audit_files, part_files, read_rows
 from focalcal.metrics import METRICS
 from focalcal.predictions import Predictions, PredictionsFileError
@@ -57,6 +57,13 @@ def test_estimates_of_a_large_file_are_of_all_rows(parts):
     assert found.metrics["nll"].high - found.metrics["nll"].low > narrow.high - narrow.low
     assert any("uniform sample of 400 rows" in note for note in found.notes)
     assert found.reliability.count.sum() == 3000
+
+
+def test_bad_options_are_refused_after_the_first_rows(parts, monkeypatch):
+    monkeypatch.setattr("focalcal.auditing.files.read_rows", lambda *_: pytest.fail("all rows were read"))
+    for options in ({"gates": [Gate("mce", ">", 0.1)]}, {"calibrate": "none"}, {"class_names": ["a"]}):
+        with pytest.raises(ValueError, match=r"is not a metric of this audit|must name calib|one name per class"):
+            audit_files(parts, **options)
 
 
 def test_what_is_refused(parts, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib import import_module
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from focalcal.auditing.comparison import Change, compare_models
-from focalcal.auditing.fixes import Fixes, compare_fixes
+from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
 from focalcal.auditing.gates import Gate, Judged
 from focalcal.auditing.parts import Part, parts_of
 from focalcal.auditing.rows import AuditRows, rows_of
@@ -98,11 +98,11 @@ class Audit:
             "classes": self.n_classes,
             "verdict": {"finding": str(self.verdict.finding), "sentence": self.verdict.sentence}
             | {name: getattr(self.verdict, name) for name in ("gap", "low", "high")},
-            "metrics": {name: _plain(interval) for name, interval in self.metrics.items()},
-            "per_class": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
-            "per_group": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
-            "thresholds": [_plain(threshold) for threshold in self.thresholds],
-            "mistakes": [_plain(mistake) for mistake in self.mistakes],
+            "metrics": {name: asdict(interval) for name, interval in self.metrics.items()},
+            "per_class": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
+            "per_group": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
+            "thresholds": [asdict(threshold) for threshold in self.thresholds],
+            "mistakes": [asdict(mistake) for mistake in self.mistakes],
             "fixes": None
             if fixes is None
             else {
@@ -117,7 +117,7 @@ class Audit:
                 ],
             },
             "operating_point": None if self.operating_point is None else self.operating_point.record(),
-            "baseline": [_plain(change) | {"finding": change.finding} for change in self.changes],
+            "baseline": [asdict(change) | {"finding": change.finding} for change in self.changes],
             "notes": list(self.notes),
         }
 
@@ -149,6 +149,7 @@ def audit(
     baseline: Predictions | None = None,
     trained_with: tuple[float, float] | None = (0.0, 0.0),
     class_names: Sequence[str] | None = None,
+    gates: Sequence[Gate] = (),
     resamples: int | None = None,
     seed: int = 0,
 ) -> Audit:
@@ -161,14 +162,16 @@ def audit(
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
     class_names   one per class; by default those of the predictions, or their numbers
+    gates         that the result will be asked for: one whose metric it does not have is refused at once
     resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
     arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
     predictions = probs
     if not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
-    if baseline is not None and not isinstance(baseline, Predictions):
-        raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
+    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates)
+    if baseline is not None:
+        _check_baseline(predictions, baseline)
     if resamples is None:
         resamples = min(1000, max(200, 10_000_000 // predictions.n))
     trained_with = None if trained_with is None else gamma_and_lam(trained_with)
@@ -179,8 +182,8 @@ def audit(
     notes: list[str] = []
     fixes = point = None
     if calibrate is not None:
-        chosen = None if calibrate == "auto" else [calibrate] if isinstance(calibrate, str) else list(calibrate)
-        fixes = compare_fixes(predictions, names=chosen, trained_with=_focal(trained_with), seed=seed)
+        tried = calibrator_names(calibrate)
+        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(trained_with), seed=seed)
         if fixes is None:
             notes.append("Too few rows, or labels of one class, to compare calibrators.")
         elif fixes.rows < predictions.n:
@@ -201,25 +204,41 @@ def audit(
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
         operating_point=point,
-        changes=() if baseline is None else tuple(_changes(predictions, rows, baseline, seed)),
+        changes=() if baseline is None else tuple(compare_models(rows, rows_of(baseline), seed)),
         rows=predictions.n,
         n_classes=predictions.n_classes,
         notes=tuple(notes),
     )
 
 
+def check_request(
+    predictions: Predictions,
+    *,
+    calibrate: Sequence[str] | str | None = "auto",
+    class_names: Sequence[str] | None = None,
+    gates: Sequence[Gate] = (),
+    **_others: Any,
+) -> None:
+    """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
+    calibrator_names(calibrate)
+    _names(class_names, predictions.n_classes)
+    for gate in gates:
+        gate.check(_metrics_of(predictions))
+
+
+def _metrics_of(predictions: Predictions) -> Mapping[str, Any]:
+    return MULTILABEL_METRICS if predictions.multilabel else {name: METRICS[name] for name in _REPORTED}
+
+
 def _metrics(predictions: Predictions, resamples: int, seed: int) -> dict[str, Interval]:
-    probs = predictions.probs
+    probs, labels, metrics = predictions.probs, predictions.labels, _metrics_of(predictions)
     if predictions.multilabel:
         return {
-            name: multilabel_bootstrap(metric, probs, predictions.labels, resamples=resamples, seed=seed)
-            for name, metric in MULTILABEL_METRICS.items()
+            name: multilabel_bootstrap(metric, probs, labels, resamples=resamples, seed=seed)
+            for name, metric in metrics.items()
         }
-    chosen = {name: METRICS[name] for name in _REPORTED}
-    found: dict[str, Interval] = bootstrap(
-        chosen, probs, predictions.labels, resamples=resamples, seed=seed, groups=None
-    )
-    return found
+    intervals: dict[str, Interval] = bootstrap(metrics, probs, labels, resamples=resamples, seed=seed)
+    return intervals
 
 
 def _reliability(rows: AuditRows) -> Reliability:
@@ -273,15 +292,12 @@ def _operating_point(
         return None
 
 
-def _changes(predictions: Predictions, rows: AuditRows, baseline: Predictions, seed: int) -> list[Change]:
+def _check_baseline(predictions: Predictions, baseline: Predictions) -> None:
+    if not isinstance(baseline, Predictions):
+        raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
     same = baseline.labels.shape == predictions.labels.shape and bool((baseline.labels == predictions.labels).all())
     if not same or baseline.multilabel != predictions.multilabel:
         raise ValueError(
             f"baseline must hold the same rows in the same order, got {baseline.n} rows whose labels are not those of "
             f"the {predictions.n} rows audited; sort both by id"
         )
-    return compare_models(rows, rows_of(baseline), seed)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return asdict(value)

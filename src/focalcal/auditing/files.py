@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.auditing.auditor import Audit, audit
+from focalcal.auditing.auditor import Audit, audit, check_request
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 
@@ -48,8 +48,9 @@ def audit_files(
     rows the metrics are those of all, computed in one pass; their intervals and everything else come from a uniform
     sample of `most_rows`, which does not depend on how the rows are spread over files.
     """
-    chosen = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    read = read_rows(part_files(chosen), columns or {}, most_rows)
+    files = part_files([paths] if isinstance(paths, str | os.PathLike) else paths)
+    check_request(next(_batches(files[:1], columns or {})), **options)
+    read = read_rows(files, columns or {}, most_rows)
     other = None
     if baseline is not None:
         other = read_rows(part_files([baseline]), columns or {}, most_rows).predictions

@@ -77,6 +77,17 @@ class Fixes:
         )
 
 
+def calibrator_names(calibrate: Sequence[str] | str | None) -> list[str] | None:
+    """The names that `audit` was given, which must be known; None for "auto" and for none."""
+    if calibrate is None or calibrate == "auto":
+        return None
+    names = [calibrate] if isinstance(calibrate, str) else list(calibrate)
+    for name in names:
+        if name not in CALIBRATORS:
+            raise ValueError(f"calibrate must name calibrators, got {name!r}; known: {', '.join(CALIBRATORS)}")
+    return names
+
+
 def compare_fixes(
     predictions: Predictions,
     *,
@@ -116,9 +127,6 @@ def compare_fixes(
 def _candidates(
     names: Sequence[str] | None, classes: int, trained_with: tuple[float, float] | None
 ) -> tuple[dict[str, Calibrator], dict[str, str]]:
-    unknown = [name for name in names or () if name not in CALIBRATORS]
-    if unknown:
-        raise ValueError(f"calibrate must name calibrators, got {unknown[0]!r}; known: {', '.join(CALIBRATORS)}")
     left_out: dict[str, str] = {}
     chosen: dict[str, Calibrator] = {}
     for name in names or CALIBRATORS:

@@ -70,6 +70,7 @@ def audit(
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
         class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+        gates=gates,
     )
     failed = [gate for gate in gates if gate.holds(found.metrics, on)]
     if out is not None:
