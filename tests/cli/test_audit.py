@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
+from focalcal.metrics import METRICS
 from focalcal.predictions import Predictions
 
 
@@ -77,12 +78,44 @@ def test_a_table_of_somebody_else(file, tmp_path):
     table.to_csv(tmp_path / "theirs.csv", index=False)
     (tmp_path / "names.txt").write_text("cat\ndog\nbird\nfish\n")
     done = run(
-        "audit", tmp_path / "theirs.csv", "--probs", "p", "--labels", "y", "--groups", "site",
+        "audit", tmp_path / "theirs.csv", "--probs", "p_*", "--labels", "y", "--groups", "site",
         "--classes", tmp_path / "names.txt", "--calibrate", "none",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "Groups, worst first" in done.output
     assert "fish" in done.output
+
+
+def test_one_column_of_scores(tmp_path):
+    """Of a binary model, with names for labels: the numbers are those of both columns."""
+    import pandas
+
+    draws = np.random.default_rng(0)
+    risk = draws.beta(1, 6, 1000)
+    bad = draws.random(1000) < risk
+    table = pandas.DataFrame({"customer": np.arange(1000), "pd": risk, "outcome": np.where(bad, "default", "repaid")})
+    table.to_csv(tmp_path / "credit.csv", index=False)
+    told = ["--score", "pd", "--labels", "outcome", "--positive", "default", "--calibrate", "none"]
+    done = run("audit", tmp_path / "credit.csv", *told, "--json")
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    both = np.stack([1 - risk, risk], 1)
+    for name in ("nll", "ece", "brier", "error"):
+        assert record["metrics"][name]["estimate"] == pytest.approx(METRICS[name](both, bad.astype(int)), abs=1e-12)
+    assert {part["name"] for part in record["per_class"]} <= {"default", "repaid"}
+    assert "give one" in run("audit", tmp_path / "credit.csv", *told, "--probs", "pd").output
+
+
+def test_top1_rows_under_other_names(tmp_path):
+    import pandas
+
+    draws = np.random.default_rng(0)
+    sure = draws.uniform(0.5, 1, 2000)
+    right = draws.random(2000) < sure
+    pandas.DataFrame({"max_prob": sure, "hit": right}).to_csv(tmp_path / "top1.csv", index=False)
+    done = run("audit", tmp_path / "top1.csv", "--confidence", "max_prob", "--correct", "hit", "--calibrate", "none")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Calibrated, as far as 2,000 rows can tell")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib import import_module
@@ -28,8 +28,11 @@ from focalcal.metrics.scan import even_edges
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
+from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focalcal.metrics import Interval
     from focalcal.metrics.reliability import Reliability
 
@@ -66,7 +69,7 @@ class Audit:
     operating_point: OperatingPoint | None
     changes: tuple[Change, ...]
     rows: int
-    n_classes: int
+    n_classes: int | None
     notes: tuple[str, ...] = ()
 
     def check(self, requirement: str, *, on: Judged = "interval") -> bool:
@@ -142,9 +145,12 @@ def audit(
     labels: Any = None,
     *,
     logits: Any = None,
+    confidence: Any = None,
+    correct: Any = None,
     groups: Any = None,
     positive: Any = None,
     multilabel: bool = False,
+    top1: bool = False,
     calibrate: Sequence[str] | str | None = "auto",
     baseline: Predictions | None = None,
     trained_with: tuple[float, float] | None = (0.0, 0.0),
@@ -157,7 +163,9 @@ def audit(
 
     probs         `Predictions`, whose groups and ids are used, or (N, K) probabilities, or `logits=`
     labels        (N,); scores and labels in any form that `Predictions` take, with `positive` and `multilabel`
+    confidence    (N,) how sure each prediction is, where no more is known, and `correct` whether it is right
     groups        the name of a group for each row
+    top1          predictions of two columns are such rows: the second is the confidence, the label whether it is right
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
@@ -167,46 +175,48 @@ def audit(
     """
     arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
     predictions = probs
-    if not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
+    if confidence is not None or correct is not None:
+        predictions, top1 = _top1_rows(confidence, correct, groups, others=(probs, logits, labels, positive)), True
+    elif not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
-    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates)
+    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1)
     if baseline is not None:
         _check_baseline(predictions, baseline)
     if resamples is None:
         resamples = min(1000, max(200, 10_000_000 // predictions.n))
     trained_with = None if trained_with is None else gamma_and_lam(trained_with)
     whole_number("resamples", resamples, least=100, most=10**7, remedy="1000 is usual")
-    rows = rows_of(predictions)
+    rows = rows_of(predictions, top1=top1)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
-    metrics = _metrics(predictions, resamples, seed)
+    metrics = _metrics(predictions, resamples, seed, top1)
     notes: list[str] = []
     fixes = point = None
     if calibrate is not None:
         tried = calibrator_names(calibrate)
-        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(trained_with), seed=seed)
+        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(trained_with), top1=top1, seed=seed)
         if fixes is None:
             notes.append("Too few rows, or labels of one class, to compare calibrators.")
         elif fixes.rows < predictions.n:
             notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
         if fixes is not None and predictions.multilabel:
             notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
-    if not predictions.multilabel:
+    if not predictions.multilabel and not top1:
         point = _operating_point(predictions, trained_with, notes)
     groups = [] if predictions.groups is None or predictions.multilabel else _groups(predictions, rows)
     return Audit(
         verdict=verdict_of(rows.confidence, rows.correct, metrics["ece"]),
         metrics=metrics,
         reliability=_reliability(rows),
-        classes=tuple(parts_of(names, rows.predicted, rows.confidence, rows.correct)),
+        classes=() if rows.predicted is None else tuple(_parts(names, rows.predicted, rows)),
         groups=tuple(groups),
         risk_coverage=risk_coverage(rows.confidence, rows.correct),
         thresholds=tuple(thresholds(rows.confidence, rows.correct)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
         operating_point=point,
-        changes=() if baseline is None else tuple(compare_models(rows, rows_of(baseline), seed)),
+        changes=() if baseline is None else tuple(compare_models(rows, rows_of(baseline, top1=top1), seed)),
         rows=predictions.n,
-        n_classes=predictions.n_classes,
+        n_classes=None if top1 else predictions.n_classes,
         notes=tuple(notes),
     )
 
@@ -217,28 +227,44 @@ def check_request(
     calibrate: Sequence[str] | str | None = "auto",
     class_names: Sequence[str] | None = None,
     gates: Sequence[Gate] = (),
+    top1: bool = False,
     **_others: Any,
 ) -> None:
     """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
     calibrator_names(calibrate)
     _names(class_names, predictions.n_classes)
+    if top1 and (predictions.multilabel or predictions.n_classes != 2):
+        raise ValueError(f"top1 must be of two columns, wrong and right, got {predictions.n_classes}; leave it out")
     for gate in gates:
-        gate.check(_metrics_of(predictions))
+        gate.check(_metrics_of(predictions, top1))
 
 
-def _metrics_of(predictions: Predictions) -> Mapping[str, Any]:
-    return MULTILABEL_METRICS if predictions.multilabel else {name: METRICS[name] for name in _REPORTED}
-
-
-def _metrics(predictions: Predictions, resamples: int, seed: int) -> dict[str, Interval]:
-    probs, labels, metrics = predictions.probs, predictions.labels, _metrics_of(predictions)
+def _metrics_of(predictions: Predictions, top1: bool) -> list[str]:
     if predictions.multilabel:
-        return {
-            name: multilabel_bootstrap(metric, probs, labels, resamples=resamples, seed=seed)
-            for name, metric in metrics.items()
-        }
-    intervals: dict[str, Interval] = bootstrap(metrics, probs, labels, resamples=resamples, seed=seed)
-    return intervals
+        return list(MULTILABEL_METRICS)
+    return [name for name in _REPORTED if not top1 or name != "classwise_ece"]
+
+
+def _metrics(predictions: Predictions, resamples: int, seed: int, top1: bool) -> dict[str, Interval]:
+    probs, labels, names = predictions.probs, predictions.labels, _metrics_of(predictions, top1)
+    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    given: dict[str, Any] = {"probs": probs, "labels": labels}
+    alone = names if predictions.multilabel else []
+    if top1:  # the two losses are those of the event that the prediction is right
+        alone, given = ["nll", "brier"], {"confidence": probs[:, 1], "correct": labels}
+        probs, labels = probs[:, 1:], labels[:, None]
+    intervals = {name: multilabel_bootstrap(MULTILABEL_METRICS[name], probs, labels, **options) for name in alone}
+    if together := {name: METRICS[name] for name in names if name not in alone}:
+        intervals |= bootstrap(together, **given, **options)
+    return {name: intervals[name] for name in names}
+
+
+def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ...]) -> Predictions:
+    """Two columns, wrong and right, and whether each prediction is right."""
+    if any(other is not None for other in others):
+        raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+    given = read_inputs(confidence=confidence, correct=correct)
+    return Predictions(probs=given.scores, labels=given.labels.long(), groups=groups, split="audit")
 
 
 def _reliability(rows: AuditRows) -> Reliability:
@@ -260,7 +286,11 @@ def _names(given: Sequence[str] | None, classes: int) -> list[str]:
 
 def _groups(predictions: Predictions, rows: AuditRows) -> list[Part]:
     names, member = np.unique(np.asarray(predictions.groups), return_inverse=True)
-    return parts_of(list(names), member, rows.confidence, rows.correct)
+    return _parts(list(names), member, rows)
+
+
+def _parts(names: Sequence[Any], member: NDArray[np.int64], rows: AuditRows) -> list[Part]:
+    return parts_of(names, member, rows.confidence, rows.correct)
 
 
 def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -> Iterator[Mistake]:
@@ -268,9 +298,12 @@ def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -
     worst = wrong[np.argsort(-rows.confidence[wrong], kind="stable")][:_MISTAKES]
     for row in worst.tolist():
         name = row if predictions.ids is None else predictions.ids[row]
-        label = names[int(predictions.labels[row])]
         plain = name.item() if isinstance(name, np.generic) else name
-        yield Mistake(plain, float(rows.confidence[row]), names[rows.predicted[row]], label)
+        if rows.predicted is None:
+            yield Mistake(plain, float(rows.confidence[row]))
+        else:
+            label = names[int(predictions.labels[row])]
+            yield Mistake(plain, float(rows.confidence[row]), names[rows.predicted[row]], label)
 
 
 def _focal(trained_with: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -20,19 +20,27 @@ if TYPE_CHECKING:
 class AuditRows:
     """How sure each prediction is, (n,), whether it is right, (n,), and its losses.
 
-    predicted  the class of largest probability, (n,); of several labels per row the label that the entry belongs to
+    predicted  the class of largest probability, (n,); of several labels per row the label that the entry belongs to;
+               None of top-1 rows, which do not say it
     """
 
     confidence: NDArray[np.float64]
     correct: NDArray[np.bool_]
-    predicted: NDArray[np.int64]
+    predicted: NDArray[np.int64] | None
     losses: dict[str, NDArray[np.float64]]
 
 
-def rows_of(predictions: Predictions) -> AuditRows:
-    """Of the most probable class; of several labels per row every entry by itself, its probability of yes."""
+def rows_of(predictions: Predictions, *, top1: bool = False) -> AuditRows:
+    """Of the most probable class; of several labels per row every entry by itself, its probability of yes.
+
+    With `top1` the second of two columns is the confidence, and the label whether the prediction is right.
+    """
     probs = predictions.probs.double().cpu()
     labels = predictions.labels.cpu()
+    if top1:
+        p, y = probs[:, 1], labels.bool()
+        losses = {"nll": binary_nll(p, y), "brier": binary_brier(p, y), "error": (~y).double()}
+        return AuditRows(p.numpy(), y.numpy(), None, {name: values.numpy() for name, values in losses.items()})
     if predictions.multilabel:
         p, y = probs.flatten(), labels.flatten().bool()
         scores = {"nll": binary_nll, "brier": binary_brier, "error": binary_error}
@@ -44,5 +52,5 @@ def rows_of(predictions: Predictions) -> AuditRows:
     else:
         nll = row_nll(probs, labels)
     correct = (predicted == labels).numpy()
-    losses = {"nll": nll.numpy(), "brier": row_brier(probs, labels).numpy(), "error": (~correct).astype(np.float64)}
-    return AuditRows(confidence.numpy(), correct, predicted.numpy(), losses)
+    of_rows = {"nll": nll.numpy(), "brier": row_brier(probs, labels).numpy(), "error": (~correct).astype(np.float64)}
+    return AuditRows(confidence.numpy(), correct, predicted.numpy(), of_rows)

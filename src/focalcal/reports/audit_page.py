@@ -30,7 +30,8 @@ _CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first."
 def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?") -> str:
     """The page as HTML."""
     tables: dict[str, Table] = {"metrics": metric_table(audit)}
-    shape = f"{audit.rows:,} rows, {audit.n_classes} classes."
+    classes = "the confidence of each prediction alone" if audit.n_classes is None else f"{audit.n_classes} classes"
+    shape = f"{audit.rows:,} rows, {classes}."
     sections = [
         Section(
             "metrics",
