@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from pyarrow import parquet
 
 from focalcal.auditing import Gate, audit
 from focalcal.auditing.files import audit_files, part_files, read_rows
@@ -71,8 +72,6 @@ def test_the_verdict_on_a_large_file_is_of_all_rows(parts):
 def test_partitions_change_no_number(parts, tmp_path, monkeypatch, groups):
     """Row groups of a few rows in many partitions, and one partition of everything."""
     monkeypatch.setattr("focalcal.auditing.partitions._ELEMENTS", 5 * 100 * groups)
-    import pyarrow.parquet as parquet
-
     table = parquet.read_table(parts / "part-0.parquet")
     parquet.write_table(table, parts / "part-0.parquet", row_group_size=100)
     sample().save(tmp_path / "whole.npz")
@@ -190,6 +189,10 @@ def test_what_is_refused(parts, tmp_path):
         audit_files(parts)
     (parts / "part-9.parquet").write_bytes((parts / "part-0.parquet").read_bytes()[:2000])
     with pytest.raises(PredictionsFileError, match=r"part-9.parquet"):
+        audit_files(parts)
+    table = parquet.read_table(parts / "part-0.parquet")
+    parquet.write_table(table.slice(0, 0), parts / "part-9.parquet")
+    with pytest.raises(PredictionsFileError, match=r"part-9.parquet must hold at least one row, got none"):
         audit_files(parts)
     (tmp_path / "empty").mkdir()
     with pytest.raises(PredictionsFileError, match="got an empty folder"):

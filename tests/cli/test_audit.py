@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from focalcal.cli.app import app
 from focalcal.metrics import METRICS
+from focalcal.posthoc import TemperatureScaling
 from focalcal.predictions import Predictions
 
 
@@ -134,3 +135,54 @@ def test_bad_input_is_one_sentence(file, arguments, message, tmp_path):
     assert message in done.output
     assert done.output.count("\n") <= 2
     assert not (tmp_path / "nothing").exists()
+
+
+TABLE = {"p_0": [0.5, 0.2, 0.9], "p_1": [0.5, 0.8, 0.1], "y": [0, 1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        ({"p_0": [0.5, None, 0.9]}, [], "column 'p_0' must hold a number in every row, got '' in row 1"),
+        ({"p_0": [0.5, 0.4, 0.9]}, [], "summing to 1 within 0.001 over the classes, got a sum of 1.2 in row 1"),
+        ({"y": [0, 2, 0]}, [], "labels must be from 0 to 1, got 2"),
+        ({"y": None}, [], "the table must have a column 'label'"),
+        ({"target": [0, 1, 0]}, [], "labels must be in one place, got 'target', 'y'"),
+        ({"proba_0": [1.0, 1, 1], "proba_1": [0.0, 0, 0]}, [], "probs must be in one set of columns"),
+        ({"site": ["a", None, "b"]}, ["--groups", "site"], "must name the group of every row, got an empty name"),
+        ({"p_0": [], "p_1": [], "y": []}, [], "the file must hold at least one row, got none"),
+        ({"p_0": None, "p_1": None, "y": None}, [], "the file must begin with the names of its columns, got nothing"),
+        ({"c": [1, 0, 2]}, ["--confidence", "p_0", "--correct", "c"], "'p_0' must be confidences from 0 to 1"),
+        ({}, ["--confidence", "p_0", "--labels", "y"], "confidence and correct take the place of labels"),
+        ({}, ["--classes", "names.txt"], "classes must be 2 different strings or whole numbers"),
+    ],
+)
+def test_bad_files_are_one_sentence(change, more, message, tmp_path, monkeypatch):
+    import pandas
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("cat\ndog\nemu\n")
+    columns = {name: values for name, values in (TABLE | change).items() if values is not None}
+    pandas.DataFrame(columns).to_csv("rows.csv", index=False)
+    if not columns:
+        (tmp_path / "rows.csv").write_text("")
+    done = run("audit", "rows.csv", *more, "--out", "nothing")
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert done.output.startswith("focalcal: ")
+    assert done.output.count("\n") == 1
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_are_plain_notes(file, tmp_path):
+    import pandas
+
+    rows = Predictions.load(file)
+    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels)
+    table.to_csv(tmp_path / "theirs.csv", index=False)
+    TemperatureScaling().fit(rows.logits, rows.labels).save(tmp_path / "calibrator.json")
+    done = run("calibrate", tmp_path / "calibrator.json", tmp_path / "theirs.csv", tmp_path / "fixed.npz")
+    assert done.exit_code == 0, done.output
+    assert "focalcal: note: probs were taken from 'p_0'" in done.stderr
+    assert "Warning" not in done.stderr

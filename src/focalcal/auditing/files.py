@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.auditing.auditor import Audit, audit, check_request
-from focalcal.auditing.partitions import Executor, Reading, collect
+from focalcal.auditing.partitions import Executor, Reading, collect, stream
 from focalcal.auditing.verdict import verdict_of_means
-from focalcal.core.checks import ROUNDING
+from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
@@ -66,7 +66,14 @@ def audit_files(
     how: dict[str, Any] = {"most_rows": most_rows, "executor": executor, "address": address}
     read = read_rows(files, columns or {}, options=options, **how)
     other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
-    result = audit(read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options)
+    if other is not None and other.top1 != read.top1:
+        raise ValueError(
+            "baseline must have the columns of the predictions audited, got top-1 rows in one of them alone"
+        )
+    with rounding_collected():  # the notes say it
+        result = audit(
+            read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
+        )
     result = replace(result, notes=(*read.notes, *result.notes))
     return result if read.rows == read.predictions.n else _of_all_rows(result, read)
 
@@ -110,7 +117,7 @@ def read_rows(
     names, top1 = _places(files[0], columns)
     with warnings.catch_warnings(record=True) as inferred:
         warnings.simplefilter("always", InputWarning)
-        first = next(Predictions.stream(files[0], **names))
+        first = next(stream(files[0], names, top1))
     notes = [_sentence(str(each.message)) for each in inferred if issubclass(each.category, InputWarning)]
     if options is not None:
         check_request(first, top1=top1, **options)

@@ -131,6 +131,8 @@ def partitions_of(files: Sequence[Path], like: Predictions) -> tuple[list[Partit
     partitions, first_row = [], 0
     for path in files:
         sizes = row_group_sizes(path)
+        if not sum(sizes):
+            raise PredictionsFileError(f"{path} must hold at least one row, got none; leave it out")
         if like.classes is None:
             bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
             for groups in _row_groups(bounds, max(1, _ELEMENTS // like.n_classes)):
@@ -142,7 +144,7 @@ def partitions_of(files: Sequence[Path], like: Predictions) -> tuple[list[Partit
 
 
 def _row_groups(bounds: list[int], most: int) -> Iterator[range]:
-    """Consecutive row groups of at most so many rows, one at least; of an empty file all, that it may be refused."""
+    """Consecutive row groups of at most so many rows, or one."""
     start = 0
     for at in range(1, len(bounds)):
         if at + 1 == len(bounds) or bounds[at + 1] - bounds[start] > most:
@@ -170,9 +172,27 @@ def read_partition(reading: Reading, partition: Partition) -> Collected:
 def _batches(partition: Partition, reading: Reading) -> Iterator[Predictions]:
     rows = max(1, _ELEMENTS // reading.like.n_classes)
     for path in partition.files:
-        for part in Predictions.stream(path, rows=rows, row_groups=partition.row_groups, **reading.columns):
+        for part in stream(path, reading.columns, reading.top1, rows=rows, row_groups=partition.row_groups):
             _check_alike(path, part, reading.like)
             yield part
+
+
+def stream(path: Path, columns: Mapping[str, Any], top1: bool, **more: Any) -> Iterator[Predictions]:
+    """`Predictions.stream`, with errors that name the columns of top-1 rows."""
+    try:
+        for part in Predictions.stream(path, **columns, **more):
+            _check_groups(path, part)
+            yield part
+    except PredictionsFileError as error:
+        if not top1:
+            raise
+        rule = f"{columns['probs']!r} must be confidences from 0 to 1 and {columns['labels']!r} be 0 or 1"
+        raise PredictionsFileError(f"{error}; {rule}") from error
+
+
+def _check_groups(path: Path, part: Predictions) -> None:
+    if part.groups is not None and part.groups.dtype.kind != "i" and bool((part.groups == "").any()):
+        raise PredictionsFileError(f"{path} must name the group of every row, got an empty name; fill it in")
 
 
 def _check_alike(path: Path, part: Predictions, like: Predictions) -> None:

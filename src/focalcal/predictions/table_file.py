@@ -138,6 +138,8 @@ def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, Iterable[Any]]:
     """Read what stands before the rows; Arrow reads the rest."""
     header, columns = _csv_columns(handle)
+    if not columns:
+        raise PredictionsFileError("the file must begin with the names of its columns, got nothing; make it again")
     layout = find_layout(names, header, columns, partial(_class_columns, handle, columns))
     if header is not None:
         _check_last_line(handle)
@@ -177,6 +179,8 @@ def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]
     try:
         yield from _arrow(".csv").open_csv(handle, *options)
     except _arrow().ArrowInvalid as error:
+        if "Empty CSV file" in str(error):
+            raise PredictionsFileError("the file must hold at least one row, got none; make it again") from error
         cell = _NO_NUMBER.search(str(error))
         if cell is None:
             raise
