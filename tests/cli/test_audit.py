@@ -179,7 +179,7 @@ def test_warnings_are_plain_notes(file, tmp_path):
     import pandas
 
     rows = Predictions.load(file)
-    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels)
+    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels.numpy())
     table.to_csv(tmp_path / "theirs.csv", index=False)
     TemperatureScaling().fit(rows.logits, rows.labels).save(tmp_path / "calibrator.json")
     done = run("calibrate", tmp_path / "calibrator.json", tmp_path / "theirs.csv", tmp_path / "fixed.npz")

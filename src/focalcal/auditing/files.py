@@ -67,9 +67,7 @@ def audit_files(
     read = read_rows(files, columns or {}, options=options, **how)
     other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
     if other is not None and other.top1 != read.top1:
-        raise ValueError(
-            "baseline must have the columns of the predictions audited, got top-1 rows in one of them alone"
-        )
+        raise ValueError("baseline must be of the same kind as the predictions, got top-1 rows in one of them alone")
     with rounding_collected():  # the notes say it
         result = audit(
             read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options

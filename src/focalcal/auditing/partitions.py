@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Executor = Literal["local", "ray"]
-_ELEMENTS = 1 << 22  # scores of a partition, and of a batch, about
+_ELEMENTS = 1 << 22  # scores of a partition, about
+_BATCH = 1 << 20  # scores of a partition that are in memory, about
 _RETRIES = 3  # of a partition whose worker or node dies
 _ALIKE = ("kind", "multilabel", "n_classes", "classes")
 
@@ -170,7 +171,7 @@ def read_partition(reading: Reading, partition: Partition) -> Collected:
 
 
 def _batches(partition: Partition, reading: Reading) -> Iterator[Predictions]:
-    rows = max(1, _ELEMENTS // reading.like.n_classes)
+    rows = max(1, _BATCH // reading.like.n_classes)
     for path in partition.files:
         for part in stream(path, reading.columns, reading.top1, rows=rows, row_groups=partition.row_groups):
             _check_alike(path, part, reading.like)
