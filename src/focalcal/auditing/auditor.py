@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
 _REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
+_LOSSES = ("nll", "brier")
 _MISTAKES = 10
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -246,16 +247,18 @@ def _metrics_of(predictions: Predictions, top1: bool) -> list[str]:
 
 
 def _metrics(predictions: Predictions, resamples: int, seed: int, top1: bool) -> dict[str, Interval]:
-    probs, labels, names = predictions.probs, predictions.labels, _metrics_of(predictions, top1)
-    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    given: dict[str, Any] = {"probs": probs, "labels": labels}
-    alone = names if predictions.multilabel else []
-    if top1:  # the two losses are those of the event that the prediction is right
-        alone, given = ["nll", "brier"], {"confidence": probs[:, 1], "correct": labels}
-        probs, labels = probs[:, 1:], labels[:, None]
-    intervals = {name: multilabel_bootstrap(MULTILABEL_METRICS[name], probs, labels, **options) for name in alone}
-    if together := {name: METRICS[name] for name in names if name not in alone}:
-        intervals |= bootstrap(together, **given, **options)
+    names, options = _metrics_of(predictions, top1), {"resamples": resamples, "seed": seed}
+    if predictions.multilabel:
+        return {name: multilabel_bootstrap(MULTILABEL_METRICS[name], predictions, **options) for name in names}
+    intervals: dict[str, Interval]
+    if not top1:
+        intervals = bootstrap({name: METRICS[name] for name in names}, predictions, **options)
+        return intervals
+    confidence, correct = predictions.probs[:, 1], predictions.labels
+    event = confidence[:, None], correct[:, None]  # that the prediction is right: the two losses are its own
+    intervals = {name: multilabel_bootstrap(MULTILABEL_METRICS[name], *event, **options) for name in _LOSSES}
+    others = {name: METRICS[name] for name in names if name not in _LOSSES}
+    intervals |= bootstrap(others, confidence=confidence, correct=correct, **options)
     return {name: intervals[name] for name in names}
 
 

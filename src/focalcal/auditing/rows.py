@@ -46,11 +46,12 @@ def rows_of(predictions: Predictions, *, top1: bool = False) -> AuditRows:
         scores = {"nll": binary_nll, "brier": binary_brier, "error": binary_error}
         which = np.tile(np.arange(probs.shape[1]), len(probs))
         return AuditRows(p.numpy(), y.numpy(), which, {name: of(p, y).numpy() for name, of in scores.items()})
-    confidence, predicted = probs.max(1)
     if predictions.kind == "logits":
-        nll = cross_entropy(predictions.logits.double().cpu(), labels, reduction="none")
+        logits = predictions.logits.double().cpu()
+        probs, nll = logits.softmax(1), cross_entropy(logits, labels, reduction="none")
     else:
         nll = row_nll(probs, labels)
+    confidence, predicted = probs.max(1)
     correct = (predicted == labels).numpy()
     of_rows = {"nll": nll.numpy(), "brier": row_brier(probs, labels).numpy(), "error": (~correct).astype(np.float64)}
     return AuditRows(confidence.numpy(), correct, predicted.numpy(), of_rows)
