@@ -111,6 +111,12 @@ def test_classes_and_groups_worst_first():
     assert sum(part.rows for part in found.classes) == 3000
 
 
+def test_a_column_in_which_groups_agree_stays_on_the_page(tmp_path):
+    found = audit(sample(300, groups=np.arange(300) % 3), calibrate=None, trained_with=None, resamples=100)
+    found.html(tmp_path / "audit.html")
+    assert "Groups (rows 100)" not in (tmp_path / "audit.html").read_text()
+
+
 def test_intervals_of_many_groups_are_corrected():
     flagged = 0
     for seed in range(20):

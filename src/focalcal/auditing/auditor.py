@@ -247,7 +247,8 @@ def _metrics_of(predictions: Predictions, top1: bool) -> list[str]:
 
 
 def _metrics(predictions: Predictions, resamples: int, seed: int, top1: bool) -> dict[str, Interval]:
-    names, options = _metrics_of(predictions, top1), {"resamples": resamples, "seed": seed}
+    names = _metrics_of(predictions, top1)
+    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
     if predictions.multilabel:
         return {name: multilabel_bootstrap(MULTILABEL_METRICS[name], predictions, **options) for name in names}
     intervals: dict[str, Interval]
