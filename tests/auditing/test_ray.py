@@ -7,6 +7,7 @@ import pytest
 from support.dying_reader import dies_once
 
 from focalcal.auditing import partitions
+from focalcal.auditing.executors import collect_on_ray
 from focalcal.auditing.files import audit_files
 from focalcal.predictions import Predictions, PredictionsFileError
 
@@ -36,7 +37,7 @@ def test_a_partition_whose_worker_is_killed_is_read_again(cluster, parts, tmp_pa
     pieces, total = partitions.partitions_of(files, reading.like)
     assert (len(pieces), total) == (4, 2800)
     marker = tmp_path / "killed"
-    survived = partitions.merge(partitions._on_ray(partial(dies_once, str(marker), reading), pieces, None), 400)
+    survived = partitions.merge(collect_on_ray(partial(dies_once, str(marker), reading), pieces, None), 400)
     assert marker.exists()
     undisturbed = partitions.merge(map(partial(partitions.read_partition, reading), pieces), 400)
     assert survived.rows == undisturbed.rows == 2800

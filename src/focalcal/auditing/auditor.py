@@ -15,13 +15,13 @@ import torch
 from focalcal.auditing.comparison import Change, compare_models
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
 from focalcal.auditing.gates import Gate, Judged
+from focalcal.auditing.metric_intervals import metric_intervals, metric_names
 from focalcal.auditing.parts import Part, parts_of
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.auditing.verdict import Verdict, verdict_of
 from focalcal.core.checks import ProbabilityWarning, whole_number
 from focalcal.core.display import html_table
-from focalcal.metrics import METRICS, MULTILABEL_METRICS, bootstrap, multilabel_bootstrap
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from focalcal.metrics.reliability import Reliability
 
 SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
-_REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
-_LOSSES = ("nll", "brier")
 _MISTAKES = 10
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -189,7 +187,7 @@ def audit(
     whole_number("resamples", resamples, least=100, most=10**7, remedy="1000 is usual")
     rows = rows_of(predictions, top1=top1)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
-    metrics = _metrics(predictions, resamples, seed, top1)
+    metrics = metric_intervals(predictions, top1=top1, resamples=resamples, seed=seed)
     notes: list[str] = []
     fixes = point = None
     if calibrate is not None:
@@ -237,30 +235,7 @@ def check_request(
     if top1 and (predictions.multilabel or predictions.n_classes != 2):
         raise ValueError(f"top1 must be of two columns, wrong and right, got {predictions.n_classes}; leave it out")
     for gate in gates:
-        gate.check(_metrics_of(predictions, top1))
-
-
-def _metrics_of(predictions: Predictions, top1: bool) -> list[str]:
-    if predictions.multilabel:
-        return list(MULTILABEL_METRICS)
-    return [name for name in _REPORTED if not top1 or name != "classwise_ece"]
-
-
-def _metrics(predictions: Predictions, resamples: int, seed: int, top1: bool) -> dict[str, Interval]:
-    names = _metrics_of(predictions, top1)
-    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    if predictions.multilabel:
-        return {name: multilabel_bootstrap(MULTILABEL_METRICS[name], predictions, **options) for name in names}
-    intervals: dict[str, Interval]
-    if not top1:
-        intervals = bootstrap({name: METRICS[name] for name in names}, predictions, **options)
-        return intervals
-    confidence, correct = predictions.probs[:, 1], predictions.labels
-    event = confidence[:, None], correct[:, None]  # that the prediction is right: the two losses are its own
-    intervals = {name: multilabel_bootstrap(MULTILABEL_METRICS[name], *event, **options) for name in _LOSSES}
-    others = {name: METRICS[name] for name in names if name not in _LOSSES}
-    intervals |= bootstrap(others, confidence=confidence, correct=correct, **options)
-    return {name: intervals[name] for name in names}
+        gate.check(metric_names(predictions, top1=top1))
 
 
 def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ...]) -> Predictions:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.auditing.auditor import Audit, audit, check_request
-from focalcal.auditing.partitions import Executor, Reading, collect, stream
+from focalcal.auditing.executors import Executor, collect
+from focalcal.auditing.partitions import Reading, stream
 from focalcal.auditing.verdict import verdict_of_means
 from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval

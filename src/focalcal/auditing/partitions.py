@@ -1,4 +1,4 @@
-"""Rows of files in partitions that are read side by side, on this machine or on a Ray cluster.
+"""Rows of files in partitions that can be read side by side.
 
 What is kept of a partition is small: the sketch of its rows, and those of them that are in the uniform sample. A row is
 in the sample if its key is among the smallest; keys are random numbers in the order of all rows, so that neither the
@@ -7,22 +7,15 @@ files nor the partitions decide.
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from focalcal.core.checks import one_of, rounding_collected
-from focalcal.core.extras import required
-from focalcal.core.ray_cluster import connection
+from focalcal.core.checks import rounding_collected
 from focalcal.metrics import CalibrationSketch
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.files import row_group_sizes
@@ -30,10 +23,8 @@ from focalcal.predictions.files import row_group_sizes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Executor = Literal["local", "ray"]
 _ELEMENTS = 1 << 22  # scores of a partition, about
 _BATCH = 1 << 20  # scores of a partition that are in memory, about
-_RETRIES = 3  # of a partition whose worker or node dies
 _ALIKE = ("kind", "multilabel", "n_classes", "classes")
 
 
@@ -106,20 +97,6 @@ def merge(parts: Iterable[Collected], most: int) -> Collected:
         if len(whole.keys) > 2 * most:
             whole = whole.smallest(most)
     return whole.smallest(most)
-
-
-def collect(files: Sequence[Path], reading: Reading, executor: Executor, address: str | None) -> Collected:
-    """Read all files; the result does not depend on who reads what."""
-    one_of("executor", executor, ("local", "ray"))
-    partitions, total = partitions_of(files, reading.like)
-    if total is not None:  # ten standard deviations above the number wanted
-        below = min(1.0, (reading.most + 10 * math.sqrt(reading.most)) / total)
-        reading = Reading(reading.columns, reading.like, reading.top1, reading.most, below, reading.seed)
-    read = partial(read_partition, reading)
-    if executor == "ray":
-        return merge(_on_ray(read, partitions, address), reading.most)
-    with _one_thread_each(), ThreadPoolExecutor(_processors()) as pool:
-        return merge(pool.map(read, partitions), reading.most)
 
 
 def partitions_of(files: Sequence[Path], like: Predictions) -> tuple[list[Partition], int | None]:
@@ -230,41 +207,3 @@ def _sketch(part: Predictions, top1: bool) -> CalibrationSketch | None:
     if top1:
         return CalibrationSketch.of(confidence=part.scores[:, 1], correct=part.labels)
     return CalibrationSketch.of(part)
-
-
-def _on_ray(
-    read: Callable[[Partition], Collected], partitions: Sequence[Partition], address: str | None
-) -> Iterator[Collected]:
-    """Each partition a task, which is started again if its worker or node dies; results in order."""
-    ray = required("ray", purpose="The executor ray", extra="ray")
-    with connection(ray, address, _RETRIES):
-        task = ray.remote(_read_with_one_thread).options(num_cpus=1, max_retries=_RETRIES, retry_exceptions=False)
-        waiting = [task.remote(read, partition) for partition in partitions]
-        try:
-            for reference in waiting:
-                yield ray.get(reference)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        finally:
-            for reference in waiting:
-                ray.cancel(reference, force=True)  # without effect on what has ended
-
-
-def _read_with_one_thread(read: Callable[[Partition], Collected], partition: Partition) -> Collected:
-    with _one_thread_each():
-        return read(partition)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Within it threads that begin compute alone, so that sums are added in the same order everywhere."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
