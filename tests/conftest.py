@@ -1,5 +1,7 @@
+import logging
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 # oneDNN would otherwise pick AMX for bfloat16 on processors that advertise it and cannot run it.
@@ -69,3 +71,23 @@ def data_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray cluster of two processors; under a short path, as the names of sockets must be."""
+    ray = pytest.importorskip("ray")
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(
+            "local",
+            num_cpus=2,
+            object_store_memory=80 * 2**20,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+            _temp_dir=folder,
+        )
+        yield
+        ray.shutdown()

@@ -111,6 +111,12 @@ def test_classes_and_groups_worst_first():
     assert sum(part.rows for part in found.classes) == 3000
 
 
+def test_a_column_in_which_groups_agree_stays_on_the_page(tmp_path):
+    found = audit(sample(300, groups=np.arange(300) % 3), calibrate=None, trained_with=None, resamples=100)
+    found.html(tmp_path / "audit.html")
+    assert "Groups (rows 100)" not in (tmp_path / "audit.html").read_text()
+
+
 def test_intervals_of_many_groups_are_corrected():
     flagged = 0
     for seed in range(20):
@@ -225,11 +231,23 @@ def test_gates(overconfident):
         overconfident.check("ecee < 0.1")
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match="calibrate must name calibrators, got 'temprature'"):
-        audit(sample(200), calibrate="temprature", resamples=100)
-    with pytest.raises(ValueError, match=r"class_names must hold one name per class, 5, got 2"):
-        audit(sample(200), class_names=["a", "b"], resamples=100)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"calibrate": "temprature"}, "calibrate must name calibrators, got 'temprature'"),
+        ({"class_names": ["a", "b"]}, "class_names must hold one name per class, 5, got 2"),
+        ({"gates": [Gate("ecee", ">", 0.1)]}, "'ecee' is not a metric of this audit; did you mean 'ece'"),
+        ({"baseline": sample(100)}, "baseline must hold the same rows in the same order"),
+        ({"resamples": 3}, "resamples must be"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_computed(options, message, monkeypatch):
+    monkeypatch.setattr("focalcal.auditing.auditor.rows_of", lambda _: pytest.fail("the rows were looked at"))
+    with pytest.raises(ValueError, match=message):
+        audit(sample(200), **options)
+
+
+def test_too_few_rows_for_calibrators():
     few = audit(sample(30), resamples=100)
     assert few.fixes is None
     assert any("Too few rows" in note for note in few.notes)

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
+from focalcal.metrics import METRICS
+from focalcal.posthoc import TemperatureScaling
 from focalcal.predictions import Predictions
 
 
@@ -77,12 +79,44 @@ def test_a_table_of_somebody_else(file, tmp_path):
     table.to_csv(tmp_path / "theirs.csv", index=False)
     (tmp_path / "names.txt").write_text("cat\ndog\nbird\nfish\n")
     done = run(
-        "audit", tmp_path / "theirs.csv", "--probs", "p", "--labels", "y", "--groups", "site",
+        "audit", tmp_path / "theirs.csv", "--probs", "p_*", "--labels", "y", "--groups", "site",
         "--classes", tmp_path / "names.txt", "--calibrate", "none",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "Groups, worst first" in done.output
     assert "fish" in done.output
+
+
+def test_one_column_of_scores(tmp_path):
+    """Of a binary model, with names for labels: the numbers are those of both columns."""
+    import pandas
+
+    draws = np.random.default_rng(0)
+    risk = draws.beta(1, 6, 1000)
+    bad = draws.random(1000) < risk
+    table = pandas.DataFrame({"customer": np.arange(1000), "pd": risk, "outcome": np.where(bad, "default", "repaid")})
+    table.to_csv(tmp_path / "credit.csv", index=False)
+    told = ["--score", "pd", "--labels", "outcome", "--positive", "default", "--calibrate", "none"]
+    done = run("audit", tmp_path / "credit.csv", *told, "--json")
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    both = np.stack([1 - risk, risk], 1)
+    for name in ("nll", "ece", "brier", "error"):
+        assert record["metrics"][name]["estimate"] == pytest.approx(METRICS[name](both, bad.astype(int)), abs=1e-12)
+    assert {part["name"] for part in record["per_class"]} <= {"default", "repaid"}
+    assert "give one" in run("audit", tmp_path / "credit.csv", *told, "--probs", "pd").output
+
+
+def test_top1_rows_under_other_names(tmp_path):
+    import pandas
+
+    draws = np.random.default_rng(0)
+    sure = draws.uniform(0.5, 1, 2000)
+    right = draws.random(2000) < sure
+    pandas.DataFrame({"max_prob": sure, "hit": right}).to_csv(tmp_path / "top1.csv", index=False)
+    done = run("audit", tmp_path / "top1.csv", "--confidence", "max_prob", "--correct", "hit", "--calibrate", "none")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Calibrated, as far as 2,000 rows can tell")
 
 
 @pytest.mark.parametrize(
@@ -101,3 +135,54 @@ def test_bad_input_is_one_sentence(file, arguments, message, tmp_path):
     assert message in done.output
     assert done.output.count("\n") <= 2
     assert not (tmp_path / "nothing").exists()
+
+
+TABLE = {"p_0": [0.5, 0.2, 0.9], "p_1": [0.5, 0.8, 0.1], "y": [0, 1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        ({"p_0": [0.5, None, 0.9]}, [], "column 'p_0' must hold a number in every row, got '' in row 1"),
+        ({"p_0": [0.5, 0.4, 0.9]}, [], "summing to 1 within 0.001 over the classes, got a sum of 1.2 in row 1"),
+        ({"y": [0, 2, 0]}, [], "labels must be from 0 to 1, got 2"),
+        ({"y": None}, [], "the table must have a column 'label'"),
+        ({"target": [0, 1, 0]}, [], "labels must be in one place, got 'target', 'y'"),
+        ({"proba_0": [1.0, 1, 1], "proba_1": [0.0, 0, 0]}, [], "probs must be in one set of columns"),
+        ({"site": ["a", None, "b"]}, ["--groups", "site"], "must name the group of every row, got an empty name"),
+        ({"p_0": [], "p_1": [], "y": []}, [], "the file must hold at least one row, got none"),
+        ({"p_0": None, "p_1": None, "y": None}, [], "the file must begin with the names of its columns, got nothing"),
+        ({"c": [1, 0, 2]}, ["--confidence", "p_0", "--correct", "c"], "'p_0' must be confidences from 0 to 1"),
+        ({}, ["--confidence", "p_0", "--labels", "y"], "confidence and correct take the place of labels"),
+        ({}, ["--classes", "names.txt"], "classes must be 2 different strings or whole numbers"),
+    ],
+)
+def test_bad_files_are_one_sentence(change, more, message, tmp_path, monkeypatch):
+    import pandas
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("cat\ndog\nemu\n")
+    columns = {name: values for name, values in (TABLE | change).items() if values is not None}
+    pandas.DataFrame(columns).to_csv("rows.csv", index=False)
+    if not columns:
+        (tmp_path / "rows.csv").write_text("")
+    done = run("audit", "rows.csv", *more, "--out", "nothing")
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert done.output.startswith("focalcal: ")
+    assert done.output.count("\n") == 1
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_are_plain_notes(file, tmp_path):
+    import pandas
+
+    rows = Predictions.load(file)
+    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels.numpy())
+    table.to_csv(tmp_path / "theirs.csv", index=False)
+    TemperatureScaling().fit(rows.logits, rows.labels).save(tmp_path / "calibrator.json")
+    done = run("calibrate", tmp_path / "calibrator.json", tmp_path / "theirs.csv", tmp_path / "fixed.npz")
+    assert done.exit_code == 0, done.output
+    assert "focalcal: note: probs were taken from 'p_0'" in done.stderr
+    assert "Warning" not in done.stderr

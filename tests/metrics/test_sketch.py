@@ -122,6 +122,25 @@ def test_a_batch_ignored_wholly_adds_nothing():
     assert from_logits.rows == 0
 
 
+def test_confidences_alone_are_sketched_without_classes():
+    probs, labels = network(900, 4, temperature=1.4)
+    confidence, predicted = probs.max(1)
+    correct = predicted == labels
+    parts = [
+        CalibrationSketch.of(confidence=confidence[cut], correct=correct[cut]) for cut in (slice(300), slice(300, 900))
+    ]
+    alone, full = sum(parts), CalibrationSketch.of(probs, labels)
+    for name in ("error", "ece", "mce", "rms_ce", "confidence_gap", "adaptive_ece", "smooth_ece"):
+        assert getattr(alone, name)() == pytest.approx(getattr(full, name)(), abs=1e-12), name
+    for name in ("nll", "brier"):
+        of_event = getattr(metrics, f"multilabel_{name}")(confidence[:, None], correct[:, None])
+        assert getattr(alone, name)() == pytest.approx(float(of_event), abs=1e-12), name
+    assert "classwise_ece" not in alone.frame()
+    assert summary_of(alone).n_classes is None
+    with pytest.raises(ValueError, match="classwise_ece needs the probabilities of all classes"):
+        alone.classwise_ece()
+
+
 def test_bad_use_is_refused():
     with pytest.raises(ValueError, match="empty; add at least one batch"):
         CalibrationSketch.empty(3).ece()

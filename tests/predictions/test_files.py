@@ -210,3 +210,14 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch, suffix):
         with pytest.raises(ModuleNotFoundError, match=r"pip install .+"):
             use()
     assert not (tmp_path / f"b{suffix}").exists()
+
+
+def test_row_groups_are_streamed_alone(tmp_path):
+    import pyarrow.parquet as parquet
+
+    logits = np.random.default_rng(0).normal(size=(50, 3))
+    rows = Predictions(logits=logits, labels=np.arange(50) % 3, split="test", ids=np.arange(50))
+    rows.save(tmp_path / "a.parquet")
+    parquet.write_table(parquet.read_table(tmp_path / "a.parquet"), tmp_path / "b.parquet", row_group_size=10)
+    streamed = Predictions.stream(tmp_path / "b.parquet", rows=7, row_groups=range(1, 3))
+    assert Predictions.concatenate(streamed).equals(rows[10:30])

@@ -13,28 +13,30 @@ import numpy as np
 import torch
 
 from focalcal.auditing.comparison import Change, compare_models
-from focalcal.auditing.fixes import Fixes, compare_fixes
+from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
 from focalcal.auditing.gates import Gate, Judged
+from focalcal.auditing.metric_intervals import metric_intervals, metric_names
 from focalcal.auditing.parts import Part, parts_of
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.auditing.verdict import Verdict, verdict_of
 from focalcal.core.checks import ProbabilityWarning, whole_number
 from focalcal.core.display import html_table
-from focalcal.metrics import METRICS, MULTILABEL_METRICS, bootstrap, multilabel_bootstrap
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
+from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focalcal.metrics import Interval
     from focalcal.metrics.reliability import Reliability
 
 SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
-_REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
 _MISTAKES = 10
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -66,7 +68,7 @@ class Audit:
     operating_point: OperatingPoint | None
     changes: tuple[Change, ...]
     rows: int
-    n_classes: int
+    n_classes: int | None
     notes: tuple[str, ...] = ()
 
     def check(self, requirement: str, *, on: Judged = "interval") -> bool:
@@ -98,11 +100,11 @@ class Audit:
             "classes": self.n_classes,
             "verdict": {"finding": str(self.verdict.finding), "sentence": self.verdict.sentence}
             | {name: getattr(self.verdict, name) for name in ("gap", "low", "high")},
-            "metrics": {name: _plain(interval) for name, interval in self.metrics.items()},
-            "per_class": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
-            "per_group": [_plain(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
-            "thresholds": [_plain(threshold) for threshold in self.thresholds],
-            "mistakes": [_plain(mistake) for mistake in self.mistakes],
+            "metrics": {name: asdict(interval) for name, interval in self.metrics.items()},
+            "per_class": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
+            "per_group": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
+            "thresholds": [asdict(threshold) for threshold in self.thresholds],
+            "mistakes": [asdict(mistake) for mistake in self.mistakes],
             "fixes": None
             if fixes is None
             else {
@@ -117,7 +119,7 @@ class Audit:
                 ],
             },
             "operating_point": None if self.operating_point is None else self.operating_point.record(),
-            "baseline": [_plain(change) | {"finding": change.finding} for change in self.changes],
+            "baseline": [asdict(change) | {"finding": change.finding} for change in self.changes],
             "notes": list(self.notes),
         }
 
@@ -142,13 +144,17 @@ def audit(
     labels: Any = None,
     *,
     logits: Any = None,
+    confidence: Any = None,
+    correct: Any = None,
     groups: Any = None,
     positive: Any = None,
     multilabel: bool = False,
+    top1: bool = False,
     calibrate: Sequence[str] | str | None = "auto",
     baseline: Predictions | None = None,
     trained_with: tuple[float, float] | None = (0.0, 0.0),
     class_names: Sequence[str] | None = None,
+    gates: Sequence[Gate] = (),
     resamples: int | None = None,
     seed: int = 0,
 ) -> Audit:
@@ -156,70 +162,88 @@ def audit(
 
     probs         `Predictions`, whose groups and ids are used, or (N, K) probabilities, or `logits=`
     labels        (N,); scores and labels in any form that `Predictions` take, with `positive` and `multilabel`
+    confidence    (N,) how sure each prediction is, where no more is known, and `correct` whether it is right
     groups        the name of a group for each row
+    top1          predictions of two columns are such rows: the second is the confidence, the label whether it is right
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
     trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
     class_names   one per class; by default those of the predictions, or their numbers
+    gates         that the result will be asked for: one whose metric it does not have is refused at once
     resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
     arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
     predictions = probs
-    if not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
+    if confidence is not None or correct is not None:
+        predictions, top1 = _top1_rows(confidence, correct, groups, others=(probs, logits, labels, positive)), True
+    elif not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
-    if baseline is not None and not isinstance(baseline, Predictions):
-        raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
+    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1)
+    if baseline is not None:
+        _check_baseline(predictions, baseline)
     if resamples is None:
         resamples = min(1000, max(200, 10_000_000 // predictions.n))
     trained_with = None if trained_with is None else gamma_and_lam(trained_with)
     whole_number("resamples", resamples, least=100, most=10**7, remedy="1000 is usual")
-    rows = rows_of(predictions)
+    rows = rows_of(predictions, top1=top1)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
-    metrics = _metrics(predictions, resamples, seed)
+    metrics = metric_intervals(predictions, top1=top1, resamples=resamples, seed=seed)
     notes: list[str] = []
     fixes = point = None
     if calibrate is not None:
-        chosen = None if calibrate == "auto" else [calibrate] if isinstance(calibrate, str) else list(calibrate)
-        fixes = compare_fixes(predictions, names=chosen, trained_with=_focal(trained_with), seed=seed)
+        tried = calibrator_names(calibrate)
+        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(trained_with), top1=top1, seed=seed)
         if fixes is None:
             notes.append("Too few rows, or labels of one class, to compare calibrators.")
         elif fixes.rows < predictions.n:
             notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
         if fixes is not None and predictions.multilabel:
             notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
-    if not predictions.multilabel:
+    if not predictions.multilabel and not top1:
         point = _operating_point(predictions, trained_with, notes)
     groups = [] if predictions.groups is None or predictions.multilabel else _groups(predictions, rows)
     return Audit(
         verdict=verdict_of(rows.confidence, rows.correct, metrics["ece"]),
         metrics=metrics,
         reliability=_reliability(rows),
-        classes=tuple(parts_of(names, rows.predicted, rows.confidence, rows.correct)),
+        classes=() if rows.predicted is None else tuple(_parts(names, rows.predicted, rows)),
         groups=tuple(groups),
         risk_coverage=risk_coverage(rows.confidence, rows.correct),
         thresholds=tuple(thresholds(rows.confidence, rows.correct)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
         operating_point=point,
-        changes=() if baseline is None else tuple(_changes(predictions, rows, baseline, seed)),
+        changes=() if baseline is None else tuple(compare_models(rows, rows_of(baseline, top1=top1), seed)),
         rows=predictions.n,
-        n_classes=predictions.n_classes,
+        n_classes=None if top1 else predictions.n_classes,
         notes=tuple(notes),
     )
 
 
-def _metrics(predictions: Predictions, resamples: int, seed: int) -> dict[str, Interval]:
-    probs = predictions.probs
-    if predictions.multilabel:
-        return {
-            name: multilabel_bootstrap(metric, probs, predictions.labels, resamples=resamples, seed=seed)
-            for name, metric in MULTILABEL_METRICS.items()
-        }
-    chosen = {name: METRICS[name] for name in _REPORTED}
-    found: dict[str, Interval] = bootstrap(
-        chosen, probs, predictions.labels, resamples=resamples, seed=seed, groups=None
-    )
-    return found
+def check_request(
+    predictions: Predictions,
+    *,
+    calibrate: Sequence[str] | str | None = "auto",
+    class_names: Sequence[str] | None = None,
+    gates: Sequence[Gate] = (),
+    top1: bool = False,
+    **_others: Any,
+) -> None:
+    """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
+    calibrator_names(calibrate)
+    _names(class_names, predictions.n_classes)
+    if top1 and (predictions.multilabel or predictions.n_classes != 2):
+        raise ValueError(f"top1 must be of two columns, wrong and right, got {predictions.n_classes}; leave it out")
+    for gate in gates:
+        gate.check(metric_names(predictions, top1=top1))
+
+
+def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ...]) -> Predictions:
+    """Two columns, wrong and right, and whether each prediction is right."""
+    if any(other is not None for other in others):
+        raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+    given = read_inputs(confidence=confidence, correct=correct)
+    return Predictions(probs=given.scores, labels=given.labels.long(), groups=groups, split="audit")
 
 
 def _reliability(rows: AuditRows) -> Reliability:
@@ -241,7 +265,11 @@ def _names(given: Sequence[str] | None, classes: int) -> list[str]:
 
 def _groups(predictions: Predictions, rows: AuditRows) -> list[Part]:
     names, member = np.unique(np.asarray(predictions.groups), return_inverse=True)
-    return parts_of(list(names), member, rows.confidence, rows.correct)
+    return _parts(list(names), member, rows)
+
+
+def _parts(names: Sequence[Any], member: NDArray[np.int64], rows: AuditRows) -> list[Part]:
+    return parts_of(names, member, rows.confidence, rows.correct)
 
 
 def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -> Iterator[Mistake]:
@@ -249,9 +277,12 @@ def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -
     worst = wrong[np.argsort(-rows.confidence[wrong], kind="stable")][:_MISTAKES]
     for row in worst.tolist():
         name = row if predictions.ids is None else predictions.ids[row]
-        label = names[int(predictions.labels[row])]
         plain = name.item() if isinstance(name, np.generic) else name
-        yield Mistake(plain, float(rows.confidence[row]), names[rows.predicted[row]], label)
+        if rows.predicted is None:
+            yield Mistake(plain, float(rows.confidence[row]))
+        else:
+            label = names[int(predictions.labels[row])]
+            yield Mistake(plain, float(rows.confidence[row]), names[rows.predicted[row]], label)
 
 
 def _focal(trained_with: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -273,15 +304,12 @@ def _operating_point(
         return None
 
 
-def _changes(predictions: Predictions, rows: AuditRows, baseline: Predictions, seed: int) -> list[Change]:
+def _check_baseline(predictions: Predictions, baseline: Predictions) -> None:
+    if not isinstance(baseline, Predictions):
+        raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
     same = baseline.labels.shape == predictions.labels.shape and bool((baseline.labels == predictions.labels).all())
     if not same or baseline.multilabel != predictions.multilabel:
         raise ValueError(
             f"baseline must hold the same rows in the same order, got {baseline.n} rows whose labels are not those of "
             f"the {predictions.n} rows audited; sort both by id"
         )
-    return compare_models(rows, rows_of(baseline), seed)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return asdict(value)

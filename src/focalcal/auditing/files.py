@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from focalcal.auditing.auditor import Audit, audit
+from focalcal.auditing.auditor import Audit, audit, check_request
+from focalcal.auditing.executors import Executor, collect
+from focalcal.auditing.partitions import Reading, stream
+from focalcal.auditing.verdict import verdict_of_means
+from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
+from focalcal.predictions.columns import find_scores
+from focalcal.predictions.files import stored_columns
+from focalcal.predictions.header import KINDS
+from focalcal.predictions.inputs import InputWarning
 
 SUFFIXES = (".npz", ".npy", ".parquet", ".csv")
 SAMPLE = 100_000  # rows at most
 _ELEMENTS = 40_000_000  # of a sample at most, whatever the number of classes
-_BATCH = 1 << 22  # elements read at once, about
+_TOP1 = {"confidence": "probs", "correct": "labels"}  # columns of top-1 rows, and what they are read as
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +33,16 @@ class FileRows:
     """The rows of files, or a uniform sample of them with the sketch of all.
 
     rows    in the files
-    sketch  of all rows where there are more than the sample has; None for several labels per row
+    sketch  of all rows; None for several labels per row
+    top1    whether they are confidences and correctness alone
+    notes   what was inferred
     """
 
     predictions: Predictions
     rows: int
     sketch: CalibrationSketch | None
+    top1: bool
+    notes: tuple[str, ...]
 
 
 def audit_files(
@@ -40,21 +51,30 @@ def audit_files(
     baseline: str | os.PathLike[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     most_rows: int = SAMPLE,
+    executor: Executor = "local",
+    address: str | None = None,
     **options: Any,
 ) -> Audit:
     """Audit one or more files, or folders of parts, as one set of rows; `options` are those of `audit`.
 
-    `columns` are keywords of `Predictions.load` that name columns. Files are read in batches. Of more than `most_rows`
-    rows the metrics are those of all, computed in one pass; their intervals and everything else come from a uniform
-    sample of `most_rows`, which does not depend on how the rows are spread over files.
+    `columns` are keywords of `Predictions.load` that name columns, or "confidence" and "correct" of top-1 rows, which
+    are found by these names where there are no scores. Of more than `most_rows` rows the metrics are those of all,
+    computed in one pass; their intervals and everything else come from a uniform sample of `most_rows`, which does not
+    depend on how the rows are spread over files. .parquet files are read in partitions side by side, by threads or,
+    with executor="ray", by the tasks of a Ray cluster (`address`, or one of this machine), with the same numbers.
     """
-    chosen = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    read = read_rows(part_files(chosen), columns or {}, most_rows)
-    other = None
-    if baseline is not None:
-        other = read_rows(part_files([baseline]), columns or {}, most_rows).predictions
-    found = audit(read.predictions, baseline=other, **options)
-    return found if read.rows == read.predictions.n else _of_all_rows(found, read)
+    files = part_files([paths] if isinstance(paths, str | os.PathLike) else paths)
+    how: dict[str, Any] = {"most_rows": most_rows, "executor": executor, "address": address}
+    read = read_rows(files, columns or {}, options=options, **how)
+    other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
+    if other is not None and other.top1 != read.top1:
+        raise ValueError("baseline must be of the same kind as the predictions, got top-1 rows in one of them alone")
+    with rounding_collected():  # the notes say it
+        result = audit(
+            read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
+        )
+    result = replace(result, notes=(*read.notes, *result.notes))
+    return result if read.rows == read.predictions.n else _of_all_rows(result, read)
 
 
 def part_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -79,74 +99,95 @@ def part_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return files
 
 
-def read_rows(files: Sequence[Path], columns: Mapping[str, Any], most_rows: int = SAMPLE, seed: int = 0) -> FileRows:
-    """All rows if there are at most `most_rows` of them, else a uniform sample and the sketch of all."""
-    draws = np.random.default_rng(seed)
-    kept: list[tuple[np.ndarray[Any, Any], Predictions]] = []
-    sketch: CalibrationSketch | None = None
-    total, held, most = 0, 0, most_rows
-    for part in _batches(files, columns):
-        most = min(most_rows, max(1, _ELEMENTS // part.n_classes))
-        keys = draws.random(part.n)  # one number per row in order, however the rows come
-        total, held = total + part.n, held + part.n
-        if not part.multilabel:
-            batch = CalibrationSketch.of(part)
-            sketch = batch if sketch is None else sketch + batch
-        kept.append((keys, part))
-        if held > 2 * most:
-            kept = [_smallest(kept, most)]
-            held = most
-    if held > most:
-        kept = [_smallest(kept, most)]
-    rows = Predictions.concatenate([part for _, part in kept], split=kept[0][1].split, provenance={})
-    return FileRows(rows, total, sketch)
+def read_rows(
+    files: Sequence[Path],
+    columns: Mapping[str, Any],
+    *,
+    most_rows: int = SAMPLE,
+    executor: Executor = "local",
+    address: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> FileRows:
+    """All rows if there are at most `most_rows` of them, else a uniform sample, and the sketch of all.
+
+    `options` of `audit` that do not fit the first rows are refused before the others are read.
+    """
+    names, top1 = _places(files[0], columns)
+    with warnings.catch_warnings(record=True) as inferred:
+        warnings.simplefilter("always", InputWarning)
+        first = next(stream(files[0], names, top1))
+    notes = [_sentence(str(each.message)) for each in inferred if issubclass(each.category, InputWarning)]
+    if options is not None:
+        check_request(first, top1=top1, **options)
+    most = min(most_rows, max(1, _ELEMENTS // first.n_classes))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # the first rows have said it
+        collected = collect(files, Reading(names, first[:1], top1, most, seed=seed), executor, address)
+    notes += [
+        f"Rows of {name} miss the sum one by up to {miss:.2g}; they were used as they are."
+        for name, miss in collected.misses.items()
+        if miss > ROUNDING
+    ]
+    sample = Predictions.concatenate(collected.sample, split=first.split, provenance={})
+    return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes))
 
 
-def _batches(files: Sequence[Path], columns: Mapping[str, Any]) -> Iterator[Predictions]:
-    classes = None
-    for path in files:
-        for part in Predictions.stream(path, rows=_BATCH // (classes or 64), **columns):
-            if classes is not None and part.n_classes != classes:
-                raise PredictionsFileError(
-                    f"{path} must have {classes} classes like the files before it, got {part.n_classes}; "
-                    "audit it by itself"
-                )
-            classes = part.n_classes
-            yield part
+def _places(path: Path, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The columns as `Predictions.stream` takes them, and whether rows are confidences and correctness alone."""
+    top1 = bool(_TOP1.keys() & columns.keys())
+    if not top1 and not columns.keys() & {*KINDS, "labels"}:
+        stored = stored_columns(path)
+        top1 = _TOP1.keys() <= set(stored) and not any(find_scores(kind, stored) for kind in KINDS)
+    if not top1:
+        return dict(columns), False
+    if unused := columns.keys() & {*KINDS, "labels", "positive", "classes"}:
+        raise ValueError(f"confidence and correct take the place of {', '.join(sorted(unused))}; give one or the other")
+    places = {kind: columns.get(name, name) for name, kind in _TOP1.items()}
+    return {name: value for name, value in columns.items() if name not in _TOP1} | places, True
 
 
-def _smallest(
-    kept: Sequence[tuple[np.ndarray[Any, Any], Predictions]], most: int
-) -> tuple[np.ndarray[Any, Any], Predictions]:
-    """The rows with the smallest keys, in their order."""
-    keys = np.concatenate([part_keys for part_keys, _ in kept])
-    limit = np.partition(keys, most - 1)[most - 1]
-    parts = [part[np.flatnonzero(part_keys <= limit)] for part_keys, part in kept if (part_keys <= limit).any()]
-    return keys[keys <= limit], Predictions.concatenate(parts, split=parts[0].split, provenance={})
+def _sentence(message: str) -> str:
+    """A warning as a note: its first part, for the rest says what to write in Python."""
+    text = message.split("; say ")[0]
+    return f"{text[0].upper()}{text[1:]}."
 
 
-def _of_all_rows(found: Audit, read: FileRows) -> Audit:
-    """Estimates of all rows; intervals of the sample, moved to them, which is wider than all rows would allow."""
-    metrics = dict(found.metrics)
-    share = read.predictions.n / read.rows
-    note = f"Intervals, classes, groups and calibrators are of a uniform sample of {read.predictions.n:,} rows."
+def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
+    """Estimates and verdict of all rows; the rest of the sample."""
+    size = f"{read.predictions.n:,}"
     if read.sketch is None:
-        return replace(
-            found,
-            rows=read.rows,
-            notes=(f"All numbers are of a uniform sample of {read.predictions.n:,} rows.", *found.notes),
-        )
-    for name, interval in found.metrics.items():
-        if METRICS[name].source.holds:
-            estimate = getattr(read.sketch, name)()
-            moved = estimate - interval.estimate
-            metrics[name] = Interval(
-                estimate, interval.low + moved, interval.high + moved, interval.level, interval.chance
-            )
-    half = math.sqrt(share) * (found.verdict.high - found.verdict.low) / 2
-    gap = metrics["confidence_gap"].estimate
-    verdict = replace(found.verdict, rows=read.rows, gap=gap, low=gap - half, high=gap + half, ece=metrics["ece"])
+        note = f"All numbers are of a uniform sample of {size} rows."
+        return replace(of_sample, rows=read.rows, notes=(note, *of_sample.notes))
+    share = read.predictions.n / read.rows
+    metrics = {
+        name: _moved(interval, getattr(read.sketch, name)(), share) if read.sketch.has(METRICS[name]) else interval
+        for name, interval in of_sample.metrics.items()
+    }
+    _, sure, right, squares, products = (read.sketch.moments.sum(1) / read.rows).tolist()
+    verdict = verdict_of_means(read.rows, sure - right, squares - 2 * products + right, sure - squares, metrics["ece"])
+    note = (
+        "Metrics, reliability and the verdict are of all rows; intervals of metrics and the rest are of a uniform "
+        f"sample of {size} rows."
+    )
     return replace(
-        found, verdict=verdict, metrics=metrics, reliability=read.sketch.reliability(), rows=read.rows,
-        notes=(note, *found.notes),
+        of_sample, verdict=verdict, metrics=metrics, reliability=read.sketch.reliability(), rows=read.rows,
+        notes=(note, *of_sample.notes),
     )  # fmt: skip
+
+
+def _moved(interval: Interval, estimate: float, share: float) -> Interval:
+    """The interval of a sample around the estimate of all rows, wider than these would allow.
+
+    What chance alone gives shrinks with the root of the number of rows. An error that the sample does not show to
+    exceed it keeps the low end 0.
+    """
+    by = estimate - interval.estimate
+    shown = interval.chance is None or interval.low > 0
+    return replace(
+        interval,
+        estimate=estimate,
+        low=min(interval.low + by, estimate) if shown else 0.0,
+        high=interval.high + by,
+        chance=None if interval.chance is None else interval.chance * math.sqrt(share),
+    )

@@ -29,6 +29,8 @@ MOST_ROWS = 20_000  # that calibrators are compared on
 _MOST_CLASSES = 50  # of calibrators with K^2 numbers
 _QUADRATIC = ("matrix", "dirichlet")
 _ROWS_PER_FOLD = 20
+# Maps of one probability, and so of a confidence whose other classes are unknown.
+_OF_ONE_PROBABILITY = ("platt", "histogram", "isotonic", "beta")
 # From the fewest numbers fitted to the most: of those that cannot be told apart the first is recommended.
 _SIMPLEST_FIRST = ("temperature", "focal_temperature", "ensemble", "spline", "vector", "platt", "beta")
 
@@ -77,16 +79,29 @@ class Fixes:
         )
 
 
+def calibrator_names(calibrate: Sequence[str] | str | None) -> list[str] | None:
+    """The names that `audit` was given, which must be known; None for "auto" and for none."""
+    if calibrate is None or calibrate == "auto":
+        return None
+    names = [calibrate] if isinstance(calibrate, str) else list(calibrate)
+    for name in names:
+        if name not in CALIBRATORS:
+            raise ValueError(f"calibrate must name calibrators, got {name!r}; known: {', '.join(CALIBRATORS)}")
+    return names
+
+
 def compare_fixes(
     predictions: Predictions,
     *,
     names: Sequence[str] | None = None,
     trained_with: tuple[float, float] | None = None,
+    top1: bool = False,
     seed: int = 0,
 ) -> Fixes | None:
     """Cross-fit calibrators in five folds; None where there are fewer than 20 rows for each fold or one class.
 
     Several labels per row share one calibrator (`MultilabelCalibration`), and a row's loss is the mean of its labels'.
+    Of top-1 rows the event is that the prediction is right, and calibrators that need all classes are left out.
 
     `trained_with` is (gamma, lam) of the focal or FCL loss that the network was trained with, for posterior recovery.
     """
@@ -96,7 +111,10 @@ def compare_fixes(
     if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels.flatten()[0]).all()):
         return None
     candidates, left_out = _candidates(names, 2 if predictions.multilabel else scores.shape[1], trained_with)
-    raw_losses = rows_of(chosen).losses["nll"].reshape(len(labels), -1).mean(1)
+    if top1:
+        left_out |= {name: "it needs all classes" for name in CALIBRATORS if name not in _OF_ONE_PROBABILITY}
+        candidates = {name: candidates[name] for name in candidates if name in _OF_ONE_PROBABILITY}
+    raw_losses = rows_of(chosen, top1=top1).losses["nll"].reshape(len(labels), -1).mean(1)
     if predictions.multilabel:
         shared = {name: MultilabelCalibration(calibrator, shared=True) for name, calibrator in candidates.items()}
         candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
@@ -104,7 +122,7 @@ def compare_fixes(
     fixes = []
     for name, calibrator in candidates.items():
         try:
-            fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses))
+            fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses, top1))
         except ValueError as error:  # a fold without rows of some class, say
             left_out[name] = str(error).split(";")[0]
     fixes.sort(key=lambda fix: fix.nll)
@@ -116,9 +134,6 @@ def compare_fixes(
 def _candidates(
     names: Sequence[str] | None, classes: int, trained_with: tuple[float, float] | None
 ) -> tuple[dict[str, Calibrator], dict[str, str]]:
-    unknown = [name for name in names or () if name not in CALIBRATORS]
-    if unknown:
-        raise ValueError(f"calibrate must name calibrators, got {unknown[0]!r}; known: {', '.join(CALIBRATORS)}")
     left_out: dict[str, str] = {}
     chosen: dict[str, Calibrator] = {}
     for name in names or CALIBRATORS:
@@ -142,6 +157,7 @@ def _cross_fit(
     kind: str,
     folds: Sequence[Tensor],
     raw_losses: NDArray[np.float64],
+    top1: bool,
 ) -> Fix:
     probs = torch.empty_like(scores)
     for fold in folds:
@@ -153,13 +169,11 @@ def _cross_fit(
             probs[fold] = fitted.predict_proba(**{kind: scores[fold]})
     losses = _row_losses(probs, labels)
     change = bootstrap_ci(losses - raw_losses, resamples=1000) if np.isfinite(losses - raw_losses).all() else None
-    return Fix(
-        name,
-        float(losses.mean()),
-        float(np.mean((ece if labels.dim() == 1 else multilabel_ece)(probs, labels))),
-        change,
-        losses,
-    )
+    if top1:
+        error = ece(confidence=probs[:, 1], correct=labels)
+    else:
+        error = float(np.mean((ece if labels.dim() == 1 else multilabel_ece)(probs, labels)))
+    return Fix(name, float(losses.mean()), error, change, losses)
 
 
 def _row_losses(probs: Tensor, labels: Tensor) -> NDArray[np.float64]:

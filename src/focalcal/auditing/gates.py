@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -39,14 +39,18 @@ class Gate:
         metric, comparison, number, percent = match.groups()
         return cls(metric, comparison, float(number) / (100 if percent else 1))
 
+    def check(self, metrics: Collection[str]) -> None:
+        """Refuse a gate whose metric is none of these."""
+        if self.metric not in metrics:
+            raise ValueError(unknown_name("a metric of this audit", self.metric, metrics))
+
     def holds(self, metrics: Mapping[str, Interval], on: Judged = "interval") -> bool:
         """Whether the comparison is true, beyond chance: of the end of the interval that is nearer to it being false.
 
         With on="estimate" of the estimate itself.
         """
         one_of("on", on, ("interval", "estimate"))
-        if self.metric not in metrics:
-            raise ValueError(unknown_name("a metric of this audit", self.metric, metrics))
+        self.check(metrics)
         found = metrics[self.metric]
         end = found.low if self.comparison.startswith(">") else found.high
         return bool(_COMPARISONS[self.comparison](found.estimate if on == "estimate" else end, self.bound))

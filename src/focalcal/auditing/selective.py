@@ -42,12 +42,12 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong prediction: its row, or id if there are any, what was said and what was true."""
+    """A wrong prediction: its row, or id if there are any, what was said and what was true; None where unknown."""
 
     row: Any
     confidence: float
-    predicted: str
-    label: str
+    predicted: str | None = None
+    label: str | None = None
 
 
 def risk_coverage(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> RiskCoverage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -82,9 +83,15 @@ def verdict_of(confidence: NDArray[np.float64], correct: NDArray[np.bool_], ece:
     standard deviation of c - a.
     """
     difference = confidence - correct
-    n, gap = len(difference), float(difference.mean())
-    by_chance = float(np.sqrt(np.mean(confidence * (1 - confidence)) / n))
-    half = float(norm.ppf(1 - ALPHA / 2) * max(difference.std() / np.sqrt(n), by_chance if n < 30 else 0.0))
+    square, variance = float(np.mean(difference**2)), float(np.mean(confidence * (1 - confidence)))
+    return verdict_of_means(len(difference), float(difference.mean()), square, variance, ece)
+
+
+def verdict_of_means(n: int, gap: float, square: float, variance: float, ece: Interval) -> Verdict:
+    """The same from the means over n rows of c - a, (c - a)^2 and c (1 - c)."""
+    by_chance = math.sqrt(variance / n)
+    spread = math.sqrt(max(0.0, square - gap**2) / n)
+    half = float(norm.ppf(1 - ALPHA / 2) * max(spread, by_chance if n < 30 else 0.0))
     if abs(gap) > norm.ppf(1 - ALPHA / 4) * by_chance:
         finding = Finding.OVERCONFIDENT if gap > 0 else Finding.UNDERCONFIDENT
     elif ece.low > 0:

@@ -24,10 +24,25 @@ def audit(
         typer.Argument(help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts."),
     ],
     probs: Annotated[
-        str | None, typer.Option(help="The columns of probabilities: p for p_0, p_1, ..., or names with commas.")
+        str | None, typer.Option(help="The columns of probabilities: 'p_*' for p_0, p_1, ..., or names with commas.")
     ] = None,
     logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
+    score: Annotated[
+        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
+    ] = None,
     labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="The label that the column of --score belongs to, where labels are names.")
+    ] = None,
+    confidence: Annotated[
+        str | None,
+        typer.Option(
+            help="For rows without probabilities of all classes: the column with each prediction's confidence."
+        ),
+    ] = None,
+    correct: Annotated[
+        str | None, typer.Option(help="The column that says whether the prediction is right; goes with --confidence.")
+    ] = None,
     groups: Annotated[str | None, typer.Option(help="A column whose values are audited apart, e.g. a site.")] = None,
     ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
     classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
@@ -48,6 +63,13 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder.")
     ] = None,
+    executor: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Who reads the parts of Parquet files: threads of this process, or a Ray cluster."),
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -62,14 +84,22 @@ def audit(
 
     gates = [Gate.parse(text) for text in fail_if or ()]
     on = _judged(fail_on)
-    columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels, "groups": groups, "ids": ids}
+    if score is not None and probs is not None:
+        raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    columns = {
+        "probs": _columns(probs) if score is None else [score], "logits": _columns(logits), "labels": labels,
+        "positive": positive, "confidence": confidence, "correct": correct, "groups": groups, "ids": ids,
+        "classes": None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+    }  # fmt: skip
     found = audit_files(
         files,
         baseline=baseline,
         columns={name: value for name, value in columns.items() if value is not None},
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
-        class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+        gates=gates,
+        executor=executor,
+        address=address,
     )
     failed = [gate for gate in gates if gate.holds(found.metrics, on)]
     if out is not None:
@@ -128,7 +158,10 @@ def _judged(text: str) -> Literal["interval", "estimate"]:
 
 
 def _columns(text: str | None) -> str | list[str] | None:
-    return text.split(",") if text and "," in text else text
+    """The names with commas, or the prefix of 'p_*'."""
+    if text and "," in text:
+        return text.split(",")
+    return text and text.removesuffix("*").removesuffix("_")
 
 
 def _text(found: Audit) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -46,13 +47,14 @@ def to_go_on() -> str:
 
 @contextmanager
 def plain_failures(*, resumable: bool = False) -> Iterator[None]:
-    """The library's errors, and Ctrl-C, on stderr; anything else is a bug and keeps its traceback.
+    """The library's errors and warnings, and Ctrl-C, as lines on stderr; anything else is a bug, with a traceback.
 
     With --debug every error keeps its own. A command that goes on where it was when it is given again is `resumable`,
     and says so when it is interrupted.
     """
     try:
-        yield
+        with _plain_warnings():
+            yield
     except KeyboardInterrupt:
         typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -62,6 +64,22 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
         for line in _message(error).splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
         raise typer.Exit(USAGE) from None
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """What the library says of its input as a note, without the place in the code; others as they come."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if category.__module__.startswith("focalcal."):
+                typer.echo(f"focalcal: note: {message}", err=True)
+            else:
+                shown(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _message(error: Exception) -> str:

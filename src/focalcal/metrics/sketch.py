@@ -36,7 +36,8 @@ class CalibrationSketch(Displayed):
     """Everything the metrics need of a set of rows, in memory that does not grow with their number.
 
     Make one for each batch with `CalibrationSketch.of(probs, labels)` and add them. `empty(n_classes)` is the zero.
-    Every metric that can be had from it is a method: `sketch.ece()`.
+    Every metric that can be had from it is a method: `sketch.ece()`. Of `confidence` and `correct` alone there are no
+    classes, and NLL and Brier score are those of one sigmoid output, as `multilabel_nll` and `multilabel_brier` are.
     """
 
     rows: int
@@ -64,7 +65,7 @@ class CalibrationSketch(Displayed):
         """
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
         if given.kind == "outcomes":
-            raise ValueError("a sketch needs the probabilities of all classes, got confidence and correct; pass probs")
+            return cls._of_outcomes(given.scores, given.labels, check_bins(n_bins))
         sums = scan_inputs(
             given, n_bins=n_bins, ignore_index=ignore_index, allow_none=True,
             classes=True, brier=True, nll=True, rows=True,
@@ -74,6 +75,19 @@ class CalibrationSketch(Displayed):
         assert sums.classes is not None
         moments = interval_moments(*sums.outcomes, CELLS)
         return cls(sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum, sums.bins, sums.classes, moments)
+
+    @classmethod
+    def _of_outcomes(cls, confidence: Tensor, correct: Tensor, n_bins: int) -> CalibrationSketch:
+        losses = {name: float(METRICS[name].source.of(confidence, correct).sum()) for name in ("brier", "nll")}
+        return cls(
+            len(correct),
+            float(len(correct) - correct.sum()),
+            losses["brier"],
+            losses["nll"],
+            BinSums(*interval_moments(confidence, correct, n_bins)[:3]),
+            BinSums(*torch.zeros(3, 0, n_bins, dtype=torch.float64)),
+            interval_moments(confidence, correct, CELLS),
+        )
 
     @classmethod
     def empty(cls, n_classes: int, *, n_bins: int = 15) -> CalibrationSketch:
@@ -109,10 +123,16 @@ class CalibrationSketch(Displayed):
 
     def frame(self) -> dict[str, list[Any]]:
         """One row: every metric that can be had without options."""
-        metrics = [name for name, metric in METRICS.items() if metric.source.holds] if self.rows else []
+        metrics = [name for name, metric in METRICS.items() if self.has(metric)] if self.rows else []
         return {"rows": [self.rows], "n_classes": [len(self.classes.count)]} | {
             name: [getattr(self, name)()] for name in metrics
         }
+
+    def has(self, metric: Metric) -> bool:
+        """Whether it is enough for the metric."""
+        return metric.source.holds in (
+            ("bins", "classes", "moments") if len(self.classes.count) else ("bins", "moments")
+        )
 
     def murphy(self) -> Murphy:
         """As `focalcal.metrics.murphy` of the confidence, exact."""
@@ -147,6 +167,8 @@ def _method(metric: Metric) -> Callable[..., float]:
     names = list(metric.source.sketch_options)
 
     def value(self: CalibrationSketch, *positional: Any, **options: Any) -> float:
+        if not self.has(metric):
+            raise ValueError(f"{metric.name} needs the probabilities of all classes, got confidence and correct alone")
         return metric.source.of_sketch(self._nonempty(), **dict(zip(names, positional, strict=False)), **options)
 
     value.__name__, value.__qualname__ = metric.name, f"CalibrationSketch.{metric.name}"

@@ -102,6 +102,8 @@ def summary_of(sketch: CalibrationSketch, level: float = 0.95) -> Summary:
     n_bins = len(sketch.bins.count)
     values = {}
     for name, metric in SUMMARY.items():
+        if not sketch.has(metric):
+            continue
         options = {"n_bins": n_bins} if "n_bins" in metric.source.sketch_options else {}
         values[name] = metric.source.of_sketch(sketch, **options)
-    return Summary(sketch.rows, len(sketch.classes.count), values, sketch.reliability(level))
+    return Summary(sketch.rows, len(sketch.classes.count) or None, values, sketch.reliability(level))

@@ -59,11 +59,33 @@ def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, 
         return whole
 
 
-def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, rows: int) -> Iterator[Predictions]:
-    """A file's rows as `Predictions` of at most `rows` rows."""
+def stored_columns(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the columns of a table; none of another file."""
     path = Path(path)
     with _naming(path):
-        batches = _row_batches(path, names, rows)
+        return table_file.stored_columns(path) if path.suffix.lower() in table_file.SUFFIXES and path.exists() else []
+
+
+def row_group_sizes(path: str | os.PathLike[str]) -> list[int]:
+    """The number of rows of each row group of a .parquet file."""
+    with _naming(Path(path)):
+        return table_file.row_group_sizes(Path(path))
+
+
+def stream(
+    cls: type[Predictions],
+    path: str | os.PathLike[str],
+    names: Names,
+    rows: int,
+    row_groups: range | None = None,
+) -> Iterator[Predictions]:
+    """A file's rows as `Predictions` of at most `rows` rows; of a .parquet file those of some row groups."""
+    path = Path(path)
+    first_row = 0
+    with _naming(path):
+        batches = _row_batches(path, names, rows, row_groups=row_groups)
+        if row_groups:
+            first_row = sum(table_file.row_group_sizes(path)[: row_groups[0]])
 
     def each() -> Iterator[Predictions]:
         header, count, stated = None, 0, names
@@ -72,10 +94,11 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
             with _naming(path):
                 header, fields = next(batches, (header, None))
                 if fields is None:
-                    _check_rows(header, count)
+                    if row_groups is None:
+                        _check_rows(header, count)
                     return
                 with rounding_collected() as misses:
-                    part = _predictions(cls, header, fields, stated, first_row=count)
+                    part = _predictions(cls, header, fields, stated, first_row=first_row + count)
             if part.classes is not None:
                 stated = replace(names, classes=part.classes)  # found in the first rows, they hold for all
             count += part.n
@@ -88,7 +111,9 @@ def stream(cls: type[Predictions], path: str | os.PathLike[str], names: Names, r
     return each()
 
 
-def _row_batches(path: Path, names: Names, rows: int | None, *, mmap: bool = False) -> Iterator[Any]:
+def _row_batches(
+    path: Path, names: Names, rows: int | None, *, mmap: bool = False, row_groups: range | None = None
+) -> Iterator[Any]:
     """What the format's module reads, of a path that names something readable."""
     suffix = path.suffix.lower()
     if not path.exists():
@@ -104,7 +129,7 @@ def _row_batches(path: Path, names: Names, rows: int | None, *, mmap: bool = Fal
         )
     if suffix == ".npz":
         return arrays_file.row_batches(path, names, rows)
-    return table_file.row_batches(path, names, rows)
+    return table_file.row_batches(path, names, rows, row_groups)
 
 
 def _predictions(

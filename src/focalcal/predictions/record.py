@@ -200,6 +200,10 @@ class Predictions:
         rows = whole("rows", rows, 1)
         return (self[start : start + rows] for start in range(0, self.n, rows))
 
+    def with_ids(self, ids: Any) -> Predictions:
+        """The same rows under other ids."""
+        return self._with_known(ids=checked_names("ids", ids, self.n))
+
     def equals(self, other: object) -> bool:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
@@ -278,14 +282,17 @@ class Predictions:
         path: str | os.PathLike[str],
         *,
         rows: int = ROWS,
+        row_groups: range | None = None,
         **names: Any,
     ) -> Iterator[Predictions]:
         """The rows of a file in order, at most `rows` at a time and in memory; `names` as in `load`.
 
+        `row_groups` are consecutive ones of a .parquet file, of which alone the rows are read.
+
         Each batch is checked. The file's checksum and row count are known only at its end: use what you made of the
         batches after the iteration has ended without an error.
         """
-        return files.stream(cls, path, Names(**names), whole("rows", rows, 1))
+        return files.stream(cls, path, Names(**names), whole("rows", rows, 1), row_groups)
 
 
 def _equal(values: Any, others: Any) -> bool:

@@ -88,15 +88,33 @@ def _table(predictions: Predictions) -> Any:
     return arrow.Table.from_arrays(list(arrays.values()), schema=arrow.schema(fields))
 
 
-def row_batches(path: Path, names: Names, rows: int | None) -> Iterator[tuple[Header | None, dict[str, Any]]]:
+def stored_columns(path: Path) -> list[str]:
+    """The names of a table's columns."""
+    with path.open("rb") as handle:
+        if path.suffix.lower() == ".csv":
+            return _csv_columns(handle)[1]
+        names: list[str] = _arrow(".parquet").ParquetFile(handle).schema_arrow.names
+        return names
+
+
+def row_group_sizes(path: Path) -> list[int]:
+    """The number of rows of each row group of a .parquet file."""
+    metadata = _arrow(".parquet").read_metadata(path)
+    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+
+def row_batches(
+    path: Path, names: Names, rows: int | None, row_groups: range | None = None
+) -> Iterator[tuple[Header | None, dict[str, Any]]]:
     """(header, fields) of at most `rows` rows at a time; of all rows with None."""
     with path.open("rb") as handle:
-        size = os.fstat(handle.fileno()).st_size
+        size, first_row = os.fstat(handle.fileno()).st_size, 0
         if path.suffix.lower() == ".csv":
             header, layout, batches = _open_csv(handle, names)
         else:
-            header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH)
-        first_row = 0
+            header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH, row_groups)
+            if row_groups:
+                first_row = sum(row_group_sizes(path)[: row_groups[0]])
         for table in _regroup(batches, rows):
             yield header, _fields(table, layout, size, first_row)
             first_row += table.num_rows
@@ -119,12 +137,9 @@ def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 
 def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, Iterable[Any]]:
     """Read what stands before the rows; Arrow reads the rest."""
-    header, line = None, handle.readline().removeprefix(_BYTE_ORDER_MARK)
-    while line.startswith(b"#") or (line and not line.strip()):
-        if line.startswith(_MARK):
-            header = Header.parse(line.removeprefix(_MARK).decode())
-        line = handle.readline()
-    columns = [name.strip() for name in next(csv.reader([line.decode()], strict=True), [])]
+    header, columns = _csv_columns(handle)
+    if not columns:
+        raise PredictionsFileError("the file must begin with the names of its columns, got nothing; make it again")
     layout = find_layout(names, header, columns, partial(_class_columns, handle, columns))
     if header is not None:
         _check_last_line(handle)
@@ -149,11 +164,23 @@ def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, I
     return header, layout, _csv_batches(handle, options, columns)
 
 
+def _csv_columns(handle: IO[bytes]) -> tuple[Header | None, list[str]]:
+    """What stands before the rows."""
+    header, line = None, handle.readline().removeprefix(_BYTE_ORDER_MARK)
+    while line.startswith(b"#") or (line and not line.strip()):
+        if line.startswith(_MARK):
+            header = Header.parse(line.removeprefix(_MARK).decode())
+        line = handle.readline()
+    return header, [name.strip() for name in next(csv.reader([line.decode()], strict=True), [])]
+
+
 def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]) -> Iterator[Any]:
     """Arrow's batches; a cell that is no number is named by its row, counted from 0, and its column."""
     try:
         yield from _arrow(".csv").open_csv(handle, *options)
     except _arrow().ArrowInvalid as error:
+        if "Empty CSV file" in str(error):
+            raise PredictionsFileError("the file must hold at least one row, got none; make it again") from error
         cell = _NO_NUMBER.search(str(error))
         if cell is None:
             raise
@@ -198,7 +225,7 @@ def _check_last_line(handle: IO[bytes]) -> None:
 
 
 def _open_parquet(
-    handle: IO[bytes], names: Names, size: int, batch_rows: int
+    handle: IO[bytes], names: Names, size: int, batch_rows: int, row_groups: range | None
 ) -> tuple[Header | None, Layout, Iterable[Any]]:
     """Judge a file by its footer; its rows are read afterwards."""
     parquet = _arrow(".parquet")
@@ -219,7 +246,7 @@ def _open_parquet(
     file = parquet.ParquetFile(
         handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
     )
-    return header, layout, file.iter_batches(batch_rows, columns=list(kinds))
+    return header, layout, file.iter_batches(batch_rows, row_groups=row_groups, columns=list(kinds))
 
 
 def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, Any]:

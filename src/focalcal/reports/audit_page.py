@@ -30,19 +30,20 @@ _CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first."
 def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?") -> str:
     """The page as HTML."""
     tables: dict[str, Table] = {"metrics": metric_table(audit)}
-    shape = f"{audit.rows:,} rows, {audit.n_classes} classes."
+    classes = "the confidence of each prediction alone" if audit.n_classes is None else f"{audit.n_classes} classes"
+    shape = f"{audit.rows:,} rows, {classes}."
     sections = [
         Section(
             "metrics",
             "Metrics",
-            html_table("metrics", "Metrics", tables["metrics"], shape, quiet=True),
+            _table("metrics", "Metrics", tables["metrics"], shape, quiet=True),
         ),
         Section("reliability", "Reliability", render("audit/reliability.html.j2")),
     ]
     for name, heading, parts in (("groups", "Groups", audit.groups), ("classes", "Predicted classes", audit.classes)):
         if parts:
             tables[name] = part_table(parts)
-            body = html_table(name, heading, tables[name], quiet=True)
+            body = _table(name, heading, tables[name], quiet=True)
             sections.append(
                 Section(
                     name,
@@ -57,8 +58,8 @@ def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?")
             "What a threshold buys",
             render(
                 "audit/confidence.html.j2",
-                thresholds=html_table("thresholds", "Thresholds on the confidence", tables["thresholds"]),
-                mistakes=html_table("mistakes", "The most confident mistakes", tables["mistakes"])
+                thresholds=_table("thresholds", "Thresholds on the confidence", tables["thresholds"]),
+                mistakes=_table("mistakes", "The most confident mistakes", tables["mistakes"])
                 if audit.mistakes
                 else "",
             ),
@@ -70,7 +71,7 @@ def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?")
     if audit.changes:
         tables["baseline"] = change_table(audit)
         note = "New minus baseline, paired by row; 95 % intervals."
-        body = html_table("baseline", "Against the baseline", tables["baseline"], note, quiet=True)
+        body = _table("baseline", "Against the baseline", tables["baseline"], note, quiet=True)
         sections.append(Section("baseline", "Against the baseline", body))
     if audit.notes:
         sections.append(Section("notes", "Notes", " ".join(audit.notes)))
@@ -90,17 +91,25 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> None:
     write_atomically(Path(path), audit_page(audit).encode())
 
 
+def _table(*parts: Any, quiet: bool = False) -> Any:
+    """Every row is a fact of its own: a column in which they happen to agree stays."""
+    return html_table(*parts, quiet=quiet, every_column=True)
+
+
 def _fixes(audit: Audit, table: Table) -> Any:
     assert audit.fixes is not None
-    left_out = "; ".join(f"{name}: {why}" for name, why in audit.fixes.left_out.items())
+    names: dict[str, list[str]] = {}
+    for name, why in audit.fixes.left_out.items():
+        names.setdefault(why, []).append(name)
     note = f"{audit.fixes.rows:,} rows in five folds, each judged by what was fitted on the other four."
-    if left_out:
-        note += f" Not tried: {left_out}."
+    if names:
+        reasons = [f"{', '.join(each)} ({why})" for why, each in names.items()]
+        note += f" Not tried: {'; '.join(reasons)}."
     return render(
         "audit/fixes.html.j2",
         sentence=audit.fixes.sentence,
         tried=bool(audit.fixes.tried),
-        table=html_table("fixes", "Calibrators", table, note),
+        table=_table("fixes", "Calibrators", table, note),
         next=None if audit.operating_point is None else audit.operating_point.sentence,
     )
 

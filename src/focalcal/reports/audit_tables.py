@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focalcal.metrics import METRICS
 from focalcal.reports.tables import Table
@@ -61,15 +61,14 @@ def threshold_table(audit: Audit) -> Table:
 
 def mistake_table(audit: Audit) -> Table:
     """One row per mistake."""
-    return Table(
-        {
-            "row": [str(mistake.row) for mistake in audit.mistakes],
-            "confidence": [mistake.confidence for mistake in audit.mistakes],
-            "predicted": [mistake.predicted for mistake in audit.mistakes],
-            "label": [mistake.label for mistake in audit.mistakes],
-        },
-        digits=5,
-    )
+    columns: dict[str, list[Any]] = {
+        "row": [str(mistake.row) for mistake in audit.mistakes],
+        "confidence": [mistake.confidence for mistake in audit.mistakes],
+    }
+    if audit.n_classes is not None:
+        columns["predicted"] = [mistake.predicted for mistake in audit.mistakes]
+        columns["label"] = [mistake.label for mistake in audit.mistakes]
+    return Table(columns, digits=5)
 
 
 def fix_table(fixes: Fixes) -> Table:

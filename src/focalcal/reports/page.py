@@ -135,10 +135,12 @@ def html_table(
     names: Mapping[str, str] | None = None,
     meanings: Mapping[str, str] | None = None,
     quiet: bool = False,
+    every_column: bool = False,
 ) -> Markup:
     """A table that sorts and, if the page has it among its `tables`, downloads as CSV.
 
-    A column with one value in all of several rows is left out, and its value, if it is one, is said in the caption.
+    A column with one value in all of several rows is left out, unless `every_column` is to be kept, and its value, if it
+    is one, is said in the caption.
 
     links     the anchors that the first column leads to
     names     what keys such as `ce` are shown as, where a cell or heading is exactly such a key
@@ -146,7 +148,7 @@ def html_table(
     quiet     whether the caption is for screen readers alone, as where a heading says the same
     """
     shown = names or {}
-    shared = constant_columns(table)
+    shared = {} if every_column else constant_columns(table)
     if links:
         shared.pop(next(iter(table.columns)), None)
     if len(shared) == len(table.columns):

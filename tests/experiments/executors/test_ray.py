@@ -1,11 +1,9 @@
 """Grids on a real Ray cluster of this machine."""
 
-import logging
 import os
 import signal
 import socket
 import sys
-import tempfile
 from collections import Counter
 from threading import Event, Thread
 
@@ -23,25 +21,6 @@ from focalcal.experiments.grid import run_grid
 from focalcal.results.store import Store
 
 ray = pytest.importorskip("ray")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processors; under a short path, as the names of sockets must be."""
-    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(
-            "local",
-            num_cpus=2,
-            object_store_memory=80 * 2**20,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
-            _temp_dir=folder,
-        )
-        yield
-        ray.shutdown()
 
 
 def test_the_cell_of_a_killed_worker_is_run_again_and_all_are_stored_once(cluster, store):
@@ -191,7 +170,7 @@ def test_an_address_where_nothing_listens_is_refused(no_connection, store):
 
 
 def test_an_address_that_never_answers_is_given_up(no_connection, store, monkeypatch):
-    monkeypatch.setattr("focalcal.experiments.executors.ray_cluster.SECONDS_TO_ANSWER", 2.0)
+    monkeypatch.setattr("focalcal.core.ray_cluster.SECONDS_TO_ANSWER", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(

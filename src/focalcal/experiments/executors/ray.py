@@ -14,6 +14,7 @@ from focalcal.core.arrays import finite_at_least
 from focalcal.core.extras import required
 from focalcal.core.plugins import add_import_folders, import_folders
 from focalcal.core.primitives import whole
+from focalcal.core.ray_cluster import connection
 from focalcal.experiments.events import OnEvent, Progress
 from focalcal.experiments.executors.cell import (
     ONE_THREAD,
@@ -24,7 +25,6 @@ from focalcal.experiments.executors.cell import (
     throttle,
     training_work,
 )
-from focalcal.experiments.executors.ray_cluster import connection
 from focalcal.experiments.executors.watch import Ended, watch
 from focalcal.results import Evaluations, Spec
 from focalcal.results.spec import NOTHING_MORE

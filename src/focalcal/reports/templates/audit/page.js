@@ -7,6 +7,6 @@
   const confidence = { axis: "confidence minus accuracy, in points", below: "under-confident", above: "over-confident", factor: 100, format: points };
   IntervalChart.start("classes", Kit.data.classes, confidence);
   IntervalChart.start("groups", Kit.data.groups, confidence);
-  IntervalChart.start("fixes", Kit.data.fixes, { axis: "change of the NLL on rows that it was not fitted on", below: "better", above: "worse", format: nats });
+  IntervalChart.start("fixes", Kit.data.fixes, { axis: "change of the NLL on held-out rows", below: "better", above: "worse", format: nats });
   Kit.start();
 })();

@@ -1,4 +1,4 @@
-"""The Ray cluster that a grid runs on: one that is up already, or one of this machine for the time of a block."""
+"""The Ray cluster that work runs on: one that is up already, or one of this machine for the time of a block."""
 
 from __future__ import annotations
 
