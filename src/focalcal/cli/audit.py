@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, given
 from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ def audit(
 
     gates = [Gate.parse(text) for text in fail_if or ()]
     on = _judged(fail_on)
-    columns = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels, "groups": groups, "ids": ids}
     found = audit_files(
         files,
         baseline=baseline,
-        columns={name: value for name, value in columns.items() if value is not None},
+        columns=given(probs=_columns(probs), logits=_columns(logits), labels=labels, groups=groups, ids=ids),
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
         class_names=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
@@ -106,16 +105,15 @@ def calibrate(
     from focalcal.predictions import Predictions
 
     fitted = load_calibrator(calibrator)
-    columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
-    given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
+    loaded = Predictions.load(file, **given(probs=_columns(probs), logits=_columns(logits), labels=labels))
     result = Predictions(
-        probs=fitted.predict_proba(given),
-        labels=given.labels,
-        split=given.split,
-        multilabel=given.multilabel,
-        ids=given.ids,
-        groups=given.groups,
-        provenance={"calibrator": type(fitted).__name__, **given.provenance},
+        probs=fitted.predict_proba(loaded),
+        labels=loaded.labels,
+        split=loaded.split,
+        multilabel=loaded.multilabel,
+        ids=loaded.ids,
+        groups=loaded.groups,
+        provenance={"calibrator": type(fitted).__name__, **loaded.provenance},
     )
     result.save(out)
     typer.echo(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ Model = Annotated[
 ]
 Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)]
 Threads = Annotated[
     int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
 ]
@@ -50,6 +51,11 @@ def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
 def open_stores(folders: list[Path] | None) -> list[RunStore]:
     """Those in the folders, each once, or the one that is used by default."""
     return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those of the options that were given."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def check_device(name: str) -> str:

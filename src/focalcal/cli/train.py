@@ -18,6 +18,7 @@ from focalcal.cli.options import (
     TensorBoard,
     Threads,
     check_device,
+    given,
     open_store,
 )
 from focalcal.cli.output import plain_failures, print_json
@@ -89,12 +90,12 @@ def train(
     from focalcal.training.determinism import possible_threads
 
     protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
-    changes = _given(data_set=data_set, classes=classes, model=model, epochs=epochs)
+    changes = given(data_set=data_set, classes=classes, model=model, epochs=epochs)
     changes |= {"data_options": _parse("--data-option", data_option)} if data_option else {}
     changes |= {"model_options": _parse("--model-option", model_option)} if model_option else {}
     try:
         chosen = override_recipe(recipe_named(recipe), changes)
-        values = {**_given(gamma=gamma, lam=lam), **_parse("--option", option)}
+        values = {**given(gamma=gamma, lam=lam), **_parse("--option", option)}
         spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
     except TypeError as error:  # of a value that was typed in, so not a bug
         raise ValueError(str(error)) from None
@@ -156,10 +157,6 @@ def _run(spec: Any, store: Any, **options: Any) -> Any:
     store.check_writable()
     with bar(spec.name) as show:
         return run_spec(spec, store, report=lambda progress: show(progress.done, progress.of), **options)
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _parse(flag: str, pairs: list[str] | None) -> dict[str, Any]:
