@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from focalcal.core.extras import required
 from focalcal.experiments.completeness import examine_cells
@@ -17,7 +17,7 @@ from focalcal.experiments.grid import run_grid
 from focalcal.posthoc import operating_point
 from focalcal.results import Run
 from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest
-from focalcal.tuning.judgement import Judgement, judge
+from focalcal.tuning.judgement import Judgement, check_held_out, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,7 @@ class Problem:
     store: Store
     executor: Executor
     on_event: OnEvent | None = field(default=None, repr=False)
+    _judgements: dict[str, Judgement] = field(default_factory=dict, init=False, repr=False)
 
     def spec(self, chosen: Candidate, seed: int = 0) -> Spec:
         """The run of a candidate."""
@@ -66,10 +67,15 @@ class Problem:
 
         return suggest(optuna.trial.FixedTrial(dict(params)), self.objectives, self.optimizer)
 
+    def judgement(self, run: Run) -> Judgement:
+        """What the validation rows say of a run, worked out once."""
+        if run.key not in self._judgements:
+            self._judgements[run.key] = judge(run.predictions("val"))
+        return self._judgements[run.key]
+
     def values(self, run: Run) -> list[float]:
         """What Optuna minimises."""
-        scores = judge(run.predictions("val"))
-        return [scores.best(criterion) for criterion in self.criteria]
+        return [self.judgement(run).best(criterion) for criterion in self.criteria]
 
     def train(self, candidates: Iterable[Candidate], seed: int = 0) -> tuple[dict[Candidate, Run], bool]:
         """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
@@ -93,10 +99,18 @@ class Trial:
     feasible: bool
 
 
+class Searched(NamedTuple):
+    """The trials, whether Ctrl-C ended the search early, and what else there is to know, in sentences."""
+
+    trials: list[Trial]
+    interrupted: bool
+    notes: tuple[str, ...] = ()
+
+
 def search(
     problem: Problem, *, trials: int, sampler: Sampler, seed: int, jobs: int, storage: str | None = None
-) -> tuple[list[Trial], bool]:
-    """Train and judge candidates until so many different ones are there; and whether Ctrl-C ended that early.
+) -> Searched:
+    """Train and judge candidates until so many different ones are there.
 
     Cross-entropy and focal loss (FCL with lam = 0) come first, then FCL at the lam that cross-entropy's validation rows
     predict, then every point of a grid, or what Optuna's TPE asks for. Trials of an earlier call count. A run that
@@ -106,20 +120,25 @@ def search(
     runs, interrupted = problem.train(guesses)
     if BASELINE not in runs:
         if interrupted:
-            return [], True
+            return Searched([], interrupted=True)
         raise ValueError(
             f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; `focalcal runs "
             "failures` says why"
         )
-    baseline = judge(runs[BASELINE].predictions("val"))
-    guesses += _predicted(problem, runs[BASELINE])
+    check_held_out(runs[BASELINE].predictions("val"))
+    baseline, notes = problem.judgement(runs[BASELINE]), list[str]()
+    try:
+        guesses += _predicted(problem, runs[BASELINE])
+    except ValueError as error:  # labels that leave no best temperature: every one predicted, say
+        notes.append(f"Cross-entropy's validation rows predict no lam: {error}.")
     if sampler == "grid":
         guesses += grid(problem.objectives, problem.optimizer)
     if not interrupted:
         runs, interrupted = problem.train(guesses)
     if sampler == "tpe" and not interrupted:
         interrupted = _sample(problem, runs, trials=trials, seed=seed, jobs=jobs, storage=storage)
-    return [_trial(chosen, run, baseline) for chosen, run in runs.items()], interrupted
+    tried = [_trial(chosen, run, problem.judgement(run), baseline) for chosen, run in runs.items()]
+    return Searched(tried, interrupted, tuple(notes))
 
 
 def _sample(
@@ -160,20 +179,16 @@ def _sample(
 
 
 def _predicted(problem: Problem, run: Run) -> list[Candidate]:
-    """FCL where cross-entropy's validation rows say that it cancels the overfitting; none if they say nothing."""
+    """FCL where cross-entropy's validation rows say that it cancels the overfitting."""
     if "fcl" not in problem.objectives:
         return []
-    try:
-        point = operating_point(run.predictions("val"), gamma=_GAMMA, resamples=200)
-    except ValueError:  # too few rows, or labels that leave no best temperature
-        return []
+    point = operating_point(run.predictions("val"), gamma=_GAMMA, resamples=200)
     space = SPACE["fcl"]
     gamma = _GAMMA if point.gamma_needed is None else space["gamma"].clip(point.gamma_needed)
     return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(point.lam))]
 
 
-def _trial(chosen: Candidate, run: Run, baseline: Judgement) -> Trial:
-    scores = judge(run.predictions("val"))
+def _trial(chosen: Candidate, run: Run, scores: Judgement, baseline: Judgement) -> Trial:
     more_wrong = scores.wrong.astype(float) - baseline.wrong
     standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
     return Trial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
