@@ -25,6 +25,7 @@ DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets;
 DataSet = Annotated[
     str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
 ]
+DataOption = Annotated[list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")]
 Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)]
 Model = Annotated[
     str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
@@ -56,6 +57,20 @@ def open_stores(folders: list[Path] | None) -> list[RunStore]:
 def given(**values: Any) -> dict[str, Any]:
     """Those of the options that were given."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def name_values(flag: str, pairs: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE, the value a number where it reads as one."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or not value:
+            raise ValueError(f"{flag} must be NAME=VALUE, got {pair!r}; for example {flag} epsilon=0.1")
+        try:
+            values[name] = float(value)
+        except ValueError:
+            values[name] = value
+    return values
 
 
 def check_device(name: str) -> str:

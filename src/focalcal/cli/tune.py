@@ -11,6 +11,7 @@ from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import (
     Classes,
     DataDir,
+    DataOption,
     DataSet,
     Device,
     Epochs,
@@ -20,6 +21,7 @@ from focalcal.cli.options import (
     Store,
     check_device,
     given,
+    name_values,
     open_store,
 )
 from focalcal.cli.output import json_text, plain_failures, print_json, to_go_on
@@ -52,6 +54,7 @@ def tune(
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,
     epochs: Epochs = None,
     data_set: DataSet = None,
+    data_option: DataOption = None,
     classes: Classes = None,
     model: Model = None,
     storage: Annotated[
@@ -78,6 +81,7 @@ def tune(
     from focalcal.tuning.tuner import OBJECTIVES
 
     changes = given(epochs=epochs, data_set=data_set, classes=classes, model=model)
+    changes |= {"data_options": name_values("--data-option", data_option)} if data_option else {}
     chosen = override_recipe(recipe_named(recipe), changes)
     with grid_display() as display:
         result = search(

@@ -143,5 +143,5 @@ def _check(recipe: Recipe, objectives: Sequence[str], criteria: Sequence[str], s
     if not has_validation(recipe.data_set, recipe.data_options):
         raise ValueError(
             f"recipe must hold validation rows out to judge by, got {recipe.data_set} with none; set "
-            "data_options.validation, e.g. 2000"
+            "data_options.validation, e.g. 2000 (--data-option validation=2000)"
         )
