@@ -14,7 +14,8 @@ import focalcal
 from focalcal.predictions import Predictions
 from focalcal.results import Protocol, Store
 from focalcal.tuning import judge, tune
-from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid
+from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, optimizer_ranges
+from focalcal.tuning.tuner import OBJECTIVES
 
 
 @pytest.fixture
@@ -139,6 +140,26 @@ def test_a_pair_of_criteria_and_the_optimiser(store):
     assert "brier" in result.sentence
     run = next(trial.run for trial in result.trials if trial.candidate == searched[0])
     assert run.spec.training["optimizer"]["lr"] == searched[0].lr
+
+
+def test_guesses_have_the_learning_rate_of_the_recipe(store):
+    arguments = {"executor": NoisyNetworks(), "objectives": ("fcl",), "seeds": 1, "learning_rate": True}
+    guesses = tune(digits_recipe(), store, trials=3, **arguments).trials
+    assert [trial.candidate.lr for trial in guesses] == [None] * 3
+    more = tune(digits_recipe(), store, trials=5, **arguments).trials
+    assert [trial.candidate.lr is None for trial in more] == [True] * 3 + [False] * 2
+
+
+def test_every_objective_is_tried(store):
+    result = tune(digits_recipe(), store, executor=NoisyNetworks(), trials=8, seeds=1)
+    assert {trial.candidate.objective for trial in result.trials} == {"ce", *OBJECTIVES}
+    predicted = [trial for trial in result.trials if trial.candidate.objective == "fcl"]
+    assert {dict(trial.candidate.options)["gamma"] for trial in predicted} >= {3.0, 5.0}
+
+
+def test_a_grid_has_the_recipes_learning_rate_once():
+    ranges = optimizer_ranges(digits_recipe(), learning_rate=True, weight_decay=False)
+    assert [chosen.lr for chosen in grid(("ce",), ranges)] == [0.025, None, 0.4]
 
 
 def test_candidates_that_fail_are_left_out(store):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from focalcal.experiments.completeness import examine_cells
 from focalcal.experiments.grid import run_grid
 from focalcal.posthoc import operating_point
 from focalcal.results import Run
-from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest
+from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest, usual
 from focalcal.tuning.judgement import Judgement, check_held_out, judge
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Sampler = Literal["tpe", "grid"]
 BASELINE = candidate("ce")
-_GAMMA = 3.0  # of the first guesses
+_GAMMA, _OTHER_GAMMAS = 3.0, (2.0, 5.0)  # of the first guesses
 _ASKED_AT_MOST = 5  # times the trials wanted: a small space has fewer different candidates than that
 
 
@@ -60,6 +60,11 @@ class Problem:
         asked = [self.spec(BASELINE).key, self.objectives, sorted(self.optimizer), self.criteria]
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
         return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
+
+    def params(self, chosen: Candidate) -> dict[str, Any] | None:
+        """A candidate as the sampler names it; None if the recipe's own value of what is searched is out of range."""
+        own = {name: limits.own for name, limits in self.optimizer.items()} | chosen.params
+        return None if None in own.values() else own
 
     def candidate(self, params: Mapping[str, Any]) -> Candidate:
         """What Optuna's parameters stand for."""
@@ -112,12 +117,11 @@ def search(
 ) -> Searched:
     """Train and judge candidates until so many different ones are there.
 
-    Cross-entropy and focal loss (FCL with lam = 0) come first, then FCL at the lam that cross-entropy's validation rows
-    predict, then every point of a grid, or what Optuna's TPE asks for. Trials of an earlier call count. A run that
-    fails is left out.
+    Cross-entropy comes first, then focal loss (FCL with lam = 0), FCL at the lams that cross-entropy's validation rows
+    predict for several gammas, and every other objective at its usual options; then every point of a grid, or what
+    Optuna's TPE asks for. Trials of an earlier call count. A run that fails is left out.
     """
-    guesses = [BASELINE, *(candidate("focal", gamma=_GAMMA) for name in problem.objectives if name == "focal")]
-    runs, interrupted = problem.train(guesses)
+    runs, interrupted = problem.train([BASELINE])
     if BASELINE not in runs:
         if interrupted:
             return Searched([], interrupted=True)
@@ -126,19 +130,26 @@ def search(
             "failures` says why"
         )
     check_held_out(runs[BASELINE].predictions("val"))
-    baseline, notes = problem.judgement(runs[BASELINE]), list[str]()
+    baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[Candidate]()
     try:
-        guesses += _predicted(problem, runs[BASELINE])
+        predicted = _predicted(problem, runs[BASELINE])
     except ValueError as error:  # labels that leave no best temperature: every one predicted, say
         notes.append(f"Cross-entropy's validation rows predict no lam: {error}.")
-    if sampler == "grid":
-        guesses += grid(problem.objectives, problem.optimizer)
+    guesses = _first_guesses(problem, predicted)
+    guesses = [*guesses, *grid(problem.objectives, problem.optimizer)] if sampler == "grid" else guesses[:trials]
     if not interrupted:
         runs, interrupted = problem.train(guesses)
     if sampler == "tpe" and not interrupted:
         interrupted = _sample(problem, runs, trials=trials, seed=seed, jobs=jobs, storage=storage)
     tried = [_trial(chosen, run, problem.judgement(run), baseline) for chosen, run in runs.items()]
     return Searched(tried, interrupted, tuple(notes))
+
+
+def _first_guesses(problem: Problem, predicted: Sequence[Candidate]) -> list[Candidate]:
+    """In the order of what is expected of them: a search may have fewer trials."""
+    others = [usual(name) for name in problem.objectives if name not in ("ce", "fcl", "focal")]
+    focal = [usual("focal")] if "focal" in problem.objectives else []
+    return [BASELINE, *focal, *predicted[:1], *others, *predicted[1:]]
 
 
 def _sample(
@@ -150,7 +161,9 @@ def _sample(
         study = _open(optuna, problem, storage, seed)
         if not study.get_trials(deepcopy=False):
             for chosen, run in runs.items():
-                study.enqueue_trial(chosen.params)
+                if (params := problem.params(chosen)) is None:
+                    continue
+                study.enqueue_trial(params)
                 trial = study.ask()
                 suggest(trial, problem.objectives, problem.optimizer)
                 study.tell(trial, problem.values(run))
@@ -182,10 +195,11 @@ def _predicted(problem: Problem, run: Run) -> list[Candidate]:
     """FCL where cross-entropy's validation rows say that it cancels the overfitting."""
     if "fcl" not in problem.objectives:
         return []
-    point = operating_point(run.predictions("val"), gamma=_GAMMA, resamples=200)
+    point = operating_point(run.predictions("val"), gamma=_GAMMA, gammas=_OTHER_GAMMAS, resamples=200)
     space = SPACE["fcl"]
     gamma = _GAMMA if point.gamma_needed is None else space["gamma"].clip(point.gamma_needed)
-    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(point.lam))]
+    lams = {gamma: point.lam} | {match.gamma: match.lam for match in point.matches if match.matched}
+    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(lam)) for gamma, lam in lams.items()]
 
 
 def _trial(chosen: Candidate, run: Run, scores: Judgement, baseline: Judgement) -> Trial:
