@@ -74,3 +74,23 @@ def test_refusals(run, held_out, tmp_path):
     several = tmp_path / "several.npz"
     Predictions(probs=np.full((200, 3), 0.5), labels=np.ones((200, 3), int), split="val", multilabel=True).save(several)
     assert "one label per row" in run(several).output
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda logits, labels: (np.exp(logits) / np.exp(logits).sum(1, keepdims=True), labels), "probs"),
+        (lambda logits, labels: (logits[:99], labels[:99]), "at least 100 rows, got 99"),
+        (lambda logits, labels: (logits, 0 * labels), "at least two classes, got one class only"),
+        (lambda logits, labels: (logits, logits.argmax(1)), "check the labels, and pass more rows"),
+    ],
+    ids=["probabilities", "few rows", "one class", "every label predicted"],
+)
+def test_rows_that_say_nothing_are_refused_in_one_sentence(run, held_out, tmp_path, change, message):
+    predictions = Predictions.load(held_out)
+    logits, labels = change(predictions.logits.double().numpy(), predictions.labels.numpy())
+    np.savez(tmp_path / "val.npz", logits=logits, labels=labels)
+    result = run(tmp_path / "val.npz")
+    assert result.exit_code == 2
+    assert message in result.output
+    assert len(result.output.splitlines()) == 1

@@ -5,14 +5,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from support.ideal_networks import IdealNetworks
 from support.noisy_networks import NoisyNetworks
 from support.small_runs import PROTOCOL, digits_recipe
 
 import focalcal
+from focalcal.predictions import Predictions
 from focalcal.results import Protocol, Store
-from focalcal.tuning import tune
-from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid
+from focalcal.tuning import judge, tune
+from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, optimizer_ranges
+from focalcal.tuning.tuner import OBJECTIVES
 
 
 @pytest.fixture
@@ -55,6 +58,24 @@ def test_the_better_objective_is_found_and_its_line_can_be_pasted(store):
     assert all(a.judgement.error > b.judgement.error for a, b in pairwise(front))
     assert json.loads(json.dumps(result.record()))["paste"] == result.paste
     assert len(result.frame()["nll"]) == len(result.trials) == 14
+
+
+def test_the_frame_has_every_option_although_cross_entropy_comes_first(store):
+    arguments = {"executor": NoisyNetworks(), "objectives": ("fcl", "ls"), "trials": 6, "seeds": 1}
+    result = tune(digits_recipe(), store, learning_rate=True, **arguments)
+    frame = result.frame()
+    for name in ("gamma", "lam", "epsilon"):
+        assert frame[name] == [dict(trial.candidate.options).get(name) for trial in result.trials]
+    assert frame["lr"] == [trial.candidate.lr for trial in result.trials]
+    assert frame["lam"][0] is None
+    assert any(lam is not None for lam in frame["lam"])
+
+
+def test_a_run_is_judged_once(store, monkeypatch):
+    asked = []
+    monkeypatch.setattr("focalcal.tuning.search.judge", lambda held_out: asked.append(held_out) or judge(held_out))
+    result = tune(digits_recipe(), store, executor=NoisyNetworks(), objectives=("fcl",), trials=4, seeds=2, finalists=1)
+    assert len(asked) == len(result.trials) + len(result.finalists), "each run of the first seed, and of the second"
 
 
 def test_the_same_call_trains_nothing_and_says_the_same(store):
@@ -121,6 +142,26 @@ def test_a_pair_of_criteria_and_the_optimiser(store):
     assert run.spec.training["optimizer"]["lr"] == searched[0].lr
 
 
+def test_guesses_have_the_learning_rate_of_the_recipe(store):
+    arguments = {"executor": NoisyNetworks(), "objectives": ("fcl",), "seeds": 1, "learning_rate": True}
+    guesses = tune(digits_recipe(), store, trials=3, **arguments).trials
+    assert [trial.candidate.lr for trial in guesses] == [None] * 3
+    more = tune(digits_recipe(), store, trials=5, **arguments).trials
+    assert [trial.candidate.lr is None for trial in more] == [True] * 3 + [False] * 2
+
+
+def test_every_objective_is_tried(store):
+    result = tune(digits_recipe(), store, executor=NoisyNetworks(), trials=8, seeds=1)
+    assert {trial.candidate.objective for trial in result.trials} == {"ce", *OBJECTIVES}
+    predicted = [trial for trial in result.trials if trial.candidate.objective == "fcl"]
+    assert {dict(trial.candidate.options)["gamma"] for trial in predicted} >= {3.0, 5.0}
+
+
+def test_a_grid_has_the_recipes_learning_rate_once():
+    ranges = optimizer_ranges(digits_recipe(), learning_rate=True, weight_decay=False)
+    assert [chosen.lr for chosen in grid(("ce",), ranges)] == [0.025, None, 0.4]
+
+
 def test_candidates_that_fail_are_left_out(store):
     result = tune(
         digits_recipe(), store, executor=NoisyNetworks(fail=("focal",)), objectives=("focal", "fcl"), trials=4, seeds=1
@@ -161,6 +202,57 @@ def test_a_recipe_without_validation_rows(store):
         tune(digits_recipe(data_options={"validation": 0}), store, executor=NoisyNetworks())
 
 
+class Unusable(NoisyNetworks):
+    """Networks whose validation and test rows are changed by `change`, from Predictions to Predictions."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def _predictions(self, *arguments):
+        return self.change(super()._predictions(*arguments))
+
+
+def rows_with(part, **changes):
+    return Predictions(**{"logits": part.logits, "labels": part.labels, "split": part.split, **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda part: rows_with(part, logits=part.logits.softmax(1)),
+            "the network must return logits, got probabilities for every validation row; remove its softmax",
+        ),
+        (
+            lambda part: rows_with(part, logits=part.logits[:99], labels=part.labels[:99]),
+            "recipe must hold at least 100 validation rows out to judge by, got 99; raise data_options.validation",
+        ),
+        (
+            lambda part: rows_with(part, labels=torch.zeros_like(part.labels)),
+            "validation rows must hold at least two classes, got class 0 only in 1200 rows; shuffle",
+        ),
+    ],
+)
+def test_validation_rows_that_say_nothing_are_refused(store, change, message):
+    networks = Unusable(change)
+    with pytest.raises(ValueError, match=message):
+        tune(digits_recipe(), store, executor=networks, objectives=("fcl",), trials=4)
+    assert len(networks.asked) == 1, "after cross-entropy, before anything else is trained"
+
+
+def test_labels_that_are_all_predicted_leave_no_operating_point(store):
+    networks = Unusable(lambda part: rows_with(part, labels=part.logits.argmax(1)))
+    result = tune(digits_recipe(), store, executor=networks, objectives=("fcl",), trials=2, seeds=1)
+    (note,) = result.notes
+    assert note.startswith(
+        "Cross-entropy's validation rows predict no lam: logits must have a best temperature between"
+    )
+    assert note.endswith("pass more rows that the network was not trained on.")
+    assert result.record()["notes"] == [note]
+    assert np.isfinite(result.winner.mean("nll", "test"))
+
+
 def test_real_training_end_to_end(store):
     result = tune(
         digits_recipe(epochs=2),
@@ -169,7 +261,7 @@ def test_real_training_end_to_end(store):
         trials=3,
         seeds=2,
         finalists=1,
-        protocol=Protocol(**PROTOCOL),
+        protocol=Protocol(**{**PROTOCOL, "test_examples": 120}),
     )
     assert len(result.finalists) == 2
     assert np.isfinite(result.finalists[0].mean("nll", "test"))

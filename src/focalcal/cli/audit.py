@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from focalcal.cli.options import Json
+from focalcal.cli.options import Json, given
 from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -86,15 +86,21 @@ def audit(
     on = _judged(fail_on)
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
-    columns = {
-        "probs": _columns(probs) if score is None else [score], "logits": _columns(logits), "labels": labels,
-        "positive": positive, "confidence": confidence, "correct": correct, "groups": groups, "ids": ids,
-        "classes": None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
-    }  # fmt: skip
+    columns = given(
+        probs=_columns(probs) if score is None else [score],
+        logits=_columns(logits),
+        labels=labels,
+        positive=positive,
+        confidence=confidence,
+        correct=correct,
+        groups=groups,
+        ids=ids,
+        classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+    )
     found = audit_files(
         files,
         baseline=baseline,
-        columns={name: value for name, value in columns.items() if value is not None},
+        columns=columns,
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
         gates=gates,
@@ -136,16 +142,15 @@ def calibrate(
     from focalcal.predictions import Predictions
 
     fitted = load_calibrator(calibrator)
-    columns: dict[str, Any] = {"probs": _columns(probs), "logits": _columns(logits), "labels": labels}
-    given = Predictions.load(file, **{name: value for name, value in columns.items() if value is not None})
+    loaded = Predictions.load(file, **given(probs=_columns(probs), logits=_columns(logits), labels=labels))
     result = Predictions(
-        probs=fitted.predict_proba(given),
-        labels=given.labels,
-        split=given.split,
-        multilabel=given.multilabel,
-        ids=given.ids,
-        groups=given.groups,
-        provenance={"calibrator": type(fitted).__name__, **given.provenance},
+        probs=fitted.predict_proba(loaded),
+        labels=loaded.labels,
+        split=loaded.split,
+        multilabel=loaded.multilabel,
+        ids=loaded.ids,
+        groups=loaded.groups,
+        provenance={"calibrator": type(fitted).__name__, **loaded.provenance},
     )
     result.save(out)
     typer.echo(out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, check_device, open_store
+from focalcal.cli.options import DataDir, Device, Jobs, Json, Seeds, Store, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def operating_point_study(
         ),
     ] = None,
     store: Store = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1)] = 2,
+    jobs: Jobs = 2,
     seeds: Seeds = None,
     device: Device = "cpu",
     data_dir: DataDir = None,

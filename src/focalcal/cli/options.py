@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,12 +25,14 @@ DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets;
 DataSet = Annotated[
     str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
 ]
+DataOption = Annotated[list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")]
 Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)]
 Model = Annotated[
     str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
 ]
 Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)]
 Threads = Annotated[
     int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
 ]
@@ -50,6 +52,25 @@ def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
 def open_stores(folders: list[Path] | None) -> list[RunStore]:
     """Those in the folders, each once, or the one that is used by default."""
     return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those of the options that were given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def name_values(flag: str, pairs: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE, the value a number where it reads as one."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not name or not equals or not value:
+            raise ValueError(f"{flag} must be NAME=VALUE, got {pair!r}; for example {flag} epsilon=0.1")
+        try:
+            values[name] = float(value)
+        except ValueError:
+            values[name] = value
+    return values
 
 
 def check_device(name: str) -> str:

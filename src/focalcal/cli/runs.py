@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, StoredRuns, open_store
+from focalcal.cli.options import Json, StoredRuns, given, open_store
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def list_runs(
     """
     opened = open_store(store)
     runs, problems = opened.survey()
-    wanted = {"data_set": data_set, "model": model, "objective": objective, "seed": seed}
-    rows = rows_of(runs, **{name: value for name, value in wanted.items() if value is not None})
+    rows = rows_of(runs, **given(data_set=data_set, model=model, objective=objective, seed=seed))
     if as_json:
         print_json(rows)
     elif rows:

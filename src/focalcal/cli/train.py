@@ -9,6 +9,7 @@ import typer
 from focalcal.cli.options import (
     Classes,
     DataDir,
+    DataOption,
     DataSet,
     Device,
     Epochs,
@@ -18,6 +19,8 @@ from focalcal.cli.options import (
     TensorBoard,
     Threads,
     check_device,
+    given,
+    name_values,
     open_store,
 )
 from focalcal.cli.output import plain_failures, print_json
@@ -38,9 +41,7 @@ def train(
         list[str] | None, typer.Option(help="Another option of the loss, e.g. epsilon=0.1; may be repeated.")
     ] = None,
     data_set: DataSet = None,
-    data_option: Annotated[
-        list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")
-    ] = None,
+    data_option: DataOption = None,
     classes: Classes = None,
     model: Model = None,
     model_option: Annotated[
@@ -89,12 +90,12 @@ def train(
     from focalcal.training.determinism import possible_threads
 
     protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
-    changes = _given(data_set=data_set, classes=classes, model=model, epochs=epochs)
-    changes |= {"data_options": _parse("--data-option", data_option)} if data_option else {}
-    changes |= {"model_options": _parse("--model-option", model_option)} if model_option else {}
+    changes = given(data_set=data_set, classes=classes, model=model, epochs=epochs)
+    changes |= {"data_options": name_values("--data-option", data_option)} if data_option else {}
+    changes |= {"model_options": name_values("--model-option", model_option)} if model_option else {}
     try:
         chosen = override_recipe(recipe_named(recipe), changes)
-        values = {**_given(gamma=gamma, lam=lam), **_parse("--option", option)}
+        values = {**given(gamma=gamma, lam=lam), **name_values("--option", option)}
         spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
     except TypeError as error:  # of a value that was typed in, so not a bug
         raise ValueError(str(error)) from None
@@ -156,21 +157,3 @@ def _run(spec: Any, store: Any, **options: Any) -> Any:
     store.check_writable()
     with bar(spec.name) as show:
         return run_spec(spec, store, report=lambda progress: show(progress.done, progress.of), **options)
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _parse(flag: str, pairs: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE, the value a number where it reads as one."""
-    values: dict[str, Any] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not name or not equals or not value:
-            raise ValueError(f"{flag} must be NAME=VALUE, got {pair!r}; for example {flag} epsilon=0.1")
-        try:
-            values[name] = float(value)
-        except ValueError:
-            values[name] = value
-    return values

@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.options import Classes, DataDir, DataSet, Device, Epochs, Json, Model, Store, check_device
+from focalcal.cli.options import (
+    Classes,
+    DataDir,
+    DataOption,
+    DataSet,
+    Device,
+    Epochs,
+    Jobs,
+    Json,
+    Model,
+    Store,
+    check_device,
+    given,
+    name_values,
+    open_store,
+)
 from focalcal.cli.output import json_text, plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
@@ -39,13 +54,14 @@ def tune(
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,
     epochs: Epochs = None,
     data_set: DataSet = None,
+    data_option: DataOption = None,
     classes: Classes = None,
     model: Model = None,
     storage: Annotated[
         str | None, typer.Option(help="An Optuna storage URL, for a search by several machines.")
     ] = None,
     store: Store = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)] = 2,
+    jobs: Jobs = 2,
     device: Device = "cpu",
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Write tune.html and tune.json into this folder.")] = None,
@@ -60,17 +76,17 @@ def tune(
     from focalcal.cli.progress import grid_display
     from focalcal.experiments import LocalExecutor
     from focalcal.experiments.spec_builder import override_recipe
-    from focalcal.results.layout import store_folder
     from focalcal.training import recipe as recipe_named
     from focalcal.tuning import tune as search
     from focalcal.tuning.tuner import OBJECTIVES
 
-    changes = {"epochs": epochs, "data_set": data_set, "classes": classes, "model": model}
-    chosen = override_recipe(recipe_named(recipe), {k: value for k, value in changes.items() if value is not None})
+    changes = given(epochs=epochs, data_set=data_set, classes=classes, model=model)
+    changes |= {"data_options": name_values("--data-option", data_option)} if data_option else {}
+    chosen = override_recipe(recipe_named(recipe), changes)
     with grid_display() as display:
         result = search(
             chosen,
-            store_folder(store),
+            open_store(store, create=True),
             objectives=objective or OBJECTIVES,
             trials=trials,
             seeds=seeds,
@@ -100,11 +116,10 @@ def tune(
 def _text(result: TuneResult) -> str:
     from focalcal.reports.tuning import finalist_table, trial_table
 
-    if not result.finalists:
-        return f"{trial_table(result).text()}\n{result.sentence}" if result.trials else result.sentence
-    return "\n".join(
-        [trial_table(result).text(), finalist_table(result).text(), result.sentence, f"\n    loss = {result.paste}"]
-    )
+    parts = [trial_table(result).text()] if result.trials else []
+    parts += [finalist_table(result).text()] if result.finalists else []
+    parts += [result.sentence, *result.notes]
+    return "\n".join([*parts, *([f"\n    loss = {result.paste}"] if result.finalists else [])])
 
 
 def _write(result: TuneResult, folder: Path, title: str) -> None:

@@ -51,7 +51,12 @@ def tuning_page(result: TuneResult, title: str) -> str:
         sections.append(Section("trials", "Trials", body))
     return Page(
         title=title,
-        lead=render("tuning/lead.html.j2", sentence=result.sentence, paste=result.finalists and result.paste),
+        lead=render(
+            "tuning/lead.html.j2",
+            sentence=result.sentence,
+            notes=result.notes,
+            paste=result.finalists and result.paste,
+        ),
         sections=sections or [Section("trials", "Trials", "No trial was finished.")],
         data=data,
         tables=tables,

@@ -23,12 +23,13 @@ _FACTOR = 4.0  # how far from the recipe's a learning rate or weight decay goes,
 
 @dataclass(frozen=True)
 class Range:
-    """Where a number is searched, and the points of a grid over it."""
+    """Where a number is searched, the points of a grid over it, and the recipe's own value if that is among them."""
 
     low: float
     high: float
     grid: tuple[float, ...]
     log: bool = False
+    own: float | None = None
 
     def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> float:
         """The sampler's choice, rounded."""
@@ -54,6 +55,9 @@ SPACE: Mapping[str, Mapping[str, Range]] = MappingProxyType(
 # The learning rate of the recipe is cross-entropy's; on this scale it carries over.
 _FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: {"scale": "matched"} for name in ("fcl", "focal", "brier")}
+)
+_USUAL: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {"focal": {"gamma": 3.0}, "dual_focal": {"gamma": 3.0}, "ls": {"epsilon": 0.05}, "mmce": {"lam": 2.0}}
 )
 
 
@@ -93,13 +97,18 @@ def candidate(objective: str, **options: float) -> Candidate:
     return Candidate(objective, tuple(sorted({**options, **_FIXED.get(objective, {})}.items())))
 
 
+def usual(objective: str) -> Candidate:
+    """The objective at the options that papers use; one that is not known here at its defaults."""
+    return candidate(objective, **_USUAL.get(objective, {}))
+
+
 def suggest(trial: optuna.trial.BaseTrial, objectives: Sequence[str], optimizer: Mapping[str, Range]) -> Candidate:
     """The sampler's choice."""
     objective = trial.suggest_categorical("objective", list(objectives))
     space = SPACE.get(objective, {})
     options = {name: limits.suggest(trial, f"{objective}.{name}") for name, limits in space.items()}
     settings = {name: limits.suggest(trial, name) for name, limits in optimizer.items()}
-    return Candidate(objective, candidate(objective, **options).options, **settings)
+    return Candidate(objective, candidate(objective, **options).options, **_changed(settings, optimizer))
 
 
 def optimizer_ranges(recipe: Recipe, *, learning_rate: bool, weight_decay: bool) -> dict[str, Range]:
@@ -119,7 +128,9 @@ def grid(objectives: Sequence[str], optimizer: Mapping[str, Range]) -> list[Cand
         dict(zip(optimizer, at, strict=True)) for at in itertools.product(*(r.grid for r in optimizer.values()))
     ]
     return [
-        Candidate(objective, candidate(objective, **dict(zip(space, point, strict=True))).options, **at)
+        Candidate(
+            objective, candidate(objective, **dict(zip(space, point, strict=True))).options, **_changed(at, optimizer)
+        )
         for objective in objectives
         for space in (SPACE.get(objective, {}),)
         for point in itertools.product(*(limits.grid for limits in space.values()))
@@ -127,8 +138,14 @@ def grid(objectives: Sequence[str], optimizer: Mapping[str, Range]) -> list[Cand
     ]
 
 
+def _changed(settings: Mapping[str, float], optimizer: Mapping[str, Range]) -> dict[str, float]:
+    """Without those that are the recipe's own, so that a run has one candidate."""
+    return {name: value for name, value in settings.items() if value != optimizer[name].own}
+
+
 def _around(value: float) -> Range:
-    return Range(value / _FACTOR, value * _FACTOR, (value / _FACTOR, value, value * _FACTOR), log=True)
+    own = _rounded(value)
+    return Range(own / _FACTOR, own * _FACTOR, (own / _FACTOR, own, own * _FACTOR), log=True, own=own)
 
 
 def _rounded(value: float) -> float:

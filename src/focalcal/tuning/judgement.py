@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from focalcal.core.checks import holds_probabilities
 from focalcal.experiments.operating_point_trial import scores_as_logits
 from focalcal.metrics.proper import row_brier
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
+from focalcal.posthoc.operating_point import LEAST_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +57,25 @@ class Judgement:
     def error(self) -> float:
         """The share of rows whose predicted class is wrong."""
         return float(self.wrong.mean())
+
+
+def check_held_out(held_out: Predictions) -> None:
+    """Refuse validation rows that no candidate can be judged by."""
+    labels = held_out.labels
+    if held_out.kind == "logits" and holds_probabilities(held_out.scores):
+        raise ValueError(
+            "the network must return logits, got probabilities for every validation row; remove its softmax"
+        )
+    if len(labels) < LEAST_ROWS:
+        raise ValueError(
+            f"recipe must hold at least {LEAST_ROWS} validation rows out to judge by, got {len(labels)}; raise "
+            "data_options.validation, e.g. to 2000"
+        )
+    if bool((labels == labels[0]).all()):
+        raise ValueError(
+            f"validation rows must hold at least two classes, got class {int(labels[0])} only in {len(labels)} rows; "
+            "shuffle the rows before some are held out"
+        )
 
 
 def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgement:

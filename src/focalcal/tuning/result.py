@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.losses import LOSSES
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class TuneResult:
     criteria     what was minimised; the first decides
     epochs       trained by this search in all, runs that were there before included
     interrupted  whether Ctrl-C ended the search; the same call goes on
+    notes        what else there is to know, in sentences
     """
 
     trials: tuple[Trial, ...]
@@ -69,8 +72,9 @@ class TuneResult:
     criteria: tuple[str, ...]
     epochs: int
     interrupted: bool
+    notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def winner(self) -> Finalist:
         """The best finalist, unless cross-entropy cannot be told from it: then that."""
         best, baseline = self.finalists[0], self.baseline
@@ -118,7 +122,7 @@ class TuneResult:
         return pareto_front(self.trials, first, second)
 
     def frame(self) -> dict[str, list[Any]]:
-        """One row per trial."""
+        """One row per trial as columns, which `pandas.DataFrame` takes."""
         rows = [trial_row(trial) for trial in self.trials]
         return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
@@ -142,7 +146,14 @@ class TuneResult:
         ]
         chosen = {"winner": self.winner.name, "paste": self.paste} if finalists else {}
         trials = [trial_row(trial) for trial in self.trials]
-        return {"sentence": self.sentence, **chosen, "epochs": self.epochs, "finalists": finalists, "trials": trials}
+        return {
+            "sentence": self.sentence,
+            **chosen,
+            "notes": list(self.notes),
+            "epochs": self.epochs,
+            "finalists": finalists,
+            "trials": trials,
+        }
 
     def __repr__(self) -> str:
         """The sentence."""
@@ -150,12 +161,14 @@ class TuneResult:
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """A trial as a row of a table."""
-    scores = trial.judgement
+    """A trial as a row of a table; None where an objective has no such option, or the recipe's value holds."""
+    scores, options = trial.judgement, dict(trial.candidate.options)
     return {
         "candidate": trial.candidate.name,
         "objective": trial.candidate.objective,
-        **{key: value for key, value in trial.candidate.options if key in ("gamma", "lam", "epsilon")},
+        **{name: options.get(name) for name in ("gamma", "lam", "epsilon")},
+        "lr": trial.candidate.lr,
+        "weight_decay": trial.candidate.weight_decay,
         "nll": scores.mean("nll", scaled=False),
         "scaled_nll": scores.mean("nll", scaled=True),
         "brier": scores.mean("brier", scaled=False),
@@ -179,19 +192,7 @@ def pareto_front(trials: Iterable[Trial], first: str, second: str) -> list[Trial
     return front
 
 
-_CLASSES = {
-    "ce": "CrossEntropyLoss",
-    "focal": "FocalLoss",
-    "brier": "BrierLoss",
-    "ls": "LabelSmoothingLoss",
-    "mmce": "MMCELoss",
-    "flsd53": "FLSDLoss",
-    "dual_focal": "DualFocalLoss",
-    "adafocal": "AdaFocalLoss",
-    "fcl": "FocalCalibrationLoss",
-}
-
-
 def _line(candidate: Candidate) -> str:
-    name = _CLASSES.get(candidate.objective, candidate.objective.rpartition(":")[2])
+    shipped = LOSSES.get(candidate.objective)
+    name = candidate.objective.rpartition(":")[2] if shipped is None else shipped.__name__
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in candidate.options)})"

@@ -6,18 +6,18 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from focalcal.core.extras import required
 from focalcal.experiments.completeness import examine_cells
 from focalcal.experiments.grid import run_grid
 from focalcal.posthoc import operating_point
 from focalcal.results import Run
-from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest
-from focalcal.tuning.judgement import Judgement, judge
+from focalcal.tuning.candidates import SPACE, Candidate, candidate, grid, suggest, usual
+from focalcal.tuning.judgement import Judgement, check_held_out, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Sampler = Literal["tpe", "grid"]
 BASELINE = candidate("ce")
-_GAMMA = 3.0  # of the first guesses
+_GAMMA, _OTHER_GAMMAS = 3.0, (2.0, 5.0)  # of the first guesses
 _ASKED_AT_MOST = 5  # times the trials wanted: a small space has fewer different candidates than that
 
 
@@ -48,6 +48,7 @@ class Problem:
     store: Store
     executor: Executor
     on_event: OnEvent | None = field(default=None, repr=False)
+    _judgements: dict[str, Judgement] = field(default_factory=dict, init=False, repr=False)
 
     def spec(self, chosen: Candidate, seed: int = 0) -> Spec:
         """The run of a candidate."""
@@ -60,16 +61,26 @@ class Problem:
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
         return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
 
+    def params(self, chosen: Candidate) -> dict[str, Any] | None:
+        """A candidate as the sampler names it; None if the recipe's own value of what is searched is out of range."""
+        own = {name: limits.own for name, limits in self.optimizer.items()} | chosen.params
+        return None if None in own.values() else own
+
     def candidate(self, params: Mapping[str, Any]) -> Candidate:
         """What Optuna's parameters stand for."""
         import optuna
 
         return suggest(optuna.trial.FixedTrial(dict(params)), self.objectives, self.optimizer)
 
+    def judgement(self, run: Run) -> Judgement:
+        """What the validation rows say of a run, worked out once."""
+        if run.key not in self._judgements:
+            self._judgements[run.key] = judge(run.predictions("val"))
+        return self._judgements[run.key]
+
     def values(self, run: Run) -> list[float]:
         """What Optuna minimises."""
-        scores = judge(run.predictions("val"))
-        return [scores.best(criterion) for criterion in self.criteria]
+        return [self.judgement(run).best(criterion) for criterion in self.criteria]
 
     def train(self, candidates: Iterable[Candidate], seed: int = 0) -> tuple[dict[Candidate, Run], bool]:
         """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
@@ -93,33 +104,52 @@ class Trial:
     feasible: bool
 
 
+class Searched(NamedTuple):
+    """The trials, whether Ctrl-C ended the search early, and what else there is to know, in sentences."""
+
+    trials: list[Trial]
+    interrupted: bool
+    notes: tuple[str, ...] = ()
+
+
 def search(
     problem: Problem, *, trials: int, sampler: Sampler, seed: int, jobs: int, storage: str | None = None
-) -> tuple[list[Trial], bool]:
-    """Train and judge candidates until so many different ones are there; and whether Ctrl-C ended that early.
+) -> Searched:
+    """Train and judge candidates until so many different ones are there.
 
-    Cross-entropy and focal loss (FCL with lam = 0) come first, then FCL at the lam that cross-entropy's validation rows
-    predict, then every point of a grid, or what Optuna's TPE asks for. Trials of an earlier call count. A run that
-    fails is left out.
+    Cross-entropy comes first, then focal loss (FCL with lam = 0), FCL at the lams that cross-entropy's validation rows
+    predict for several gammas, and every other objective at its usual options; then every point of a grid, or what
+    Optuna's TPE asks for. Trials of an earlier call count. A run that fails is left out.
     """
-    guesses = [BASELINE, *(candidate("focal", gamma=_GAMMA) for name in problem.objectives if name == "focal")]
-    runs, interrupted = problem.train(guesses)
+    runs, interrupted = problem.train([BASELINE])
     if BASELINE not in runs:
         if interrupted:
-            return [], True
+            return Searched([], interrupted=True)
         raise ValueError(
             f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; `focalcal runs "
             "failures` says why"
         )
-    baseline = judge(runs[BASELINE].predictions("val"))
-    guesses += _predicted(problem, runs[BASELINE])
-    if sampler == "grid":
-        guesses += grid(problem.objectives, problem.optimizer)
+    check_held_out(runs[BASELINE].predictions("val"))
+    baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[Candidate]()
+    try:
+        predicted = _predicted(problem, runs[BASELINE])
+    except ValueError as error:  # labels that leave no best temperature: every one predicted, say
+        notes.append(f"Cross-entropy's validation rows predict no lam: {error}.")
+    guesses = _first_guesses(problem, predicted)
+    guesses = [*guesses, *grid(problem.objectives, problem.optimizer)] if sampler == "grid" else guesses[:trials]
     if not interrupted:
         runs, interrupted = problem.train(guesses)
     if sampler == "tpe" and not interrupted:
         interrupted = _sample(problem, runs, trials=trials, seed=seed, jobs=jobs, storage=storage)
-    return [_trial(chosen, run, baseline) for chosen, run in runs.items()], interrupted
+    tried = [_trial(chosen, run, problem.judgement(run), baseline) for chosen, run in runs.items()]
+    return Searched(tried, interrupted, tuple(notes))
+
+
+def _first_guesses(problem: Problem, predicted: Sequence[Candidate]) -> list[Candidate]:
+    """In the order of what is expected of them: a search may have fewer trials."""
+    others = [usual(name) for name in problem.objectives if name not in ("ce", "fcl", "focal")]
+    focal = [usual("focal")] if "focal" in problem.objectives else []
+    return [BASELINE, *focal, *predicted[:1], *others, *predicted[1:]]
 
 
 def _sample(
@@ -131,7 +161,9 @@ def _sample(
         study = _open(optuna, problem, storage, seed)
         if not study.get_trials(deepcopy=False):
             for chosen, run in runs.items():
-                study.enqueue_trial(chosen.params)
+                if (params := problem.params(chosen)) is None:
+                    continue
+                study.enqueue_trial(params)
                 trial = study.ask()
                 suggest(trial, problem.objectives, problem.optimizer)
                 study.tell(trial, problem.values(run))
@@ -160,20 +192,17 @@ def _sample(
 
 
 def _predicted(problem: Problem, run: Run) -> list[Candidate]:
-    """FCL where cross-entropy's validation rows say that it cancels the overfitting; none if they say nothing."""
+    """FCL where cross-entropy's validation rows say that it cancels the overfitting."""
     if "fcl" not in problem.objectives:
         return []
-    try:
-        point = operating_point(run.predictions("val"), gamma=_GAMMA, resamples=200)
-    except ValueError:  # too few rows, or labels that leave no best temperature
-        return []
+    point = operating_point(run.predictions("val"), gamma=_GAMMA, gammas=_OTHER_GAMMAS, resamples=200)
     space = SPACE["fcl"]
     gamma = _GAMMA if point.gamma_needed is None else space["gamma"].clip(point.gamma_needed)
-    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(point.lam))]
+    lams = {gamma: point.lam} | {match.gamma: match.lam for match in point.matches if match.matched}
+    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(lam)) for gamma, lam in lams.items()]
 
 
-def _trial(chosen: Candidate, run: Run, baseline: Judgement) -> Trial:
-    scores = judge(run.predictions("val"))
+def _trial(chosen: Candidate, run: Run, scores: Judgement, baseline: Judgement) -> Trial:
     more_wrong = scores.wrong.astype(float) - baseline.wrong
     standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
     return Trial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))

@@ -81,15 +81,15 @@ def tune(
         executor=executor or LocalExecutor(jobs),
         on_event=on_event,
     )
-    tried, interrupted = search(problem, trials=trials, sampler=sampler, seed=seed, jobs=jobs, storage=storage)
+    tried, interrupted, notes = search(problem, trials=trials, sampler=sampler, seed=seed, jobs=jobs, storage=storage)
     repeated: list[Finalist] = []
     epochs = chosen.epochs * len(tried)
     if not interrupted:
         best = _best(tried, criteria, finalists)
-        repeated, interrupted = _repeat(problem, best, seeds)
+        repeated, interrupted = repeat(problem, best, seeds)
         epochs += chosen.epochs * len(repeated) * (seeds - 1)
     ranked = sorted(repeated, key=lambda finalist: finalist.mean(criteria[0]))
-    return TuneResult(tuple(tried), tuple(ranked), criteria, epochs, interrupted)
+    return TuneResult(tuple(tried), tuple(ranked), criteria, epochs, interrupted, notes)
 
 
 def _best(trials: Sequence[Trial], criteria: Sequence[str], number: int) -> list[Candidate]:
@@ -101,8 +101,8 @@ def _best(trials: Sequence[Trial], criteria: Sequence[str], number: int) -> list
     return [BASELINE, *best]
 
 
-def _repeat(problem: Problem, candidates: Sequence[Candidate], seeds: int) -> tuple[list[Finalist], bool]:
-    """Each candidate with every seed; one that failed with a seed is left out."""
+def repeat(problem: Problem, candidates: Sequence[Candidate], seeds: int) -> tuple[list[Finalist], bool]:
+    """Each candidate over the seeds, and whether Ctrl-C ended that early; one that failed with a seed is left out."""
     runs: dict[Candidate, list[Run]] = {chosen: [] for chosen in candidates}
     for seed in range(seeds):
         trained, interrupted = problem.train(candidates, seed)
@@ -114,7 +114,7 @@ def _repeat(problem: Problem, candidates: Sequence[Candidate], seeds: int) -> tu
 
 
 def _finalist(chosen: Candidate, runs: Sequence[Run], problem: Problem) -> Finalist:
-    validation = tuple(judge(run.predictions("val")) for run in runs)
+    validation = tuple(problem.judgement(run) for run in runs)
     criterion = problem.criteria[0]
     gains = [part.mean(criterion, scaled=True) - part.mean(criterion, scaled=False) for part in validation]
     scaled = criterion != "error" and sum(gains) < 0 and all(math.isfinite(part.temperature) for part in validation)
@@ -143,5 +143,5 @@ def _check(recipe: Recipe, objectives: Sequence[str], criteria: Sequence[str], s
     if not has_validation(recipe.data_set, recipe.data_options):
         raise ValueError(
             f"recipe must hold validation rows out to judge by, got {recipe.data_set} with none; set "
-            "data_options.validation, e.g. 2000"
+            "data_options.validation, e.g. 2000 (--data-option validation=2000)"
         )
