@@ -54,7 +54,7 @@ test-without-kernel: $(READY)
 	FOCALCAL_NATIVE=0 $(AGAIN) tests/theory/test_minimiser.py
 
 test-triton: $(READY)
-	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses \
+	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) --dist load -q -m "not slow and not once" tests/losses \
 	    tests/contracts/test_every_loss.py
 
 check: $(READY)

@@ -172,17 +172,18 @@ def _fold(
     new_top = tl.maximum(top, tl.max(z, 1))
     anchor = tl.where(new_top == NOTHING, 0.0, new_top)  # masked classes alone so far
     shrink = tl.where(top == NOTHING, 0.0, tl.exp(top - anchor))
-    e = tl.where(own, 0.0, tl.exp(z - anchor[:, None]))
+    below_top = z - anchor[:, None]  # NaN if the top is infinite, and so are the sums
+    e = tl.where(own, 0.0, tl.exp(below_top))
     if KIND == BRIER:
         raised = new_top > top
-        at_top = (z == new_top[:, None]) & (own == 0) & real[None, :]
+        at_top = (below_top == 0.0) & (own == 0)
         others += tl.where(raised, tops, 0.0)
         squares += tl.where(raised, tops, 0.0)
         tops = tl.where(raised, 0.0, tops) + tl.sum(tl.where(at_top, 1.0, 0.0), 1)
         e = tl.where(at_top, 0.0, e)
     if KIND == SMOOTH:  # the sum of z - top over the other classes
         drop += tl.where(top == NOTHING, 0.0, (top - anchor) * seen)
-        drop += tl.sum(tl.where(real[None, :] & (own == 0), z - anchor[:, None], 0.0), 1)
+        drop += tl.sum(tl.where(real[None, :] & (own == 0), below_top, 0.0), 1)
     if KIND == DUAL:  # the best class below the label, and how many there are of it
         below = tl.where(z < own_logit[:, None], z, NOTHING)
         best = tl.maximum(rival, tl.max(below, 1))
