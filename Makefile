@@ -3,6 +3,7 @@
 # make test-slow              the tests marked slow
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-without-kernel    the numerical tests again, on torch and NumPy alone
+# make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
 # make check                  ruff, mypy, import-linter
 # make format                 what ruff can fix by itself
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
@@ -21,7 +22,8 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel check format bench results sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton check format bench results \
+        sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -52,6 +54,10 @@ test-other-processors: $(READY)
 
 test-without-kernel: $(READY)
 	FOCALCAL_NATIVE=0 $(AGAIN) tests/theory/test_minimiser.py
+
+test-triton: $(READY)
+	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) --dist load -q -m "not slow and not once" tests/losses \
+	    tests/contracts/test_every_loss.py
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -30,6 +30,22 @@ def _apart():
         torch.compiler.reset()
 
 
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch):
+    """Under `make test-triton` CPU tensors stand in for a GPU's: "auto" gives them to the Triton kernels."""
+    from support.engines import INTERPRETED
+
+    if INTERPRETED:
+        from support.interpreter import patch_each_module_once
+
+        from focalcal.losses import engines, triton_launch
+
+        patch_each_module_once()
+        monkeypatch.setattr(triton_launch, "_TILE", 2**16)  # fewer programs; test_triton.py has the real ones
+        monkeypatch.setattr(engines, "natively", lambda logits: False)
+        monkeypatch.setattr(engines, "by_triton", lambda logits: type(logits) in engines._PLAIN)
+
+
 @pytest.fixture(scope="session")
 def published(tmp_path_factory):
     """What recipes start from, as it is published and with random content: the hub's weights, and word vectors.

@@ -98,10 +98,10 @@ def test_vmap_over_a_backward(engine):
 
 def test_without_grad_mode_no_gradient_is_computed(monkeypatch):
     from focalcal._native import fused_loss
-    from focalcal.losses import engines
+    from focalcal.losses import engines, triton_engine
 
     asked = []
-    for module, name in ((fused_loss, "fused_loss"), (engines, "loss_and_gradient")):
+    for module, name in ((fused_loss, "fused_loss"), (triton_engine, "fused_loss"), (engines, "loss_and_gradient")):
         original = getattr(module, name)
 
         def spy(*args, original=original, **keywords):

@@ -218,7 +218,9 @@ def test_what_merely_converts_to_a_number_is_not_one(value):
 
 def test_an_unknown_engine_is_refused():
     loss = FocalCalibrationLoss()
-    with pytest.raises(ValueError, match="engine must be one of 'auto', 'native', 'torch', 'formula', got 'nativ'"):
+    with pytest.raises(
+        ValueError, match="engine must be one of 'auto', 'native', 'triton', 'torch', 'formula', got 'nativ'"
+    ):
         loss.engine = "nativ"
 
 

@@ -38,6 +38,7 @@ def own_gradient(loss, own, classes):
     return torch.autograd.grad(loss(logits, torch.zeros(len(own), dtype=torch.long)), logits)[0][:, 0]
 
 
+@pytest.mark.once
 @given(gamma=st.floats(0, 8), lam=st.floats(0, 1000), classes=st.integers(2, 100))
 def test_the_ratio_is_what_autograd_says(gamma, lam, classes):
     """At p = 1 / K, and of the means over p_y, by Gauss-Legendre quadrature."""

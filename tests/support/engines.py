@@ -1,6 +1,10 @@
-"""The engines that can be tested here: without a compiled kernel there is no native one."""
+"""The engines that can be tested here: native where it was compiled, and Triton alone where it is interpreted."""
+
+import os
 
 from focalcal import _native
 
-COMPUTED = ["native", "torch"] if _native.available() else ["torch"]  # the gradient comes with the loss
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # `make test-triton`
+# The gradient comes with the loss.
+COMPUTED = ["triton"] if INTERPRETED else ["native", "torch"] if _native.available() else ["torch"]
 ENGINES = [*COMPUTED, "formula"]

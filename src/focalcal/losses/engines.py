@@ -1,8 +1,8 @@
 """One entry for every objective that has a value per example: check, choose an engine, reduce.
 
-Engines: `native` (the C kernel), `torch` (analytic gradient in torch operations) and `formula` (torch
-operations that autograd differentiates). The first two compute the gradient with the loss; `auto` takes
-the first that can serve the call. Dual Focal and label smoothing have no analytic gradient in torch operations.
+Engines: `native` (the C kernel), `triton` (its like for GPUs), `torch` (analytic gradient in torch operations) and
+`formula` (torch operations that autograd differentiates). All but the last compute the gradient with the loss; `auto`
+takes the first that can serve the call. Dual Focal and label smoothing have no analytic gradient in torch operations.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from focalcal import _native
 from focalcal._native import fused_loss as native_kernel
 from focalcal.core.arrays import bad_label, class_count, holds_probabilities, labels_in_range
 from focalcal.core.scores import dense
+from focalcal.losses import triton_engine
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
@@ -24,7 +25,7 @@ from focalcal.losses.scale import cached_matched_terms, matched_terms
 from focalcal.losses.smoothing import mean_over_classes, smooth_cross_entropy
 from focalcal.losses.targets import check_class_probabilities, refuse_probabilities
 
-Engine = Literal["auto", "native", "torch", "formula"]
+Engine = Literal["auto", "native", "triton", "torch", "formula"]
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
@@ -46,7 +47,7 @@ def focal_family(
     if not usual:
         if holds_probabilities(logits, target, weight):
             return _expected(logits, target, terms, weight, ignore_index, reduction)
-        if target.dtype is not torch.int64:
+        if target.dtype is not torch.int64 and target.dtype is not torch.int32:
             target = target.long()
         if logits.dim() == 1:
             single = focal_family(
@@ -55,6 +56,7 @@ def focal_family(
             return single.squeeze(0) if reduction == "none" else single
     tracing = traced()
     native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
+    triton = not native and not tracing and (engine == "triton" or (engine == "auto" and by_triton(logits)))
     if not native and not tracing:  # the kernel's own call checks the rest
         dense("logits", logits)
         dense("target", target)
@@ -63,11 +65,15 @@ def focal_family(
             "engine='native' needs the compiled kernel and float32, float64 or bfloat16 logits on the CPU, got "
             f"{logits.dtype} on {logits.device} with instruction sets {_native.instruction_sets()}; use 'auto'"
         )
-    if engine == "formula" or tracing or (not native and (terms.rival or terms.smoothing)):
+    if engine == "triton" and not tracing:
+        triton_engine.check(logits)
+    if not triton and target.dtype is not torch.int64:
+        target = target.long()
+    if engine == "formula" or tracing or (not native and not triton and (terms.rival or terms.smoothing)):
         if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
-    call = _Call(target, weight, terms, ignore_index, reduction, native, torch.is_grad_enabled())
+    call = _Call(target, weight, terms, ignore_index, reduction, native, triton, torch.is_grad_enabled())
     # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
@@ -91,7 +97,7 @@ def _smooth(
 ) -> Tensor:
     """(1 - e) loss(., y) + e / K sum_k w_k loss(., k), with the reductions of `F.cross_entropy`.
 
-    The kernel serves cross-entropy without a weight whole and of the other losses the first term; the second is made of
+    The kernels serve cross-entropy without a weight whole and of the other losses the first term; the second is made of
     torch operations.
     """
     if holds_probabilities(logits, target, weight):
@@ -101,8 +107,8 @@ def _smooth(
         return single.squeeze(0) if reduction == "none" else single
     share, classes, target = terms.label_smoothing, logits.shape[1], target.long()
     if not terms.gamma and not terms.lam:
-        native = engine == "auto" and not traced() and natively(logits)
-        if weight is None and (native or engine in ("native", "formula")):
+        fused = engine == "auto" and not traced() and (natively(logits) or by_triton(logits))
+        if weight is None and (fused or engine in ("native", "triton", "formula")):
             terms = Terms(focal=terms.focal * (1 - share + share / classes), smoothing=terms.focal * share / classes)
             return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
         if logits.is_cpu and not traced():
@@ -116,6 +122,11 @@ def _smooth(
 def natively(logits: Tensor) -> bool:
     """True if the kernel can read these logits."""
     return logits.is_cpu and logits.dtype in native_kernel.DTYPES and type(logits) in _PLAIN and _native.available()
+
+
+def by_triton(logits: Tensor) -> bool:
+    """True if the Triton kernels serve these logits unasked."""
+    return type(logits) in _PLAIN and triton_engine.serves(logits)
 
 
 def _usual(logits: Tensor, target: Tensor) -> bool:
@@ -191,6 +202,7 @@ class _Call(NamedTuple):
     ignore_index: int | None
     reduction: str
     native: bool
+    triton: bool
     grad_enabled: bool
 
 
@@ -200,8 +212,9 @@ class _GradientWithLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, call: _Call) -> Tensor:
-        loss, gradient = _compute(logits, call, call.grad_enabled and ctx.needs_input_grad[0])
-        if gradient is not None:  # saved, to be told if they change before a second use
+        differentiable = call.grad_enabled and ctx.needs_input_grad[0]
+        loss, gradient = _compute(logits, call, differentiable)
+        if differentiable:  # saved, to be told if they change before a second use
             terms = call.terms
             if call.weight is None and terms.gammas is None:
                 ctx.save_for_backward(logits, call.labels)
@@ -217,14 +230,19 @@ class _GradientWithLoss(torch.autograd.Function):
         factor, call = upstream[0], ctx.call
         if torch.is_grad_enabled():
             logits, labels = ctx.saved_tensors[:2]
-            loss = reduced_formula(logits, labels, call.weight, call.terms, call.ignore_index, call.reduction)
+            loss = reduced_formula(logits, labels.long(), call.weight, call.terms, call.ignore_index, call.reduction)
             (gradient,) = torch.autograd.grad(loss, logits, factor, create_graph=True)
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
+        batched = _is_batched(factor)
+        if call.triton and not batched:
+            if gradient is not None:
+                return triton_engine.multiply_(gradient, factor), None
+            return triton_engine.gradient(ctx.saved_tensors[0], factor, *call[:5]), None
         if gradient is None:
-            _, gradient = _compute(ctx.saved_tensors[0], call, True)
-        if call.reduction == "none" or _is_batched(factor):
+            gradient = _gradient(ctx.saved_tensors[0], call)
+        if call.reduction == "none" or batched:
             gradient = gradient * (factor.unsqueeze(1) if call.reduction == "none" else factor)
         elif not call.native or factor.item() != 1.0:  # loss.backward() passes 1
             gradient.mul_(factor)
@@ -238,8 +256,19 @@ def _is_batched(factor: Tensor) -> bool:
     return functorch.is_legacy_batchedtensor(factor) or functorch.is_batchedtensor(factor)
 
 
+def _gradient(logits: Tensor, call: _Call) -> Tensor:
+    """The gradient of the sum of what the call returned."""
+    if call.triton:
+        return triton_engine.gradient(logits, None, *call[:5])
+    _, gradient = _compute(logits, call, True)
+    assert gradient is not None
+    return gradient
+
+
 def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tensor | None]:
-    labels, weight, terms, ignore_index, reduction, native, _ = call
+    labels, weight, terms, ignore_index, reduction, native, triton, _ = call
+    if triton:
+        return triton_engine.loss(logits, labels, weight, terms, ignore_index, reduction, gradient)
     if native:
         try:
             loss, grad, bad = native_kernel.fused_loss(

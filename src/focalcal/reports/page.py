@@ -139,8 +139,8 @@ def html_table(
 ) -> Markup:
     """A table that sorts and, if the page has it among its `tables`, downloads as CSV.
 
-    A column with one value in all of several rows is left out, unless `every_column` is to be kept, and its value, if it
-    is one, is said in the caption.
+    A column with one value in all of several rows is left out, unless `every_column` is to be kept, and its value, if
+    it is one, is said in the caption.
 
     links     the anchors that the first column leads to
     names     what keys such as `ce` are shown as, where a cell or heading is exactly such a key

@@ -1,0 +1,82 @@
+"""The focal family on a GPU: which calls the Triton kernels serve, and when they compute the gradient."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from focalcal.losses.formula import Terms
+from focalcal.losses.triton_launch import fused_loss, kernels, multiply_, raise_reported
+
+__all__ = ["check", "gradient", "loss", "multiply_", "serves"]
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+def serves(logits: Tensor) -> bool:
+    """True if the kernels take these logits where `engine` is "auto": on a GPU that Triton compiles for."""
+    return logits.is_cuda and logits.dtype in DTYPES and _available() and _compiles_for(logits.device)
+
+
+@cache
+def _available() -> bool:
+    return find_spec("triton") is not None
+
+
+@cache
+def _compiles_for(device: torch.device) -> bool:
+    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def check(logits: Tensor) -> None:
+    """Refuse engine="triton" for what it cannot serve, in a sentence."""
+    kernels()
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # Triton runs its kernels in Python, on CPU tensors
+    if logits.dtype not in DTYPES or not (logits.is_cuda or (logits.is_cpu and interpreted)):
+        raise ValueError(
+            "engine='triton' needs floating-point logits on a GPU, or on the CPU with TRITON_INTERPRET=1 set before "
+            f"Triton is imported, got {logits.dtype} on {logits.device}; use 'auto'"
+        )
+
+
+def loss(
+    logits: Tensor,
+    labels: Tensor,
+    weight: Tensor | None,
+    terms: Terms,
+    ignore_index: int | None,
+    reduction: str,
+    differentiable: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The reduced loss, and its gradient where that can be written while the logits are there.
+
+    Otherwise `gradient` reads them again: float16 must not be rounded before a loss scale has come with the upstream
+    factor, and the factors of reduction="none" are as many as the examples.
+    """
+    raise_reported(logits.device, ignore_index)
+    now = differentiable and logits.dtype is not torch.float16 and reduction != "none"
+    value, stored = fused_loss(logits, labels, weight, terms, ignore_index, reduction, gradient=now)
+    assert value is not None
+    return value, stored
+
+
+def gradient(
+    logits: Tensor,
+    factor: Tensor | None,
+    labels: Tensor,
+    weight: Tensor | None,
+    terms: Terms,
+    ignore_index: int | None,
+    reduction: str,
+) -> Tensor:
+    """The gradient of the sum of what `loss` returned, times `factor`, computed anew."""
+    raise_reported(logits.device, ignore_index)
+    _, computed = fused_loss(
+        logits, labels, weight, terms, ignore_index, reduction, value=False, gradient=True, factor=factor
+    )
+    assert computed is not None
+    return computed
