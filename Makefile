@@ -4,6 +4,7 @@
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-without-kernel    the numerical tests again, on torch and NumPy alone
 # make check                  ruff, mypy, import-linter
+# make docs                   the site, into site/; fails on broken links and undocumented public names
 # make format                 what ruff can fix by itself
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
 # make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
@@ -21,7 +22,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel check format bench results sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel check docs format bench results sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -59,6 +60,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html is the site; for its search: $(BIN)/mkdocs serve"
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -87,4 +92,4 @@ arm:
 	done
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info src/focalcal/_native/*.so
+	rm -rf $(VENV) build dist site src/*.egg-info src/focalcal/_native/*.so

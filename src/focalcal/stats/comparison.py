@@ -15,7 +15,9 @@ from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
 
 PRIMARY = ("ece", "adaptive_ece", "nll", "brier")
+"""The metrics whose tests share one correction."""
 VERDICTS = ("better", "worse", "indistinguishable")
+"""What a comparison can end with."""
 Verdict = Literal["better", "worse", "indistinguishable"]
 
 
