@@ -3,7 +3,7 @@
 # make test-slow              the tests marked slow
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-without-kernel    the numerical tests again, on torch and NumPy alone
-# make check                  ruff, mypy, import-linter
+# make check                  ruff, mypy, import-linter, codespell, wording
 # make docs                   the site, into site/; fails on broken links and undocumented public names
 # make format                 what ruff can fix by itself
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
@@ -59,6 +59,8 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python .ci/wording.py
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -37,7 +37,7 @@ def operating_point_study(
         ),
     ] = None,
     store: Store = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1)] = 2,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many cells run at a time.", min=1, metavar="N")] = 2,
     seeds: Seeds = None,
     device: Device = "cpu",
     data_dir: DataDir = None,
