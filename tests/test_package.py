@@ -66,9 +66,10 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_one_version():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert focalcal.__version__ == version
-    assert re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1).strip("'\"") == version
+    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1)
+    _, latest, *_ = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert focalcal.__version__ == cited.strip("'\"") == latest
 
 
 @pytest.mark.parametrize(
