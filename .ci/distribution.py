@@ -59,7 +59,7 @@ def try_wheel(wheel: Path, *, native: bool) -> None:
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))  # their own .pth files are not read
 
         def run(*command: str | Path) -> str:
-            clean = {"PATH": "/usr/bin:/bin", "HOME": folder}
+            clean = {"PATH": "/usr/bin:/bin", "HOME": folder, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(command, check=True, cwd=folder, env=clean, capture_output=True, text=True)
             return done.stdout
 
