@@ -31,6 +31,7 @@ install: $(READY)
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
 $(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing focalcal with what develops and tests it into $(VENV); this takes a few minutes"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
 
