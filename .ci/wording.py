@@ -22,7 +22,7 @@ PHRASES = {
     r"\bWhat all of them share: \d+ facts\b": "what the facts are",
 }
 _QUOTING = {".ci/wording.py", "tests/docs/test_wording.py"}  # files that say what not to say
-_TEXT = {".py", ".md", ".toml", ".c", ".h", ".cff", ".j2", ".html", ".css", ".js", ".yml", ".sh", ""}
+_TEXT = {".py", ".md", ".toml", ".c", ".h", ".cff", ".j2", ".css", ".js", ".yml", ".sh", ""}
 
 
 def faults(path: Path, text: str) -> list[str]:
