@@ -4,7 +4,10 @@
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-without-kernel    the numerical tests again, on torch and NumPy alone
 # make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
-# make check                  ruff, mypy, import-linter
+# make check                  ruff, mypy, import-linter, codespell, wording
+# make coverage               the suite with the lines and branches of src that it reaches; fails below 92 % of lines
+# make docs                   the site, into site/; fails on broken links and undocumented public names
+# make dist                   source archive and wheels, with and without the native module, into dist/, and tries them
 # make format                 what ruff can fix by itself
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
 # make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
@@ -22,13 +25,14 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton check format bench results \
-        sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton check coverage docs dist \
+        format bench results sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
 $(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing focalcal with what develops and tests it into $(VENV); this takes a few minutes"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
 
@@ -64,6 +68,27 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python .ci/wording.py
+
+coverage: $(READY)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -p no:xdist -q -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	mkdir -p build && $(BIN)/coverage json --quiet -o build/coverage.json
+	$(BIN)/python -c "import json; total = json.load(open('build/coverage.json'))['totals']; \
+	    share = 100 * total['covered_lines'] / total['num_statements']; print(f'{share:.1f} % of lines'); exit(share < 92)"
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html is the site; for its search: $(BIN)/mkdocs serve"
+
+dist: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	FOCALCAL_BUILD_NATIVE=0 $(BIN)/python -m build --no-isolation --wheel
+	$(BIN)/python .ci/distribution.py dist
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -93,4 +118,4 @@ arm:
 	done
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info src/focalcal/_native/*.so
+	rm -rf $(VENV) build dist site src/*.egg-info src/focalcal/_native/*.so

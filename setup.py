@@ -1,5 +1,9 @@
-"""The native module: optional, built without torch, one binary for every Python >= 3.11."""
+"""The native module: optional, built without torch, one binary for every Python >= 3.11.
 
+FOCALCAL_BUILD_NATIVE=0 leaves it out: the wheel is then for every platform.
+"""
+
+import os
 import sys
 from glob import glob
 from pathlib import Path
@@ -8,6 +12,7 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
+NATIVE = os.environ.get("FOCALCAL_BUILD_NATIVE") != "0"
 NOTICE = """
     focalcal: the native module could not be built ({error}).
     Everything works without it, on ordinary torch operations; only slower.
@@ -49,7 +54,8 @@ class OptionalKernel(build_ext):
 
 class StableAbiWheel(bdist_wheel):
     def finalize_options(self) -> None:
-        self.py_limited_api = "cp311"
+        if NATIVE:
+            self.py_limited_api = "cp311"
         super().finalize_options()
 
 
@@ -62,6 +68,8 @@ setup(
             py_limited_api=True,
             optional=True,
         )
-    ],
+    ]
+    if NATIVE
+    else [],
     cmdclass={"build_ext": OptionalKernel, "bdist_wheel": StableAbiWheel},
 )

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from focalcal.reports import RiskCoverageDisplay as RiskCoverageDisplay
     from focalcal.tuning import tune as tune
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Audit": "auditing",

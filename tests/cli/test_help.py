@@ -63,3 +63,8 @@ def test_colours_are_left_out_on_request():
     in_colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": None}
     assert "\x1b[1;36m" in _invoke("--help", env=in_colour, color=True).stdout
     assert "36m" not in _invoke("--help", env=in_colour | {"NO_COLOR": "1"}, color=True).stdout
+
+
+def test_shells_can_complete_commands():
+    words = {"_FOCALCAL_COMPLETE": "complete_bash", "COMP_WORDS": "focalcal th", "COMP_CWORD": "1"}
+    assert _invoke(prog_name="focalcal", env=words).stdout.split() == ["theory"]

@@ -33,7 +33,7 @@ def test_every_loss_checks_what_it_is_given(name):
         loss(Z, Y.to_sparse())
     with pytest.raises(ValueError, match="weight is on meta, without values"):
         LOSSES[name](weight=torch.ones(3, device="meta"))(Z, Y)
-    with pytest.raises(ValueError, match=r"one entry a class, shape \(3,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"one entry per class, shape \(3,\), got \(2,\)"):
         LOSSES[name](weight=torch.ones(2))(Z, Y)
 
 

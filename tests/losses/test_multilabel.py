@@ -76,7 +76,7 @@ def test_a_weight_belongs_to_a_label():
     each = functional.multilabel_brier(z, target)
     expected = (each * weight).sum() / (6 * weight.sum())
     torch.testing.assert_close(MultilabelBrierLoss(weight=weight)(z, target), expected)
-    with pytest.raises(ValueError, match="one entry a label"):
+    with pytest.raises(ValueError, match="one entry per label"):
         MultilabelBrierLoss(weight=torch.ones(3))(z, target)
 
 

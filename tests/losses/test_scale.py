@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.special
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from focalcal.losses import (
     matched_scale,
 )
 from focalcal.losses.formula import Terms
+from focalcal.losses.scale import _digamma
 
 SCALED = [name for name, loss in LOSSES.items() if "scale" in loss._settings]
 
@@ -50,6 +52,11 @@ def test_the_ratio_is_what_autograd_says(gamma, lam, classes):
     ]
     ratio = math.sqrt(sums[0][0] / sums[1][0] * sums[0][1] / sums[1][1])
     assert matched_scale(gamma, lam, classes) == pytest.approx(ratio, rel=1e-4)
+
+
+@pytest.mark.parametrize("x", [2.0, 2.5, 3.7, 9.99, 10.0, 12.3, 50.0, 1000.0])
+def test_the_digamma_function_is_as_accurate_as_it_says(x):
+    assert _digamma(x) == pytest.approx(scipy.special.digamma(x), rel=0, abs=1e-13)
 
 
 @pytest.mark.parametrize("labels", [1, 5])

@@ -44,13 +44,13 @@ def test_murphy_of_classes_decomposes_the_multiclass_score():
 def test_recalibrating_each_bin_gains_the_calibration_term():
     """No map that is constant on bins does better, and the one that predicts the accuracy gains just this."""
     generator = np.random.default_rng(0)
-    score = generator.choice([0.55, 0.7, 0.85, 0.95], size=4000)  # one value a bin: nothing is hidden inside bins
+    score = generator.choice([0.55, 0.7, 0.85, 0.95], size=4000)  # one value per bin: nothing is hidden inside bins
     correct = generator.random(4000) < score**2
     probs, labels = np.stack([score, 1 - score], 1), np.where(correct, 0, 1)
     found = metrics.murphy(probs, labels)
-    mended = np.array([correct[score == s].mean() for s in score])
+    calibrated = np.array([correct[score == s].mean() for s in score])
     assert found.within_bins == pytest.approx(0, abs=1e-12)
-    gain = np.mean((score - correct) ** 2) - np.mean((mended - correct) ** 2)
+    gain = np.mean((score - correct) ** 2) - np.mean((calibrated - correct) ** 2)
     assert gain == pytest.approx(found.calibration, abs=1e-12)
 
 

@@ -275,7 +275,7 @@ def test_another_version(tmp_path, version):
         (HistogramBinning(), {"state": {"values_": [[2.0] * 15] * 4}}, r"must hold numbers in \[0, 1\]"),
         (HistogramBinning(), {"state": {"edges_": [[1.0, 0.0] * 8] * 4}}, "must not fall"),
         (IsotonicCalibration(), {"state": {"values_": [[0.5]] * 4}}, "as many numbers"),
-        (IsotonicCalibration(), {"state": {"values_": 7}}, "one list a class"),
+        (IsotonicCalibration(), {"state": {"values_": 7}}, "one list per class"),
         (PosteriorRecovery(), {"params": {"gamma": "3"}}, "gamma must be a number"),
         (PosteriorRecovery(), {"params": {"fit_temperature": 1}}, "fit_temperature must be True or False"),
     ],

@@ -168,7 +168,7 @@ def test_each_of_several_labels_is_a_two_class_problem_with_the_same_lam(seed, g
 
 
 def test_several_labels_and_the_other_sigmoid_losses():
-    eta = torch.from_numpy(np.random.default_rng(0).uniform(0.03, 0.97, (6, 4)))  # four labels an example
+    eta = torch.from_numpy(np.random.default_rng(0).uniform(0.03, 0.97, (6, 4)))  # four labels per example
     both = torch.stack([eta, 1 - eta], -1)
     cases = [
         (MultilabelBCELoss(reduction="none"), eta),

@@ -100,7 +100,7 @@ def test_metrics_of_a_sample_with_just_these_frequencies(counts, bins):
         metrics.ece(sample, labels, n_bins=bins), abs=1e-13
     )
     assert expected_brier(*population) == pytest.approx(metrics.brier(sample, labels), abs=1e-13)
-    # Bins as fine as the grid: one confidence a bin.
+    # Bins as fine as the grid: one confidence per bin.
     ours, theirs = murphy_population(*population), metrics.murphy(sample, labels, n_bins=int(probs[0].sum()))
     assert ours.brier == pytest.approx(theirs.brier, abs=1e-13)
     assert ours.calibration == pytest.approx(theirs.calibration, abs=1e-13)

@@ -65,14 +65,14 @@ def test_every_rival_is_averaged_with(seed, classes, gamma, lam):
     """The runner-up is the cheapest, and the gap the difference of two minima."""
     eta = np.random.default_rng(seed).dirichlet(np.ones(classes))
     top = eta.argmax()
-    rivals = []
+    others = []
     for j in set(range(classes)) - {top}:
         averaged = eta.copy()
         averaged[[top, j]] = (eta[top] + eta[j]) / 2
-        rivals.append(averaged)
+        others.append(averaged)
         q = minimise(averaged, gamma=gamma, lam=lam).unwrap()
         assert q[top] == pytest.approx(q[j], rel=1e-12, abs=0)
-    risks = least_risk(np.array(rivals), gamma, lam)
+    risks = least_risk(np.array(others), gamma, lam)
     gap = decision_gap(eta, gamma=gamma, lam=lam)
     assert gap > 0
     assert gap == pytest.approx(risks.min() - least_risk(eta, gamma, lam), rel=1e-9, abs=1e-14 * (1 + 4 * lam))

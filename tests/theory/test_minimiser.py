@@ -114,8 +114,8 @@ def test_nothing_nearby_or_far_away_is_lower(weight, gamma, lam, seed):
     least = conditional_risk(q, eta, gamma=gamma, lam=lam)
     rng = np.random.default_rng(seed)
     for share in (1.0, 0.1, 1e-3):
-        rivals = (1 - share) * q + share * rng.dirichlet(np.ones(len(eta)), size=8)
-        assert (conditional_risk(rivals, eta, gamma=gamma, lam=lam) >= least - 1e-14 * (1 + lam)).all()
+        others = (1 - share) * q + share * rng.dirichlet(np.ones(len(eta)), size=8)
+        assert (conditional_risk(others, eta, gamma=gamma, lam=lam) >= least - 1e-14 * (1 + lam)).all()
 
 
 @given(st.floats(0, 12), st.floats(1e-6, 1 - 1e-6))

@@ -143,7 +143,7 @@ def test_a_displacement_keeps_its_digits(size):
     assert ece_chain(probs, eta, displacement=displacement).confidence_distance == pytest.approx(
         np.abs(displacement[at]).mean(), rel=1e-14, abs=0
     )
-    edges = [0.0, *(np.sort(probs[at])[:-1] + np.diff(np.sort(probs[at])) / 2), 1.0]  # a state a bin
+    edges = [0.0, *(np.sort(probs[at])[:-1] + np.diff(np.sort(probs[at])) / 2), 1.0]  # one state per bin
     assert population_ece(probs, eta, edges=edges, displacement=displacement) == pytest.approx(
         np.abs(displacement[at]).mean(), rel=1e-14, abs=0
     )

@@ -1,7 +1,7 @@
 /* Compiled twice for each instruction set, for REAL = float and double. Two ways through the array:
  *     rows    classes contiguous: the lanes of a vector are classes of one example
  *     lanes   anything else: the lanes are examples; channel-first arrays are read in place, and
- *             few classes, bfloat16 or odd strides go through a scratch block of one vector a class
+ *             few classes, bfloat16 or odd strides go through a scratch block of one vector per class
  * Both leave e_k = exp(z_k - max z) where the gradient will be, then overwrite it with the gradient. */
 
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(REAL)))
@@ -153,7 +153,7 @@ INLINE void TYPED(row_gradient)(REAL *e, int64_t K, int64_t y, const Block *b, i
     const VEC constant = zero + (REAL)b->constant[i], rival = zero + (REAL)b->rival[i];
     const int64_t full = K - K % LANES;
     REAL at_rival = (REAL)b->at_rival[i];
-    if (kind == DUAL) { /* rivals of equal size share */
+    if (kind == DUAL) { /* equal ones share */
         e[y] = -1;      /* the label is not one of them */
         IVEC equal = {0};
         for (int64_t k = 0; k < full; k += LANES)
@@ -285,7 +285,7 @@ INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC labe
     const VEC at_label = TYPED(to_vector)(b->at_label), constant = TYPED(to_vector)(b->constant);
     const VEC rival = TYPED(to_vector)(b->rival);
     VEC at_rival = TYPED(to_vector)(b->at_rival);
-    if (kind == DUAL) { /* rivals of equal size share; the label's own e is stored as 0 */
+    if (kind == DUAL) { /* equal ones share; the label's own e is stored as 0 */
         IVEC equal = {0};
         for (int64_t k = 0; k < K; k++)
             equal -= LOAD(e + k * e_stride) == rival;

@@ -41,7 +41,6 @@ app = typer.Typer(
     name="focalcal",
     help="Train, measure and fix the calibration of classifiers, around Focal Calibration Loss.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command()(audit.audit)

@@ -34,7 +34,7 @@ def evaluate(
     severity: Annotated[
         list[int] | None, typer.Option(help="A severity of cifar10c, from 1 to 5; may be repeated; default: 5.")
     ] = None,
-    saliency: Annotated[int, typer.Option(help="Make Grad-CAM maps of so many test images.", min=0)] = 0,
+    saliency: Annotated[int, typer.Option(help="Make Grad-CAM maps of so many test images.", min=0, metavar="N")] = 0,
     test_set: Annotated[
         list[Path] | None,
         typer.Option(help="Another test set: an .npz file with the arrays inputs and labels; may be repeated."),

@@ -26,18 +26,20 @@ DataSet = Annotated[
     str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
 ]
 DataOption = Annotated[list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")]
-Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2)]
+Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2, metavar="N")]
 Model = Annotated[
     str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
 ]
-Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1)]
+Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, metavar="N")]
 Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1, metavar="N")]
 Threads = Annotated[
-    int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1)
+    int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1, metavar="N")
 ]
 TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.")]
-Seeds = Annotated[int | None, typer.Option(help="Train with so many seeds, from 0, in place of the study's.", min=1)]
+Seeds = Annotated[
+    int | None, typer.Option(help="Train with so many seeds, from 0, in place of the study's.", min=1, metavar="N")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 

@@ -37,7 +37,10 @@ def study(
     ] = None,
     store: Store = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="How many cells run at a time; 0 stands for one per core.", min=0)
+        int,
+        typer.Option(
+            "--jobs", "-j", help="How many cells run at a time; 0 stands for one per core.", min=0, metavar="N"
+        ),
     ] = 0,
     seeds: Seeds = None,
     smoke: Annotated[
@@ -58,8 +61,10 @@ def study(
     address: Annotated[
         str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
     ] = None,
-    cpus_per_cell: Annotated[float, typer.Option(help="Processors that Ray reserves for a cell.", min=0)] = 1.0,
-    gpus_per_cell: Annotated[float, typer.Option(help="GPUs that Ray reserves for a cell.", min=0)] = 0.0,
+    cpus_per_cell: Annotated[
+        float, typer.Option(help="Processors that Ray reserves for a cell.", min=0, metavar="N")
+    ] = 1.0,
+    gpus_per_cell: Annotated[float, typer.Option(help="GPUs that Ray reserves for a cell.", min=0, metavar="N")] = 0.0,
     device: Device = "cpu",
     threads: Threads = 1,
     data_dir: DataDir = None,

@@ -48,7 +48,10 @@ def train(
         list[str] | None, typer.Option(help="An option of the network, NAME=VALUE; may be repeated.")
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Seed of the weights, the order of the examples, the augmentation and drop-out.", min=0)
+        int,
+        typer.Option(
+            help="Seed of the weights, the order of the examples, the augmentation and drop-out.", min=0, metavar="N"
+        ),
     ] = 0,
     epochs: Epochs = None,
     imbalance: Annotated[float | None, typer.Option(help="Make the training split long-tailed by this factor.")] = None,

@@ -108,7 +108,7 @@ def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool
         raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
     if weight is not None and weight.shape != (classes,):
         raise ValueError(
-            f"weight must have one entry a class, shape ({classes},), got {tuple(weight.shape)}; "
+            f"weight must have one entry per class, shape ({classes},), got {tuple(weight.shape)}; "
             "give a weight to every class"
         )
     if weight is not None:

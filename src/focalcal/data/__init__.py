@@ -58,6 +58,7 @@ DATA_SETS: dict[str, Callable[..., DataSet]] = {
     "discrete": load_discrete,
     "teacher": load_teacher,
 }
+"""The loader of every data set by its name."""
 
 
 def load_data(

@@ -164,6 +164,7 @@ CATALOGUE = {
         "PDDL 1.0",
     ),
 }
+"""What each data set is, where its files come from, and their licence."""
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:

@@ -36,6 +36,7 @@ LOSSES: dict[str, type[nn.Module]] = {
     "multilabel_brier": MultilabelBrierLoss,
     "multilabel_fcl": MultilabelFocalCalibrationLoss,
 }
+"""Every objective's module by the name that studies and commands use."""
 
 __all__ = [
     "LOSSES",

@@ -95,8 +95,8 @@ def rival_share(
     """
     below = logits < logits.gather(1, labels.unsqueeze(1))
     best = logits.detach().masked_fill(~below, -torch.inf).amax(1, keepdim=True)
-    rivals = below & (logits == best)
-    return torch.where(rivals, shares, 0.0).sum(1) / rivals.sum(1).clamp(min=1)
+    next_below = below & (logits == best)
+    return torch.where(next_below, shares, 0.0).sum(1) / next_below.sum(1).clamp(min=1)
 
 
 def per_example(logits: Float[Tensor, "n k *d"], labels: Int[Tensor, "n *d"], terms: Terms) -> Float[Tensor, "n *d"]:

@@ -22,7 +22,7 @@ class ClassificationLoss(nn.Module):
     at it again.
 
     Args:
-        weight: one number a class; scales the loss of its examples and never enters their probabilities.
+        weight: one number per class; scales the loss of its examples and never enters their probabilities.
         ignore_index: examples with this label add nothing, neither to the loss nor to the mean.
         reduction: "mean" (over the weights of the labels, as `CrossEntropyLoss`), "sum" or "none".
 

@@ -1,4 +1,4 @@
-"""Sigmoid losses for several labels an example: BCE, focal, Brier and Focal Calibration Loss.
+"""Sigmoid losses for several labels per example: BCE, focal, Brier and Focal Calibration Loss.
 
 Each label is a two-class problem with p = sigmoid(z); p_t is p for a positive label and 1 - p for a negative.
 """
@@ -96,7 +96,7 @@ def _each_label(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int 
 class _MultilabelLoss(TermsLoss):
     """logits and target (N, L) or (N, L, d1, ...). The mean is over all entries, weighted if there is a weight.
 
-    Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number a label (dimension 1).
+    Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number per label (dimension 1).
     """
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class _MultilabelLoss(TermsLoss):
         if self.weight is not None:
             if loss.dim() < 2 or loss.shape[1] != len(self.weight):
                 raise ValueError(
-                    f"weight must have one entry a label (dimension 1 of logits {tuple(logits.shape)}), "
+                    f"weight must have one entry per label (dimension 1 of logits {tuple(logits.shape)}), "
                     f"got shape {tuple(self.weight.shape)}"
                 )
             with_values(self.weight, logits)

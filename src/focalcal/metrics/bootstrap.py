@@ -121,7 +121,7 @@ def _by_name(metric: Any) -> dict[str, Function]:
     if not named or not all(callable(each) for each in named.values()):
         raise TypeError(f"metric must be a metric function, a list or a mapping of them, got {metric!r}")
     if any(isinstance(_function(each), MultilabelMetric) for each in named.values()):
-        raise TypeError("metric is one of several labels a row; use multilabel_bootstrap for it")
+        raise TypeError("metric is one of several labels per row; use multilabel_bootstrap for it")
     return named
 
 

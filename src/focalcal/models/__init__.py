@@ -38,6 +38,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "deit_small": VisionTransformer,
     "swin_tiny": SwinTransformer,
 }
+"""Every network's class or function by its name."""
 
 _CIFAR = ModelInfo(inputs="images", shape=(3, 32, 32), feature_layer="features")
 _VIT = ModelInfo(
@@ -62,6 +63,7 @@ MODEL_INFO: dict[str, ModelInfo] = {
     "deit_small": _VIT,
     "swin_tiny": replace(_VIT, feature_layer="network.swin.layernorm", feature_layout="patches"),
 }
+"""What each network takes, and where its features are."""
 
 
 def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:

@@ -15,7 +15,9 @@ class Normalisation:
 
 
 IMAGENET = Normalisation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+"""Means and deviations of ImageNet's channels."""
 PLUS_MINUS_ONE = Normalisation(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
+"""Pixels from -1 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,6 +66,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "focal_temperature": FocalTemperatureScaling,
     "spline": SplineCalibration,
 }
+"""Every calibrator by the name that audits and files use."""
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibration:

@@ -7,7 +7,7 @@ With b = 1 / T and s_ik = z_ik - max_j z_ij the loss of a data set is convex in 
 
 with the moments of each row taken under softmax(b s_i), and every term times the weight of its row. A step is
 Halley's (cubic convergence), kept inside a bracket by the sign of f'. The first steps see a sample of the rows, the
-next one all rows in float32; only the last ones, which decide the answer, cost float64. One exponential an element a
+next one all rows in float32; only the last ones, which decide the answer, cost float64. One exponential per element and
 pass; memory for one chunk of rows.
 """
 

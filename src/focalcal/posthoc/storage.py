@@ -169,7 +169,7 @@ def matrix(name: str, value: Any, classes: int) -> Any:
 def curves(name: str, value: Any, classes: int) -> list[Any]:
     """For each class any number of values in [0, 1]."""
     if not isinstance(value, list) or len(value) != classes:
-        raise ValueError(f"{name} must have one list a class, {classes} of them")
+        raise ValueError(f"{name} must have one list per class, {classes} of them")
     arrays = [_array(name, row, (len(row) if isinstance(row, list) else 0,)) for row in value]
     if any(len(a) == 0 or a.min() < 0 or a.max() > 1 for a in arrays):
         raise ValueError(f"{name} must hold numbers in [0, 1], at least one a class")

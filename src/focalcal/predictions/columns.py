@@ -133,7 +133,7 @@ def missing_column(column: str, existing: Collection[str]) -> PredictionsFileErr
     """The error for a column that is not there, with those that are."""
     return PredictionsFileError(
         f"the table must have a column {column!r}, got {listed(existing)}; name the columns, e.g. "
-        "load(path, probs=[...], labels='...'), in the order of the classes"
+        "load(path, probs=[...], labels='...'), in the order of the classes, or --probs and --labels of a command"
     )
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 SCHEMA = 2
+"""The number of the meaning of a spec's fields, which is part of every key."""
 OLDEST = 1  # that can be read
 ELSEWHERE = {"trained": "elsewhere"}  # in the training of a run that was recorded: no recipe of ours has it
 _MOVED = ("shifts", "severities", "saliency", "keep_weights")  # out of the protocol, with schema 2

@@ -15,7 +15,9 @@ from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
 
 PRIMARY = ("ece", "adaptive_ece", "nll", "brier")
+"""The metrics whose tests share one correction."""
 VERDICTS = ("better", "worse", "indistinguishable")
+"""What a comparison can end with."""
 Verdict = Literal["better", "worse", "indistinguishable"]
 
 
@@ -62,7 +64,7 @@ def compare(
     level: float = 0.95,
     higher_is_better: Collection[str] = (),
 ) -> list[Comparison]:
-    """A family: one comparison a metric, of values by metric and seed; only seeds that both have are paired.
+    """A family: one comparison per metric, of values by metric and seed; only seeds that both have are paired.
 
     Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, interval by
     bootstrap (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.

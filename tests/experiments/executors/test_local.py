@@ -79,7 +79,7 @@ def test_numbers_do_not_depend_on_the_number_of_jobs(tmp_path):
         runs = [store.run(spec.key) for spec in cells]
         losses.append([run.metrics("test")["nll"] for run in runs])
         assert {run.record["provenance"]["threads"] for run in runs} == {1}
-        assert len({run.record["provenance"]["pid"] for run in runs} | {os.getpid()}) == 5  # one process a cell
+        assert len({run.record["provenance"]["pid"] for run in runs} | {os.getpid()}) == 5  # one process per cell
     assert len(set(losses[0])) == 4
     assert losses[0] == losses[1] == losses[2]
 

@@ -12,6 +12,7 @@ from focalcal.training.recipes.paper import PAPER
 from focalcal.training.recipes.sources import SOURCES
 
 RECIPES: dict[str, Recipe] = {**PAPER, **LITE}
+"""Every recipe by its name: the paper's, and ours for a machine without a GPU."""
 SETTINGS = (
     *(field.name for field in fields(Recipe)),
     *(f"optimizer.{field.name}" for field in fields(Optimizer)),

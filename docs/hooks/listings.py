@@ -1,0 +1,32 @@
+"""Decisions and results in the navigation, from their files: a new one needs no entry anywhere."""
+
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_INTRO = "Choices that the code cannot explain, numbered. A record is superseded by a later one, never edited."
+
+
+def on_config(config: Any) -> Any:
+    """Put every page after the index of its folder."""
+    sections = {name: pages for section in config["nav"] for name, pages in section.items()}
+    sections["Results"][:0] = ["results/index.md", *_entries(config, "results")]
+    sections["Project"].append({"Decisions": ["decisions/index.md", *_entries(config, "decisions")]})
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the list of decisions; results have an index of their own."""
+    links = [
+        f"- [{title}]({Path(page).name})" for entry in _entries(config, "decisions") for title, page in entry.items()
+    ]
+    content = "\n".join(["# Decisions", "", _INTRO, "", *links, ""])
+    files.append(File.generated(config, "decisions/index.md", content=content))
+    return files
+
+
+def _entries(config: Any, folder: str) -> list[dict[str, str]]:
+    """A page's title, which is its first line, and its address."""
+    pages = [page for page in sorted((Path(config["docs_dir"]) / folder).glob("*.md")) if page.name != "index.md"]
+    return [{page.read_text().partition("\n")[0].removeprefix("# "): f"{folder}/{page.name}"} for page in pages]

@@ -1,0 +1,56 @@
+"""Commands in the documents can be typed: every option is there, and those of the quickstart do what it says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from focalcal.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_CALL = re.compile(r"^(?:    |srun )?(focalcal (?!\.\.\.).*)$", re.MULTILINE)
+
+
+def commands(text):
+    """Those of shell blocks, fenced or indented."""
+    shell = "".join(body for language, body in _FENCED.findall(text) if language in ("sh", "bash", "console"))
+    indented = re.findall(r"^    focalcal .*$", _FENCED.sub("", text), re.MULTILINE)
+    return _CALL.findall(shell + "\n".join(indented))
+
+
+CALLS = sorted({(path.name, call) for path in DOCUMENTS for call in commands(path.read_text())})
+
+
+def test_documents_have_commands():
+    assert len(CALLS) > 50
+
+
+@pytest.mark.parametrize(("document", "call"), CALLS, ids=lambda text: text[:60])
+def test_every_command_can_be_parsed(document, call):
+    _, *words = shlex.split(call, comments=True)
+    command = typer.main.get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]
+    if words or not getattr(command, "commands", {}):
+        command.make_context("focalcal", words, resilient_parsing=words == ["--version"])  # parsed, and not run
+
+
+def test_the_quickstart_goes_through(tmp_path, monkeypatch):
+    """Its Python and its commands in the order of the page."""
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for language, body in _FENCED.findall((ROOT / "docs" / "quickstart.md").read_text()):
+        if language == "python":
+            exec(compile(body, "docs/quickstart.md", "exec"), namespace)
+        for call in _CALL.findall(body) if language == "sh" else ():
+            result = CliRunner().invoke(app, shlex.split(call)[1:], catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+            if " audit " in call:
+                assert "Over-confident" in result.output
+    assert (tmp_path / "audit" / "audit.html").exists()
+    assert (tmp_path / "fixed.csv").exists()
