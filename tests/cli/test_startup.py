@@ -39,15 +39,3 @@ finally:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert done.stderr == "loaded: []\n"
-
-
-def test_warnings_of_the_package_are_plain_lines(capsys, monkeypatch):
-    from focalcal import cli
-    from focalcal.predictions import InputWarning
-
-    cli.show_warning(InputWarning("probs were taken from 'p'"), InputWarning, "file.py", 1)
-    assert capsys.readouterr().err == "focalcal: probs were taken from 'p'\n"
-    theirs = []
-    monkeypatch.setattr(cli, "_show_with_place", lambda *shown: theirs.append(shown))
-    cli.show_warning("theirs", UserWarning, "file.py", 1)
-    assert theirs == [("theirs", UserWarning, "file.py", 1)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import warnings
-from typing import Any
 
 USAGE, INTERRUPTED = 2, 130  # exit codes
 INTERRUPTION = "focalcal: interrupted; no file was left half-written"
@@ -17,7 +15,6 @@ def main() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-    warnings.showwarning = show_warning
     try:
         from focalcal.cli.app import app
     except KeyboardInterrupt:
@@ -31,14 +28,3 @@ def main() -> None:
         print(f"focalcal: the command line needs the package typer: {install_command('typer')}", file=sys.stderr)
         raise SystemExit(USAGE) from None
     app()
-
-
-def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-    """The package's own as a plain line: where in the code they arose helps nobody at a prompt."""
-    if category.__module__.startswith("focalcal."):
-        print(f"focalcal: {message}", file=sys.stderr)
-    else:
-        _show_with_place(message, category, *place, **options)
-
-
-_show_with_place = warnings.showwarning

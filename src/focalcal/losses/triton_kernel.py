@@ -85,7 +85,7 @@ def loss_and_gradient(
     tops = tl.zeros([ROWS], REAL)
     drop = tl.zeros([ROWS], REAL)
     rival = tl.full([ROWS], NOTHING, REAL)
-    rivals = tl.zeros([ROWS], REAL)
+    rival_ties = tl.zeros([ROWS], REAL)
     column = tl.arange(0, BLOCK)
     if WIDE:
         column = column.to(tl.int64)
@@ -93,8 +93,8 @@ def loss_and_gradient(
         z = _load(begin, column, classes, class_stride, valid, REAL)
         own = column[None, :] == label[:, None]
         own_logit = tl.sum(tl.where(own, z, 0.0), 1)
-        top, others, squares, tops, drop, rival, rivals = _fold(
-            z, own, column < classes, own_logit, top, others, squares, tops, drop, rival, rivals, 0, KIND
+        top, others, squares, tops, drop, rival, rival_ties = _fold(
+            z, own, column < classes, own_logit, top, others, squares, tops, drop, rival, rival_ties, 0, KIND
         )
     else:
         own_logit = tl.load(begin + label * class_stride, mask=valid, other=0.0).to(REAL)
@@ -103,12 +103,12 @@ def loss_and_gradient(
             z = _load(begin, at, classes, class_stride, valid, REAL)
             own = at[None, :] == label[:, None]
             seen = start - tl.where(label < start, 1, 0)  # of the other classes
-            top, others, squares, tops, drop, rival, rivals = _fold(
-                z, own, at < classes, own_logit, top, others, squares, tops, drop, rival, rivals, seen, KIND
+            top, others, squares, tops, drop, rival, rival_ties = _fold(
+                z, own, at < classes, own_logit, top, others, squares, tops, drop, rival, rival_ties, seen, KIND
             )
 
     value, linear, quadratic, constant, at_label, special = _coefficients(
-        own_logit, top, others, squares, tops, drop, rival, rivals, classes, edges, gammas, steps,
+        own_logit, top, others, squares, tops, drop, rival, rival_ties, classes, edges, gammas, steps,
         focal, gamma, lam, smoothing, KIND, ANCHORED, REAL,
     )  # fmt: skip
     if loss is not None:
@@ -163,7 +163,7 @@ def _store(out, column, classes, stride, inside, counted, entries):
 
 @triton.jit
 def _fold(
-    z, own, real, own_logit, top, others, squares, tops, drop, rival, rivals, seen, KIND: tl.constexpr
+    z, own, real, own_logit, top, others, squares, tops, drop, rival, rival_ties, seen, KIND: tl.constexpr
 ):  # fmt: skip
     """The sums over the classes but the label, one block further, relative to the largest logit so far.
 
@@ -188,16 +188,16 @@ def _fold(
         below = tl.where(z < own_logit[:, None], z, NOTHING)
         best = tl.maximum(rival, tl.max(below, 1))
         equal = tl.sum(tl.where((z == best[:, None]) & (z < own_logit[:, None]) & real[None, :], 1.0, 0.0), 1)
-        rivals = tl.where(best > rival, equal, rivals + equal)
+        rival_ties = tl.where(best > rival, equal, rival_ties + equal)
         rival = best
     others = others * shrink + tl.sum(e, 1)
     squares = squares * shrink * shrink + tl.sum(e * e, 1)
-    return new_top, others, squares, tops, drop, rival, rivals
+    return new_top, others, squares, tops, drop, rival, rival_ties
 
 
 @triton.jit
 def _coefficients(
-    own_logit, top, others, squares, tops, drop, rival, rivals, classes, edges, gammas, steps,
+    own_logit, top, others, squares, tops, drop, rival, rival_ties, classes, edges, gammas, steps,
     focal_, gamma_, lam_, smoothing_, KIND: tl.constexpr, ANCHORED: tl.constexpr, REAL: tl.constexpr,
 ):  # fmt: skip
     """From the sums of an example to its loss and the numbers that its gradient needs (see `_entries`)."""
@@ -238,7 +238,7 @@ def _coefficients(
         value = -power * log_p
         linear = power - growth * (own_pull - rival_pull)
         at_label = -power * q + growth * own_pull * base
-        special = -growth * rival_pull / tl.maximum(rivals, 1.0)
+        special = -growth * rival_pull / tl.maximum(rival_ties, 1.0)
     elif KIND == BRIER:
         value, linear, at_label = tl.zeros_like(q), tl.zeros_like(q), tl.zeros_like(q)
     else:
