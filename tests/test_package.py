@@ -72,19 +72,15 @@ def test_one_version():
     assert focalcal.__version__ == cited.strip("'\"") == latest
 
 
+_SOURCES = ROOT / "src" / "focalcal"
+
+
 @pytest.mark.parametrize(
     "module",
     [
-        "losses.focal_calibration",
-        "losses.linear",
-        "posthoc.temperature",
-        "posthoc.recovery",
-        "theory.bias",
-        "theory.degenerate",
-        "theory.minimiser",
-        "theory.propriety",
-        "theory.recovery",
-        "theory.tolerance",
+        ".".join(path.relative_to(_SOURCES).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(_SOURCES.rglob("*.py"))
+        if ">>> " in path.read_text()
     ],
 )
 def test_docstring_examples(module):

@@ -8,9 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from references import brute_force
+from scipy.stats import foldnorm
 from support.metric_engines import ENGINES, use
 
 from focalcal import metrics
+from focalcal.metrics.binned_errors import folded_normal_mean
 
 DEFINED = [
     "ece", "mce", "rms_ce", "classwise_ece", "adaptive_ece", "brier", "nll", "error", "confidence_gap",
@@ -117,3 +119,10 @@ def test_logits_between_zero_and_one_are_not_taken_for_probabilities(engine):
         metrics.ece(logits, [1, 0])
     expected = metrics.nll(torch.from_numpy(logits).softmax(1), [1, 0])
     assert metrics.nll(logits=logits, labels=[1, 0]) == pytest.approx(expected)
+
+
+def test_the_mean_of_a_folded_normal_is_scipys():
+    mean, deviation = np.array([-0.3, 0.0, 0.02, 0.5]), np.array([0.1, 0.2, 0.05, 0.4])
+    expected = foldnorm.mean(np.abs(mean) / deviation, scale=deviation)
+    np.testing.assert_allclose(folded_normal_mean(mean, deviation), expected, rtol=1e-12)
+    np.testing.assert_array_equal(folded_normal_mean(mean, np.zeros(4)), np.abs(mean))

@@ -156,7 +156,7 @@ def known_options(objective: str) -> dict[str, Any]:
     """The hyper-parameters of an objective and their defaults, `Parameter.empty` for those without.
 
     >>> known_options("fcl")
-    {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper'}
+    {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper', 'label_smoothing': 0.0}
     """
     parameters = signature(loss_builder(objective)).parameters.values()
     named = [parameter for parameter in parameters if parameter.kind not in _CATCH_ALL]
