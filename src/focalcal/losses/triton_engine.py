@@ -52,16 +52,21 @@ def loss(
     reduction: str,
     differentiable: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The reduced loss, and its gradient where that can be written while the logits are there.
-
-    Otherwise `gradient` reads them again: float16 must not be rounded before a loss scale has come with the upstream
-    factor, and the factors of reduction="none" are as many as the examples.
-    """
+    """The reduced loss, and its gradient where that need not wait for the upstream factor."""
     raise_reported(logits.device, ignore_index)
-    now = differentiable and logits.dtype is not torch.float16 and reduction != "none"
+    now = differentiable and not _waits(logits, reduction)
     value, stored = fused_loss(logits, labels, weight, terms, ignore_index, reduction, gradient=now)
     assert value is not None
     return value, stored
+
+
+def _waits(logits: Tensor, reduction: str) -> bool:
+    """True if the backward pass reads the logits again rather than scale a gradient that was written with the loss.
+
+    float16 must not be rounded before a loss scale has come with the upstream factor, and the factors of
+    reduction="none" are as many as the examples.
+    """
+    return logits.dtype is torch.float16 or reduction == "none"
 
 
 def gradient(
@@ -73,10 +78,9 @@ def gradient(
     ignore_index: int | None,
     reduction: str,
 ) -> Tensor:
-    """The gradient of the sum of what `loss` returned, times `factor`, computed anew."""
+    """The gradient of the sum of what `loss` returned, times `factor`, computed anew in the same steps."""
     raise_reported(logits.device, ignore_index)
-    _, computed = fused_loss(
-        logits, labels, weight, terms, ignore_index, reduction, value=False, gradient=True, factor=factor
-    )
+    at_once = factor if _waits(logits, reduction) else None
+    _, computed = fused_loss(logits, labels, weight, terms, ignore_index, reduction, value=False, factor=at_once)
     assert computed is not None
-    return computed
+    return computed if factor is None or factor is at_once else multiply_(computed, factor)
