@@ -15,7 +15,7 @@ from typing import Any
 
 from drawings import DRAWINGS
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from published import RECORDS, Records, by_training_rows, theory_figures
+from published import RECORDS, Records, by_training_rows, decisions_kept, theory_figures
 from trials import Trials, paired
 
 from focalcal.core.atomic import write_atomically
@@ -48,6 +48,7 @@ def pages() -> dict[str, str]:
         "by_size": lambda name: Records.read(name, by_training_rows),
         "trials": Trials.read,
         "theory_figures": theory_figures,
+        "decisions_kept": decisions_kept,
         "paired": paired,
         "equal_access_tasks": lambda: [task for task in TASKS if _there((f"equal-access-{task}",))],
         "has": lambda name: any(RECORDS.glob(f"{name}.*")),

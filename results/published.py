@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pyarrow import parquet
+
 from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.labels import objective_labels
@@ -144,3 +146,11 @@ def theory_figures() -> dict[str, dict[str, str]]:
     path = Path(__file__).parent.parent / "docs" / "results" / "theory" / "paper.csv"
     with path.open(newline="") as file:
         return {row["figure"]: row for row in csv.DictReader(file)}
+
+
+def decisions_kept() -> str:
+    """In how many exact solutions of the theory study the most probable class is the posterior's."""
+    path = Path(__file__).parent.parent / "docs" / "results" / "theory" / "records.parquet"
+    rows = parquet.read_table(path, columns=["eta", "q"]).to_pylist()
+    kept = sum(row["q"].index(max(row["q"])) == row["eta"].index(max(row["eta"])) for row in rows)
+    return f"{kept} of {len(rows)}"
