@@ -1,5 +1,6 @@
 import logging
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -95,6 +96,7 @@ def cluster():
     ray = pytest.importorskip("ray")
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        before = signal.getsignal(signal.SIGTERM)
         ray.init(
             "local",
             num_cpus=2,
@@ -105,5 +107,6 @@ def cluster():
             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
             _temp_dir=folder,
         )
+        signal.signal(signal.SIGTERM, before)  # Ray's own would end what later tests start
         yield
         ray.shutdown()

@@ -87,8 +87,8 @@ def test_confidences_alone_give_what_they_can():
         metrics.murphy(confidence=confidence, correct=correct, of="classes")
     with pytest.raises(ValueError, match="class_index needs the probabilities of all classes"):
         metrics.reliability(confidence=confidence, correct=correct, class_index=1)
-    with pytest.raises(ValueError, match="a sketch needs the probabilities of all classes"):
-        metrics.CalibrationSketch.of(confidence=confidence, correct=correct)
+    sketch = metrics.CalibrationSketch.of(confidence=confidence, correct=correct)
+    assert sketch.ece() == pytest.approx(whole.values["ece"], abs=1e-12)
     with pytest.raises(ValueError, match="a function of your own needs probs and labels"):
         metrics.bootstrap(lambda p, y: 0.0, confidence=confidence, correct=correct)
 

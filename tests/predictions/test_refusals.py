@@ -282,8 +282,8 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("\n\n", "whether its scores are logits"),
-        ("label,logit_0,logit_1\n", "Empty CSV file"),
+        ("\n\n", "must begin with the names of its columns, got nothing"),
+        ("label,logit_0,logit_1\n", "at least one row, got none"),
         ("label,logit_0,logit_1\n\n", "at least one row"),
         ("label,logit_0,logit_1\n0,1,2\n0,1\n", "Row #2: Expected 3 columns, got 2: 0,1"),
         ("label,logit_0,logit_1\n0,,2\n", "column 'logit_0' must hold a number in every row, got '' in row 0"),
