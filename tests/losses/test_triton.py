@@ -46,6 +46,7 @@ def test_without_triton_it_says_how_to_install_it(monkeypatch):
         focal_family(torch.randn(4, 3), torch.zeros(4, dtype=torch.long), Terms(), engine="triton")
 
 
+@pytest.mark.usefixtures("real_tiles")
 @pytest.mark.parametrize("classes", [1, 2, 10, 1000, 16384, 16385, 128256])
 @pytest.mark.parametrize("class_stride", [1, 4096])
 def test_a_tile_fits_the_registers_and_the_classes(classes, class_stride):
