@@ -20,7 +20,7 @@ from focalcal.auditing.parts import Part, parts_of
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.auditing.verdict import Verdict, verdict_of
-from focalcal.core.checks import ProbabilityWarning, whole_number
+from focalcal.core.checks import ProbabilityWarning, shown, whole_number
 from focalcal.core.display import html_table
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
@@ -232,8 +232,12 @@ def check_request(
     """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
     calibrator_names(calibrate)
     _names(class_names, predictions.n_classes)
+    if not isinstance(top1, bool):
+        raise TypeError(f"top1 must be True or False, got {shown(top1)}; it says that columns are wrong and right")
     if top1 and (predictions.multilabel or predictions.n_classes != 2):
         raise ValueError(f"top1 must be of two columns, wrong and right, got {predictions.n_classes}; leave it out")
+    if not isinstance(gates, list | tuple) or not all(isinstance(gate, Gate) for gate in gates):
+        raise TypeError(f"gates must be a list of Gate, got {shown(gates)}; make them by Gate.parse('ece > 0.05')")
     for gate in gates:
         gate.check(metric_names(predictions, top1=top1))
 
