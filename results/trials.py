@@ -53,6 +53,11 @@ class Trials:
             ]
         return Table(shown).markdown()
 
+    def mean(self, column: str, **equal: Any) -> str:
+        """The mean and deviation of a column over the rows with these values, as a table shows it."""
+        _, factor, decimals = _SHOWN[column]
+        return Mean([factor * row[column] for row in self.where(**equal).rows], decimals=decimals).text
+
     @property
     def predicted(self) -> Trials:
         """Cells at the predicted lam of networks that FCL is said to help, where a lam matches."""
