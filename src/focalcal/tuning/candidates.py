@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from focalcal.training import Recipe
 
 _DIGITS = 3  # of a number that was searched, so that a trial and the line to paste are the same run
-_FACTOR = 4.0  # how far from the recipe's a learning rate or weight decay goes, down and up
+_FACTOR = 16.0  # how far from the recipe's a learning rate or weight decay goes, down and up
+_STEP = 4.0  # between the points of a grid over them
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _changed(settings: Mapping[str, float], optimizer: Mapping[str, Range]) -> d
 
 def _around(value: float) -> Range:
     own = _rounded(value)
-    return Range(own / _FACTOR, own * _FACTOR, (own / _FACTOR, own, own * _FACTOR), log=True, own=own)
+    return Range(own / _FACTOR, own * _FACTOR, (own / _STEP, own, own * _STEP), log=True, own=own)
 
 
 def _rounded(value: float) -> float:

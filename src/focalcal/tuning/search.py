@@ -57,7 +57,8 @@ class Problem:
     @property
     def name(self) -> str:
         """Of the Optuna study: the same for the same question, so that the same call goes on with it."""
-        asked = [self.spec(BASELINE).key, self.objectives, sorted(self.optimizer), self.criteria]
+        ranges = sorted((name, values.low, values.high) for name, values in self.optimizer.items())
+        asked = [self.spec(BASELINE).key, self.objectives, ranges, self.criteria]
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
         return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
 
