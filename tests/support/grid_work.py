@@ -136,7 +136,7 @@ def until_told(spec, store, report) -> None:
     """Say which process this is, and finish when the file `go` is there; fail rather than wait for ever."""
     count_call(spec, store)
     report(Progress(spec.key, 0, 1, str(os.getpid())))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not Path(f"{store.path}-go").exists():
         if time.monotonic() > deadline:
             raise TimeoutError("nobody said go")
