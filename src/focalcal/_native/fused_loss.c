@@ -110,10 +110,23 @@ INLINE int64_t rows_at_once(const Problem *p)
     return rows < 1 ? 1 : rows > BLOCK ? BLOCK : rows;
 }
 
-/* Bytes of working memory for one thread: a vector (of at most 64 bytes) for each class, or the rows
- * of bfloat16 that are unpacked at once. */
+INLINE size_t tile_bytes(const Problem *p)
+{
+    return (size_t)p->classes * BLOCK * (p->dtype == FLOAT64 ? 8 : 4);
+}
+
+/* Whether the classes of BLOCK examples stay in the first-level cache. */
+INLINE int tile_fits(const Problem *p)
+{
+    return tile_bytes(p) <= ROW_BYTES;
+}
+
+/* Bytes of working memory for one thread: the classes of a block; or a vector (of at most 64 bytes) for each class, or
+ * the rows of bfloat16 that are unpacked at once. */
 static size_t scratch_bytes(const Problem *p)
 {
+    if (tile_fits(p))
+        return tile_bytes(p);
     const size_t lanes = (size_t)p->classes * 64;
     const size_t rows = (size_t)p->classes * 4 * (size_t)rows_at_once(p);
     return p->dtype == BFLOAT16 && rows > lanes ? rows : lanes;

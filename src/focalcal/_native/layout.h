@@ -225,9 +225,9 @@ INLINE double TYPED(rows)(const Problem *p, int64_t begin, int64_t end, REAL *sc
     return sum;
 }
 
-/* LANES examples whose classes lie x_stride (e_stride) apart; label -1 matches no class. */
+/* LANES examples, from entry i of the block, whose classes lie x_stride (e_stride) apart; label -1 matches no class. */
 INLINE void TYPED(lane_sums)(const REAL *x, int64_t x_stride, REAL *e, int64_t e_stride, int64_t K,
-                             IVEC label, Block *b, int kind)
+                             IVEC label, Block *b, int64_t i, int kind)
 {
     const VEC zero = {0};
     VEC top = zero - (REAL)INFINITY, own_logit = zero;
@@ -260,13 +260,13 @@ INLINE void TYPED(lane_sums)(const REAL *x, int64_t x_stride, REAL *e, int64_t e
     STORE(lanes[5], (VEC)((IVEC)s.rival & live));
     STORE(lanes[6], (VEC)((IVEC)__builtin_convertvector(s.tops, VEC) & live));
     for (int64_t l = 0; l < LANES; l++) {
-        b->others[l] = lanes[0][l];
-        b->squares[l] = lanes[1][l];
-        b->own[l] = lanes[2][l];
-        b->lag[l] = lanes[3][l];
-        b->drop[l] = lanes[4][l];
-        b->rival[l] = lanes[5][l];
-        b->tops[l] = lanes[6][l];
+        b->others[i + l] = lanes[0][l];
+        b->squares[i + l] = lanes[1][l];
+        b->own[i + l] = lanes[2][l];
+        b->lag[i + l] = lanes[3][l];
+        b->drop[i + l] = lanes[4][l];
+        b->rival[i + l] = lanes[5][l];
+        b->tops[i + l] = lanes[6][l];
     }
 }
 
@@ -278,13 +278,13 @@ INLINE VEC TYPED(to_vector)(const double *values)
     return LOAD(lanes);
 }
 
-INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC label, const Block *b, int kind)
+INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC label, const Block *b, int64_t i, int kind)
 {
     const IVEC live = label >= 0; /* an ignored example's gradient is 0, whatever its logits are */
-    const VEC linear = TYPED(to_vector)(b->linear), quadratic = TYPED(to_vector)(b->quadratic);
-    const VEC at_label = TYPED(to_vector)(b->at_label), constant = TYPED(to_vector)(b->constant);
-    const VEC rival = TYPED(to_vector)(b->rival);
-    VEC at_rival = TYPED(to_vector)(b->at_rival);
+    const VEC linear = TYPED(to_vector)(b->linear + i), quadratic = TYPED(to_vector)(b->quadratic + i);
+    const VEC at_label = TYPED(to_vector)(b->at_label + i), constant = TYPED(to_vector)(b->constant + i);
+    const VEC rival = TYPED(to_vector)(b->rival + i);
+    VEC at_rival = TYPED(to_vector)(b->at_rival + i);
     if (kind == DUAL) { /* equal ones share; the label's own e is stored as 0 */
         IVEC equal = {0};
         for (int64_t k = 0; k < K; k++)
@@ -300,45 +300,68 @@ INLINE void TYPED(lane_gradient)(REAL *e, int64_t e_stride, int64_t K, IVEC labe
     }
 }
 
+/* The labels of count examples, -1 for those to be ignored and for the rest of the vectors, and their weights. */
+INLINE void TYPED(lane_labels)(const Problem *p, int64_t first, int64_t count, INT *labels, Block *b)
+{
+    for (int64_t l = 0; l < (count + LANES - 1) / LANES * LANES; l++) {
+        const int64_t y = l < count ? label_of(p, first + l) : -1;
+        labels[l] = (INT)y;
+        b->scale[l] = y < 0 ? 0 : weight_of(p, y);
+    }
+}
+
 INLINE double TYPED(lanes)(const Problem *p, int64_t begin, int64_t end, REAL *scratch, int kind)
 {
     const int64_t K = p->classes;
     const int in_place = p->logit_strides[2] == 1 && p->dtype != BFLOAT16 &&
                          (!p->gradient || p->gradient_strides[2] == 1);
+    const int tiled = in_place && tile_fits(p);
     double sum = 0;
     Block block;
-    REAL labels[VECTOR_BYTES / sizeof(REAL)];
+    INT labels[BLOCK] __attribute__((aligned(64)));
     for (int64_t first = begin, count; first < end; first += count) {
-        count = end - first < LANES ? end - first : LANES;
-        if (in_place && p->inner - first % p->inner < count)
-            count = p->inner - first % p->inner;
-        for (int64_t l = 0; l < LANES; l++) {
-            const int64_t y = l < count ? label_of(p, first + l) : -1;
-            ((INT *)labels)[l] = (INT)y;
-            block.scale[l] = y < 0 ? 0 : weight_of(p, y);
-        }
-        const IVEC label = (IVEC)LOAD(labels);
+        const int64_t left = p->inner - first % p->inner;
+        count = end - first;
+        if (in_place && left < count)
+            count = left;
+        /* The planes of classes are often a power of two apart, so that a vector of each would push the next ones'
+         * out of the cache: whole lines are copied to where they stay. */
+        const int tile = tiled && count >= BLOCK;
+        const int64_t step = tile ? BLOCK : LANES;
+        count = count < step ? count : step;
+        TYPED(lane_labels)(p, first, count, labels, &block);
+        const int direct = in_place && !tile && count == LANES;
         const REAL *x = scratch;
         REAL *e = p->gradient ? scratch : NULL;
-        int64_t x_stride = LANES, e_stride = LANES;
-        const int direct = in_place && count == LANES;
-        if (direct) {
+        int64_t x_stride = step, e_stride = step;
+        if (direct || tile)
             x = (const REAL *)p->logits + offset_of(p, p->logit_strides, first);
+        REAL *g = (REAL *)p->gradient;
+        if (g && (direct || tile))
+            g += offset_of(p, p->gradient_strides, first);
+        if (direct) {
             x_stride = p->logit_strides[1];
-            if (p->gradient) {
-                e = (REAL *)p->gradient + offset_of(p, p->gradient_strides, first);
-                e_stride = p->gradient_strides[1];
-            }
+            if (g)
+                e = g, e_stride = p->gradient_strides[1];
+        } else if (tile) {
+            for (int64_t k = 0; k < K; k++)
+                memcpy(scratch + k * BLOCK, x + k * p->logit_strides[1], BLOCK * sizeof(REAL));
+            x = scratch;
         } else {
             gather(p, first, count, scratch, LANES);
         }
-        TYPED(lane_sums)(x, x_stride, e, e_stride, K, label, &block, kind);
-        ISA(coefficients)(p, &block, LANES);
+        for (int64_t l = 0; l < step; l += LANES)
+            TYPED(lane_sums)(x + l, x_stride, e ? e + l : NULL, e_stride, K, (IVEC)LOAD(labels + l), &block, l, kind);
+        ISA(coefficients)(p, &block, step);
         sum += deliver(p, &block, first, count);
         if (!p->gradient)
             continue;
-        TYPED(lane_gradient)(e, e_stride, K, label, &block, kind);
-        if (!direct)
+        for (int64_t l = 0; l < step; l += LANES)
+            TYPED(lane_gradient)(e + l, e_stride, K, (IVEC)LOAD(labels + l), &block, l, kind);
+        if (tile)
+            for (int64_t k = 0; k < K; k++)
+                memcpy(g + k * p->gradient_strides[1], scratch + k * BLOCK, BLOCK * sizeof(REAL));
+        else if (!direct)
             scatter(p, first, count, scratch, LANES);
     }
     return sum;
@@ -362,7 +385,7 @@ COPY(DUAL)
 
 static double TYPED(examples)(const Problem *p, int64_t begin, int64_t end, void *scratch)
 {
-    const int rows = in_rows(p) && p->classes >= 2 * LANES;
+    const int rows = in_rows(p) && p->classes >= LANES;
     if (p->kind == BRIER)
         return (rows ? TYPED(rows_BRIER) : TYPED(lanes_BRIER))(p, begin, end, (REAL *)scratch);
     if (p->kind == SMOOTH)
