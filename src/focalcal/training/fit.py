@@ -146,6 +146,8 @@ class _Run:
         if processes.size > 1 and self.device.type == "cuda":
             network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
         self.network = network.to(self.device)
+        if self.device.type == "cpu":  # a step of a ResNet-8 takes two thirds of the time with channels last
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.trained = processes.wrapped(self.network)
         self.optimizer = build_optimizer(recipe.optimizer, self.network)
         self.plateau = Plateau()
