@@ -11,30 +11,18 @@ import time
 import pytest
 from support import synthetic_study as synthetic
 from support.small_disks import make_read_only, mounted
+from support.small_runs import two_objectives
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
 from focalcal.experiments import load_study
 from focalcal.results import Store
 
-SMALL = """
-title = "Two objectives"
-seeds = [0, 1]
-
-[[settings]]
-recipe = "digits_mlp_lite"
-epochs = {epochs}
-model_options.hidden = [16]
-
-[[objectives]]
-name = ["ce", "fcl"]
-"""
-
 
 @pytest.fixture
 def small(tmp_path):
     path = tmp_path / "small.toml"
-    path.write_text(SMALL.format(epochs=2))
+    path.write_text(two_objectives(epochs=2))
     return path
 
 
@@ -105,7 +93,7 @@ def test_more_threads_than_can_be_had_are_refused(tmp_path, monkeypatch, command
 
 
 def test_the_smallest_size_has_a_report_of_its_own(small, tmp_path):
-    small.write_text(SMALL.format(epochs=1) + "\n[smoke]\nseeds = [0]\n")
+    small.write_text(two_objectives(epochs=1) + "\n[smoke]\nseeds = [0]\n")
     found = invoke("study", small, "--store", tmp_path / "runs", "-j", 1, "--smoke")
     assert found.exit_code == 0, found.output
     page = tmp_path / "runs" / "report" / "small-smoke" / "report.html"
@@ -154,7 +142,7 @@ def test_a_dry_run_tells_what_stored_runs_took(small, tmp_path):
     store.add(specs[0], record=told, epochs=None, predictions=[])
     plan = invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "-j", 2)
     assert plan.stdout.splitlines()[-1] == "4 cells, 3 to train; about 5 min with 2 at a time on cpu"
-    small.write_text(SMALL.format(epochs=2) + "\n[[settings]]\nrecipe = 'digits_small_cnn_lite'\n")
+    small.write_text(two_objectives(epochs=2) + "\n[[settings]]\nrecipe = 'digits_small_cnn_lite'\n")
     plan = invoke("study", small, "--store", tmp_path / "runs", "--dry-run", "-j", 3)
     assert plan.stdout.splitlines()[-1] == (
         "8 cells, 7 to train; about 3 min with 3 at a time on cpu; "
@@ -165,7 +153,7 @@ def test_a_dry_run_tells_what_stored_runs_took(small, tmp_path):
 
 def test_a_failing_cell_is_named_and_the_others_go_on(small, tmp_path):
     poor = "\n[[settings]]\nrecipe = 'digits_mlp_lite'\nepochs = 2\noptimizer.lr = 1e30\n"
-    small.write_text(SMALL.format(epochs=2).replace("seeds = [0, 1]", "seeds = [0]") + poor)
+    small.write_text(two_objectives(epochs=2).replace("seeds = [0, 1]", "seeds = [0]") + poor)
     result = invoke("study", small, "--store", tmp_path / "runs", "-j", 1, "--no-report")
     assert result.exit_code == 1
     assert "digits/mlp ce #2 seed 0: non-finite loss: " in result.stderr  # the second way to train it
@@ -175,7 +163,7 @@ def test_a_failing_cell_is_named_and_the_others_go_on(small, tmp_path):
 
 def test_a_wrong_study_names_the_key_and_makes_no_store(tmp_path):
     path = tmp_path / "wrong.toml"
-    path.write_text(SMALL.format(epochs=1).replace('"ce"', '"cross"'))
+    path.write_text(two_objectives(epochs=1).replace('"ce"', '"cross"'))
     result = invoke("study", path, "--store", tmp_path / "runs")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"focalcal: {path}: objectives[0].name[0]: 'cross' is not")
@@ -201,7 +189,7 @@ def test_a_device_that_is_not_there(small, tmp_path, flags):
 
 def test_a_study_that_is_told_to_stop_stops_soon_and_the_same_command_goes_on(small, tmp_path):
     """By SIGTERM to all of its processes, as schedulers send it; tests of the executors have the other ways."""
-    small.write_text(SMALL.format(epochs=400))
+    small.write_text(two_objectives(epochs=400))
     command = [sys.executable, "-m", "focalcal.cli", "study", str(small), "--store", str(tmp_path / "runs"), "-j", "2"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, start_new_session=True, **pipes)
@@ -216,5 +204,5 @@ def test_a_study_that_is_told_to_stop_stops_soon_and_the_same_command_goes_on(sm
     assert "interrupted; " in stderr
     assert "to go on: focalcal study" in stderr
     assert "SIGTERM" not in stderr  # no cell is said to have been killed
-    small.write_text(SMALL.format(epochs=2))
+    small.write_text(two_objectives(epochs=2))
     assert invoke("study", small, "--store", tmp_path / "runs", "--no-report").exit_code == 0

@@ -11,25 +11,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from support.small_runs import two_objectives
 from support.synthetic_study import add
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
 from focalcal.experiments import load_study
 from focalcal.results import Store
-
-STUDY = """
-title = "Two objectives"
-seeds = [0]
-
-[[settings]]
-recipe = "digits_mlp_lite"
-epochs = {epochs}
-model_options.hidden = [16]
-
-[[objectives]]
-name = ["ce", "fcl"]
-"""
 
 
 @pytest.fixture
@@ -56,7 +44,7 @@ def progress(url):
 
 
 def test_a_study_serves_its_page_and_ctrl_c_ends_both(focalcal, tmp_path):
-    (tmp_path / "study.toml").write_text(STUDY.format(epochs=400))
+    (tmp_path / "study.toml").write_text(two_objectives(epochs=400, seeds=[0]))
     process, url = focalcal("study", tmp_path / "study.toml", "--store", tmp_path / "runs", "-j", 1, "--watch")
     deadline = time.monotonic() + 120
     while not (told := progress(url))["running"]:
@@ -75,7 +63,7 @@ def test_a_study_serves_its_page_and_ctrl_c_ends_both(focalcal, tmp_path):
 
 
 def test_a_finished_study_ends_its_page_without_waiting_for_anybody(tmp_path):
-    (tmp_path / "study.toml").write_text(STUDY.format(epochs=2))
+    (tmp_path / "study.toml").write_text(two_objectives(epochs=2, seeds=[0]))
     store = Store(tmp_path / "runs")
     for spec in load_study(tmp_path / "study.toml").specs():
         add(store, spec)
@@ -87,7 +75,7 @@ def test_a_finished_study_ends_its_page_without_waiting_for_anybody(tmp_path):
 
 
 def test_a_store_that_another_process_fills_is_watched_until_ctrl_c(focalcal, tmp_path):
-    (tmp_path / "study.toml").write_text(STUDY.format(epochs=1))
+    (tmp_path / "study.toml").write_text(two_objectives(epochs=1, seeds=[0]))
     store = Store(tmp_path / "runs")
     cells = load_study(tmp_path / "study.toml").specs()
     process, url = focalcal("watch", tmp_path / "study.toml", "--store", store.path)

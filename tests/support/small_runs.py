@@ -21,6 +21,22 @@ def digits_spec(objective="fcl", options=(), *, seed=0, protocol=(), **changed):
     )
 
 
+def two_objectives(*, epochs, seeds=(0, 1)):
+    """The text of a study file."""
+    return f"""
+title = "Two objectives"
+seeds = {list(seeds)}
+
+[[settings]]
+recipe = "digits_mlp_lite"
+epochs = {epochs}
+model_options.hidden = [16]
+
+[[objectives]]
+name = ["ce", "fcl"]
+"""
+
+
 def exploding_spec():
     return digits_spec("ce", optimizer=Optimizer(name="sgd", lr=1e30))
 

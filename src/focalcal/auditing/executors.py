@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import torch
 from focalcal.auditing.partitions import Collected, Partition, Reading, merge, partitions_of, read_partition
 from focalcal.core.checks import one_of
 from focalcal.core.extras import required
+from focalcal.core.processors import available_processors
 from focalcal.core.ray_cluster import connection
 
 Executor = Literal["local", "ray"]
@@ -33,7 +33,7 @@ def collect(files: Sequence[Path], reading: Reading, executor: Executor, address
     read = partial(read_partition, reading)
     if executor == "ray":
         return merge(collect_on_ray(read, partitions, address), reading.most)
-    with _one_thread_each(), ThreadPoolExecutor(_processors()) as pool:
+    with _one_thread_each(), ThreadPoolExecutor(available_processors()) as pool:
         return merge(pool.map(read, partitions), reading.most)
 
 
@@ -69,7 +69,3 @@ def _one_thread_each() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, TensorBoard, Threads, check_device
+from focalcal.cli.options import DataDir, Device, Json, Seeds, Store, TensorBoard, Threads, check_device, open_store
 from focalcal.cli.output import plain_failures, print_json, to_go_on
-from focalcal.cli.watch import StudyActivity, live_study
+from focalcal.cli.watch import StudyActivity, live_page
+from focalcal.core.processors import available_processors
 
 if TYPE_CHECKING:
     from focalcal.experiments import StudyResult
@@ -94,7 +95,7 @@ def study(
     from focalcal.training.determinism import possible_threads
 
     chosen, folder = load_study(name, seeds=seeds), store_folder(store)
-    device, threads, jobs = check_device(device), possible_threads(threads), jobs or _available_cores()
+    device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
         _print_plan(plan, device=device, jobs=jobs, as_json=as_json)
@@ -106,7 +107,8 @@ def study(
         else RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
     )
     activity = StudyActivity()
-    with live_study(chosen, folder, activity, smoke=smoke) if watch else nullcontext() as server:
+    page = live_page([open_store(folder, create=True)], chosen, smoke=smoke, activity=activity) if watch else None
+    with page or nullcontext() as server:
         with grid_display(cell_names(chosen.specs(smoke))) as activity.display:
             result = run_study(chosen, folder, where, smoke=smoke, on_event=activity.display)
         activity.interrupted = result.outcome.interrupted
@@ -116,12 +118,6 @@ def study(
         if server is not None and not result.outcome.interrupted:
             server.wait_for_pages()
     _print_gaps(result)
-
-
-def _available_cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _print_studies(*, as_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,7 +45,7 @@ def watch(
     from focalcal.experiments import load_study
 
     stores = open_stores(store)
-    with _live_page(stores, load_study(name, seeds=seeds) if name else None, smoke=smoke, port=port) as server:
+    with live_page(stores, load_study(name, seeds=seeds) if name else None, smoke=smoke, port=port) as server:
         try:
             Event().wait()
         except KeyboardInterrupt:
@@ -74,16 +73,7 @@ class StudyActivity:
 
 
 @contextmanager
-def live_study(study: Study, folder: Path, activity: StudyActivity, *, smoke: bool) -> Iterator[LiveServer]:
-    """The page of a study that this process runs, for the time of the block."""
-    from focalcal.results import Store
-
-    with _live_page([Store(folder)], study, smoke=smoke, activity=activity) as server:
-        yield server
-
-
-@contextmanager
-def _live_page(
+def live_page(
     stores: list[Store], study: Study | None, *, smoke: bool, port: int = 0, **options: Any
 ) -> Iterator[LiveServer]:
     """A server for the time of the block, whose address is printed."""
