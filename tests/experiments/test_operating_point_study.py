@@ -20,7 +20,7 @@ def by_role(trials):
 
 def test_networks_that_overfit_as_assumed_need_no_temperature_at_the_predicted_lam(store):
     networks, events = IdealNetworks(1.4), []
-    trials = run_operating_points([digits_spec("ce")], store, networks, on_event=events.append)
+    trials, _ = run_operating_points([digits_spec("ce")], store, networks, on_event=events.append)
     found = by_role(trials)
     assert found[Role.BASELINE, 0.0].temperature == pytest.approx(1.4, abs=0.01)
     assert all(trial.helps for trial in trials)
@@ -47,15 +47,27 @@ def test_networks_that_overfit_as_assumed_need_no_temperature_at_the_predicted_l
 def test_nothing_is_trained_twice(store):
     networks = IdealNetworks(1.4)
     baselines = [digits_spec("ce", seed=seed) for seed in (0, 1)]
-    first = run_operating_points(baselines, store, networks)
+    first, _ = run_operating_points(baselines, store, networks)
     trained = Counter(spec.key for spec in networks.asked)
     assert set(trained.values()) == {1}
-    assert run_operating_points(baselines, store, networks) == first
+    assert run_operating_points(baselines, store, networks) == (first, False)
     assert sum(trained.values()) == len(networks.asked) == len({trial.key for trial in first})
 
 
+def test_a_study_that_is_stopped_says_what_it_knows_of_the_baselines_it_has(store):
+    class Stopped(IdealNetworks):
+        def run(self, specs, store, on_event, evaluations):
+            super().run(specs[:1], store, on_event, evaluations)
+            raise KeyboardInterrupt
+
+    trials, interrupted = run_operating_points([digits_spec("ce")], store, Stopped(1.4))
+    assert [(trial.role, trial.helps) for trial in trials] == [(Role.BASELINE, True)]
+    assert interrupted
+    assert verdict(trials).kept == 0
+
+
 def test_where_cross_entropy_is_not_overconfident_it_is_kept(store):
-    trials = run_operating_points([digits_spec("ce")], store, IdealNetworks(0.95))
+    trials, _ = run_operating_points([digits_spec("ce")], store, IdealNetworks(0.95))
     assert [trial.role for trial in trials] == [Role.BASELINE, Role.DEFAULT]
     assert not any(trial.helps for trial in trials)
     counts = verdict(trials)
@@ -63,7 +75,7 @@ def test_where_cross_entropy_is_not_overconfident_it_is_kept(store):
 
 
 def test_where_no_lam_distorts_enough_focal_loss_is_tried(store):
-    found = by_role(run_operating_points([digits_spec("ce")], store, IdealNetworks(4.0)))
+    found = by_role(run_operating_points([digits_spec("ce")], store, IdealNetworks(4.0))[0])
     trial = found[Role.PREDICTED, 2.0]
     assert (trial.lam, trial.helps, trial.matched) == (0.0, True, False)
     assert 1 < trial.temperature < found[Role.BASELINE, 0.0].temperature
@@ -71,7 +83,7 @@ def test_where_no_lam_distorts_enough_focal_loss_is_tried(store):
 
 
 def test_a_failing_cell_takes_those_with_it_that_follow(store):
-    trials = run_operating_points([digits_spec("ce")], store, IdealNetworks(1.4, fail=("matched",)))
+    trials, _ = run_operating_points([digits_spec("ce")], store, IdealNetworks(1.4, fail=("matched",)))
     assert {trial.role for trial in trials} == {Role.BASELINE, Role.DEFAULT, Role.PAPER_SCALE}
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import DataDir, Device, Jobs, Json, Seeds, Store, check_device, open_store
-from focalcal.cli.output import plain_failures, print_json
+from focalcal.cli.output import plain_failures, print_json, to_go_on
 
 if TYPE_CHECKING:
     from focalcal.experiments.operating_point_trial import Trial, Verdict
@@ -61,16 +62,21 @@ def operating_point_study(
     baselines = [spec for name in chosen for spec in load_study(name, seeds=seeds).specs() if spec.objective == "ce"]
     executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
     with grid_display() as display:
-        trials = run_operating_points(baselines, open_store(store, create=True), executor, on_event=display)
+        trials, interrupted = run_operating_points(
+            baselines, open_store(store, create=True), executor, on_event=display
+        )
     rows = _rows(trials, baselines)
     if out is not None:
         write_atomically(out, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
     counts = verdict(trials)
     if as_json:
         print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})
-        return
-    typer.echo(_means(rows).text(), nl=False)
-    typer.echo(f"\n{_verdict_text(counts)}")
+    else:
+        typer.echo(_means(rows).text(), nl=False)
+        typer.echo(f"\n{_verdict_text(counts)}")
+    if interrupted:
+        typer.echo(f"focalcal: interrupted; {len(trials)} cells are stored; {to_go_on()}", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _verdict_text(counts: Verdict) -> str:

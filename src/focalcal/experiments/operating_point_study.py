@@ -43,29 +43,31 @@ def run_operating_points(
     *,
     gammas: Sequence[float] = GAMMAS,
     on_event: OnEvent | None = None,
-) -> list[Trial]:
-    """Train what is missing of the three rounds, and measure all cells that the store then has.
+) -> tuple[list[Trial], bool]:
+    """Train what the three rounds miss, and measure what the store then has; the second value: whether Ctrl-C came.
 
     baselines  cross-entropy cells, of recipes that hold validation rows out: they make the predictions, test rows judge
 
-    A cell that fails is left out, with those that follow from it; Ctrl-C ends a round, and what there is, is measured.
+    A cell that fails is left out, with those that follow from it.
     """
     specs = [_checked(spec) for spec in baselines]
     cells = [_Cell(spec, spec, Role.BASELINE) for spec in specs]
     cells += [_fcl_cell(spec, Role.DEFAULT, _CENTRAL, 1.0, "paper") for spec in specs]
     finished = _run(cells, store, executor, on_event)
+    stored = examine_cells(specs, store)
+    points = {spec: _point(run) for spec in specs if isinstance(run := stored.get(spec.key), Run)}
+    cells = [replace(cell, helps=_helps(points.get(cell.baseline))) for cell in cells]
     if finished:
-        stored = examine_cells(specs, store)
-        points = {spec: _point(run) for spec in specs if isinstance(run := stored.get(spec.key), Run)}
-        cells = [replace(cell, helps=_helps(points.get(cell.baseline))) for cell in cells]
         predicted = [cell for spec, point in points.items() if point for cell in _predicted(spec, point, gammas)]
         cells += predicted
-        if _run(predicted, store, executor, on_event):
-            refined = _refined(predicted, store)
-            cells += refined
-            _run(refined, store, executor, on_event)
+        finished = _run(predicted, store, executor, on_event)
+    if finished:
+        refined = _refined(predicted, store)
+        cells += refined
+        finished = _run(refined, store, executor, on_event)
     runs = examine_cells([cell.spec for cell in cells], store)
-    return [_trial(cell, run) for cell in cells if isinstance(run := runs.get(cell.spec.key), Run)]
+    trials = [_trial(cell, run) for cell in cells if isinstance(run := runs.get(cell.spec.key), Run)]
+    return trials, not finished
 
 
 def _checked(spec: Spec) -> Spec:

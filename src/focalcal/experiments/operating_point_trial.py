@@ -106,7 +106,7 @@ def verdict(trials: Iterable[Trial], *, tolerance: float = TOLERANCE) -> Verdict
 def measured(run: Run) -> dict[str, Any]:
     """The fields of a trial that its run knows."""
     test, held_out, metrics = run.predictions("test"), run.predictions("val"), run.metrics("test")
-    scale = _label_temperature(held_out)
+    scale = label_temperature(held_out)
     return {
         "temperature": _needed_temperature(test),
         "ece": metrics["ece"],
@@ -121,7 +121,7 @@ def measured(run: Run) -> dict[str, Any]:
 def _needed_temperature(predictions: Predictions) -> float:
     """The best temperature for labels drawn from the posterior where it is known, else for the labels there are."""
     if predictions.posterior is None:
-        return _label_temperature(predictions)
+        return label_temperature(predictions)
     logits, eta = scores_as_logits(predictions), predictions.posterior.double()
 
     def loss(log_t: float) -> float:
@@ -130,7 +130,8 @@ def _needed_temperature(predictions: Predictions) -> float:
     return math.exp(minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-8}).x)
 
 
-def _label_temperature(predictions: Predictions) -> float:
+def label_temperature(predictions: Predictions) -> float:
+    """The best temperature for the labels there are; NaN at a bound."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         scaling = TemperatureScaling().fit(scores_as_logits(predictions), predictions.labels)
