@@ -24,6 +24,11 @@ def documents(number):
     return [{"input_ids": text, "labels": text[0] % CLASSES} for text in words]
 
 
+def arguments(folder, **chosen):
+    quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "use_cpu": True, "seed": 0}
+    return transformers.TrainingArguments(str(folder), **quiet, **chosen)
+
+
 def trained(tmp_path, loss, *, callback=None, batch=2):
     """A Trainer after a few accumulated steps on nine documents, so that batches are unequal."""
     torch.manual_seed(0)
@@ -32,19 +37,14 @@ def trained(tmp_path, loss, *, callback=None, batch=2):
     data = documents(9)
     trainer = transformers.Trainer(
         model=transformers.BertForSequenceClassification(config),
-        args=transformers.TrainingArguments(
-            str(tmp_path),
+        args=arguments(
+            tmp_path,
             max_steps=4,
             per_device_train_batch_size=batch,
             gradient_accumulation_steps=8 // batch,
             logging_steps=1,
             eval_strategy="no" if callback is None else "steps",
             eval_steps=2,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=True,
-            seed=0,
         ),
         train_dataset=data,
         eval_dataset=documents(12),
@@ -149,17 +149,12 @@ def test_a_causal_model_trained_without_logits_is_the_one_trained_with_them(tmp_
         loss = FocalCalibrationLoss(gamma=3, lam=1)
         trainer = transformers.Trainer(
             model=LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1, chunk=5)) if without else model,
-            args=transformers.TrainingArguments(
-                str(tmp_path),
+            args=arguments(
+                tmp_path,
                 max_steps=3,
                 per_device_train_batch_size=2,
                 gradient_accumulation_steps=2,
                 learning_rate=0.01,
-                save_strategy="no",
-                report_to="none",
-                disable_tqdm=True,
-                use_cpu=True,
-                seed=0,
             ),
             train_dataset=data,
             compute_loss_func=None if without else compute_loss_func(loss, shift_labels=True),

@@ -32,11 +32,7 @@ def compute_loss_func(loss: nn.Module, *, shift_labels: bool = False) -> Callabl
 
     def compute_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         logits, labels = rows_with_labels(_logits(outputs), labels, shift_labels=shift_labels)
-        items = labels.ne(_IGNORED).sum()
-        if not items:
-            return logits.sum() * 0  # a mean over nothing would be NaN
-        mean: Tensor = loss(logits, labels)
-        return mean if num_items_in_batch is None else mean * (items / num_items_in_batch)
+        return _share_of_items(lambda: loss(logits, labels), logits, labels, num_items_in_batch)
 
     return compute_loss
 
@@ -76,13 +72,10 @@ class LossWithoutLogits(nn.Module):
             return self.model(**inputs)
         head = self.model.get_output_embeddings()
         hidden = self.model.base_model(**inputs)[0]
-        bias = getattr(head, "bias", None)
-        items = labels[..., 1:].ne(_IGNORED).sum()
-        if items:
-            mean = self.loss(hidden[..., :-1, :], head.weight, labels[..., 1:], bias)
-            loss = mean if num_items_in_batch is None else mean * (items / num_items_in_batch)
-        else:
-            loss = hidden.sum() * 0  # a mean over nothing would be NaN
+        states, targets, bias = hidden[..., :-1, :], labels[..., 1:], getattr(head, "bias", None)
+        loss = _share_of_items(
+            lambda: self.loss(states, head.weight, targets, bias), hidden, targets, num_items_in_batch
+        )
         return {"loss": loss} if self.training else {"loss": loss, "logits": head(hidden)}
 
 
@@ -138,6 +131,16 @@ def rows_with_labels(logits: Tensor, labels: Tensor, *, shift_labels: bool) -> t
             f"got {tuple(labels.shape)}"
         )
     return logits.flatten(0, -2), labels.flatten()
+
+
+def _share_of_items(
+    mean: Callable[[], Tensor], scores: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None
+) -> Tensor:
+    """The mean of a batch, weighted by its share of the items that the Trainer counts over several batches."""
+    items = labels.ne(_IGNORED).sum()
+    if not items:
+        return scores.sum() * 0  # a mean over nothing would be NaN
+    return mean() if num_items_in_batch is None else mean() * (items / num_items_in_batch)
 
 
 def _logits(outputs: Any) -> Tensor:
