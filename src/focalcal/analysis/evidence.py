@@ -157,11 +157,11 @@ def gather(
     labels = objective_labels([*known, *(run.spec for run in stored if run.key not in order)])
     constants: dict[str, float | None] = {}
     read: EvidenceCache = {} if cache is None else cache
+    states = {run.key: (run.key, labels[run.key], tuple(run.evaluations)) for run in stored}
     for run in stored:
-        state = (run.key, labels[run.key], tuple(run.evaluations))
-        if state not in read:
+        if (state := states[run.key]) not in read:
             read[state] = _read(run, labels[run.key], temperature, constants, whole=whole, details=details)
-    evidence = tuple(read[run.key, labels[run.key], tuple(run.evaluations)] for run in stored)
+    evidence = tuple(read[state] for state in states.values())
     gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing)]
     gaps += [
         EvidenceGap("unreadable", run.key, run.name, detail=note.detail)

@@ -113,7 +113,7 @@ def suggest(trial: optuna.trial.BaseTrial, objectives: Sequence[str], optimizer:
 
 
 def optimizer_ranges(recipe: Recipe, *, learning_rate: bool, weight_decay: bool) -> dict[str, Range]:
-    """A factor of four around what the recipe has; a recipe without weight decay is searched from 1e-5 to 1e-3."""
+    """A factor of sixteen around what the recipe has; a recipe without weight decay is searched from 1e-5 to 1e-3."""
     ranges = {}
     if learning_rate:
         ranges["lr"] = _around(recipe.optimizer.lr)

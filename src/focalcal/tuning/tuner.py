@@ -58,7 +58,7 @@ def tune(
     sampler        "tpe", or "grid"
     select         "nll" or "brier"; or a pair of these and "error": the first decides, both are searched for
     learning_rate, weight_decay
-                   search them as well, up to a factor of four from the recipe's
+                   search them as well, up to a factor of sixteen from the recipe's
     executor       where runs are trained; by default `jobs` at a time in processes of this machine
     storage        an Optuna storage URL, for a search by several machines; by default a file in the store
     seed           of the sampler
