@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_documents_have_commands():
 
 @pytest.mark.parametrize(("document", "call"), CALLS, ids=lambda text: text[:60])
 def test_every_command_can_be_parsed(document, call):
-    _, *words = shlex.split(call, comments=True)
+    _, *words = takewhile(lambda word: word != ">", shlex.split(call, comments=True))
     command = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
