@@ -322,7 +322,9 @@ def test_colours_follow_the_system_until_chosen_and_are_remembered(tab, path):
     page.locator("#theme").click()
     assert page.inner_text("#theme") == "Theme: light"
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
-    page = opened(tab, path)
+    # Not opened anew: another process of the browser may then read what this one stored before it is there.
+    page.reload()
+    page.wait_for_selector("#chart-dots .lane")
     assert page.inner_text("#theme") == "Theme: light"
     page.locator("#theme").click()
     assert page.evaluate(ground) == "rgb(20, 23, 27)"
