@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from published import Records, by_training_rows, training_rows
+import numpy as np
+from published import Records, by_training_rows, scale_of, training_rows
 from trials import Trials
 
 from focalcal.reports.figures.style import COLOURS, GUIDE, drawing
@@ -15,7 +16,7 @@ from focalcal.reports.figures.style import COLOURS, GUIDE, drawing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SOURCES = ("known-posterior-gaussian", "known-posterior-discrete")
+_SOURCES = {"known-posterior-gaussian": "mixture", "known-posterior-discrete": "forty states"}
 _CURVES = {
     "ce": "cross-entropy",
     "focal": "focal loss",
@@ -29,7 +30,7 @@ def distance_by_rows() -> Figure:
     """Distance to the loss's own q* and to the posterior against the number of training rows."""
     with drawing(2.6) as figure:
         axes = figure.subplots(1, 2 * len(_SOURCES), sharey="row")
-        for place, source in enumerate(_SOURCES):
+        for place, (source, title_of_source) in enumerate(_SOURCES.items()):
             records = Records.read(source, by_training_rows)
             sizes = sorted({training_rows(line) for line in records.lines})
             for column, (metric, title) in enumerate(
@@ -48,7 +49,7 @@ def distance_by_rows() -> Figure:
                     xscale="log",
                     yscale="log",
                     xlabel="training rows",
-                    title=f"{records.lines[0]['spec']['data_set'].replace('_', ' ')}: {title}",
+                    title=f"{title_of_source}: {title}",
                 )
         axes[0].set_ylabel("mean total variation")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
@@ -85,43 +86,48 @@ def operating_points() -> Figure:
 
 
 def surfaces() -> Figure:
-    """Test NLL over gamma and lam, on both scales, in both regimes of the default study."""
+    """Test NLL over gamma and lam, on both scales, in both regimes of the default study, and the predicted lams."""
     records = Records.read("surface")
     settings = records.evidence.settings
-    with drawing(1.9 * len(settings)) as figure:
+    with drawing(1.9 * len(settings) + 0.2) as figure:
         axes = figure.subplots(len(settings), 2, squeeze=False)
         for row, setting in enumerate(settings):
             cells = [line for line in records.lines if records.setting_of(line) == setting]
-            best = min(line["metrics"]["test"]["nll"] for line in cells)
+            losses = [line["metrics"]["test"]["nll"] for line in cells]
+            limits = (min(losses), statistics.quantiles(losses, n=10)[-1])
             for column, scale in enumerate(("paper", "matched")):
-                _surface(axes[row, column], [line for line in cells if _scale(line) == scale], best)
-                axes[row, column].set_title(f"{setting}, {scale} scale")
+                panel = axes[row, column]
+                image = _surface(panel, [line for line in cells if scale_of(line) == scale], limits)
+                panel.set_title(f"{setting}, {scale} scale")
+            figure.colorbar(image, ax=list(axes[row]), label="test NLL", extend="max")
+        figure.legend(*axes[-1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
-def _scale(line: dict[str, Any]) -> str:
-    return str(line["spec"]["objective_options"].get("scale", "paper"))
-
-
-def _surface(panel: Any, cells: list[dict[str, Any]], best: float) -> None:
+def _surface(panel: Any, cells: list[dict[str, Any]], limits: tuple[float, float]) -> Any:
     options = [line["spec"]["objective_options"] for line in cells]
     gammas, lams = (sorted({option[name] for option in options}) for name in ("gamma", "lam"))
     values = [[math.nan] * len(lams) for _ in gammas]
     for line, option in zip(cells, options, strict=True):
-        values[gammas.index(option["gamma"])][lams.index(option["lam"])] = line["metrics"]["test"]["nll"] - best
-    image = panel.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", vmin=0, vmax=_high(values))
+        values[gammas.index(option["gamma"])][lams.index(option["lam"])] = line["metrics"]["test"]["nll"]
+    image = panel.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", vmin=limits[0], vmax=limits[1])
+    lowest = min(cells, key=lambda line: line["metrics"]["test"]["nll"])["spec"]["objective_options"]
+    panel.plot(lams.index(lowest["lam"]), gammas.index(lowest["gamma"]), "*", color="white", mec="black", ms=9,
+               label="lowest", ls="none")  # fmt: skip
+    predicted = next(line["operating_point"] for line in cells if "operating_point" in line)["lams"]
+    points = [(lam, float(gamma)) for gamma, lam in predicted.items() if lam is not None and lam <= max(lams)]
+    panel.plot(
+        [float(np.interp(lam, lams, range(len(lams)))) for lam, _ in points],
+        [gammas.index(gamma) for _, gamma in points],
+        "o-", color="white", mec="black", ms=4, label="predicted by cross-entropy's validation rows",
+    )  # fmt: skip
     panel.set(xticks=range(len(lams)), xticklabels=[f"{lam:g}" for lam in lams], xlabel="lam")
     panel.set(yticks=range(len(gammas)), yticklabels=[f"{gamma:g}" for gamma in gammas], ylabel="gamma")
-    panel.figure.colorbar(image, ax=panel, label="NLL above the lowest")
-
-
-def _high(values: list[list[float]]) -> float:
-    finite = sorted(value for row in values for value in row if math.isfinite(value))
-    return statistics.quantiles(finite, n=10)[-1] if len(finite) > 1 else 1.0
+    return image
 
 
 DRAWINGS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
-    "distance_by_rows": (_SOURCES, distance_by_rows),
+    "distance_by_rows": (tuple(_SOURCES), distance_by_rows),
     "operating_points": (("operating-point",), operating_points),
     "surfaces": (("surface",), surfaces),
 }

@@ -13,22 +13,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from audit_tables import calibrators, verdicts
 from drawings import DRAWINGS
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from published import RECORDS, Records, by_training_rows, decisions_kept, theory_figures
+from published import (
+    Records,
+    by_training_rows,
+    decisions_kept,
+    exponent,
+    overhead,
+    surface_corners,
+    theory_figures,
+    with_tags,
+)
+from record import RECORDS
 from trials import Trials, paired
 
 from focalcal.core.atomic import write_atomically
 from focalcal.reports.figures.style import rendered
 
 PAGES = Path(__file__).parent / "pages"
-TASKS = ("digits", "ag-news", "newsgroups", "cifar10")
 # A page is left out until these records are there.
 NEEDED = {
     "known_posterior.md": tuple(
         f"known-posterior-{name}" for name in ("gaussian", "discrete", "teacher", "teacher-400")
     ),
     "surface.md": ("surface",),
+    "text.md": ("text-ag-news", "text"),
+    "cifar10.md": ("cifar10",),
+    "audits.md": ("audits",),
+    "overhead.md": ("overhead",),
     "equal_access.md": ("equal-access-digits",),
 }
 DOCS = Path(__file__).parent.parent / "docs" / "results"
@@ -46,12 +60,19 @@ def pages() -> dict[str, str]:
     environment.globals |= {
         "records": Records.read,
         "by_size": lambda name: Records.read(name, by_training_rows),
+        "texts": lambda name: Records.read(name, with_tags),
         "trials": Trials.read,
         "theory_figures": theory_figures,
         "decisions_kept": decisions_kept,
+        "overhead": overhead,
         "paired": paired,
-        "equal_access_tasks": lambda: [task for task in TASKS if _there((f"equal-access-{task}",))],
-        "has": lambda name: any(RECORDS.glob(f"{name}.*")),
+        "exponent": exponent,
+        "verdicts": verdicts,
+        "calibrators": calibrators,
+        "surface_corners": surface_corners,
+        "equal_access_tasks": [
+            path.stem.removeprefix("equal-access-") for path in sorted(RECORDS.glob("equal-access-*.csv"))
+        ],
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

@@ -10,18 +10,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyarrow import parquet
+from record import RECORDS
 
 from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.labels import objective_labels
-from focalcal.analysis.numbers import Mean, best
+from focalcal.analysis.numbers import Mean, Rounded, best
+from focalcal.analysis.paper_numbers import paper_number
+from focalcal.cli.overhead import overhead_text
+from focalcal.experiments.overhead import Overhead, Timing
 from focalcal.reports.objectives import short_name
 from focalcal.reports.study_tables.paired import comparison_table
 from focalcal.reports.tables import Table
 from focalcal.results import Spec
 
-RECORDS = Path(__file__).parent / "records"
 # of a metric: the title, factor and decimals of its mean
 SHOWN = {
     "error": ("error %", 100, 1),
@@ -30,8 +34,9 @@ SHOWN = {
     "smooth_ece": ("smooth ECE %", 100, 2),
     "nll": ("NLL", 1, 3),
     "brier": ("Brier", 1, 3),
-    "posterior_distance": ("distance to the posterior", 1, 3),
-    "q_distance": ("distance to its own q*", 1, 3),
+    "posterior_distance": ("to the truth", 1, 3),
+    "q_distance": ("to its q*", 1, 3),
+    "posterior_ece": ("exact ECE %", 100, 2),
     "temperature": ("T", 1, 2),
     "auroc": ("AUROC %", 100, 1),
 }
@@ -88,10 +93,12 @@ class Records:
         values = self.evidence.values(setting, metric, split=split).get(objective, {})
         return Mean([factor * value for value in values.values()], decimals=decimals) if values else None
 
-    def table(self, setting: str, *columns: str, among: Sequence[str] | None = None) -> str:
-        """One row per objective; a column is a metric, or `scaled:metric` for it after scaling; the best in bold."""
+    def table(self, setting: str, *columns: str, paper: Sequence[str] = ()) -> str:
+        """One row per objective, the best in bold, and beside them what the paper prints of the metrics in `paper`.
+
+        A column is a metric, or `scaled:metric` for it after scaling.
+        """
         names = [name for name in self.evidence.objectives if self.evidence.of(setting, name)]
-        names = [name for name in names if among is None or name in among]
         cells: dict[str, list[Any]] = {"objective": [short_name(name) for name in names]}
         bold: dict[str, list[bool]] = {}
         for column in columns:
@@ -101,6 +108,10 @@ class Records:
             cells[title] = [self.mean(setting, name, metric, split) for name in names]
             if metric not in ("temperature", "auroc"):
                 bold[title] = best(cells[title])
+        place = self.evidence.of(setting, names[0])[0].spec
+        for metric in paper:
+            printed = [paper_number(f"{place['data_set']}/{place['model']}", name.split()[0], metric) for name in names]
+            cells[f"paper's {SHOWN[metric][0]}"] = [None if number is None else number.value for number in printed]
         return Table(cells, bold=bold).markdown()
 
     def tests(self, candidate: str, baselines: Sequence[str], *metrics: str, split: str = "test") -> str:
@@ -122,9 +133,57 @@ class Records:
         )
 
 
+def surface_corners(records: Records) -> str:
+    """One row per setting and scale: the lowest test NLL of a surface, and that of points one would try first."""
+    rows: list[dict[str, Any]] = []
+    for setting in records.evidence.settings:
+        for scale in ("paper", "matched"):
+            cells = {
+                (options["gamma"], options["lam"]): line["metrics"]["test"]["nll"]
+                for line in records.lines
+                for options in (line["spec"]["objective_options"],)
+                if records.setting_of(line) == setting and scale_of(line) == scale
+            }
+            gamma, lam = min(cells, key=lambda cell: cells[cell])
+            named = {
+                "cross-entropy": (0, 0),
+                "focal loss, gamma 3": (3, 0),
+                "FCL(3, 1)": (3, 1),
+                "FCL(5, 0.1)": (5, 0.1),
+            }
+            rows.append(
+                {"setting": setting, "scale": scale, "lowest at gamma, lam": f"{gamma:g}, {lam:g}"}
+                | {"lowest": Rounded(cells[gamma, lam], ".3f")}
+                | {name: Rounded(cells[cell], ".3f") for name, cell in named.items()}
+            )
+    return Table({name: [row[name] for row in rows] for name in rows[0]}).markdown()
+
+
+def scale_of(line: dict[str, Any]) -> str:
+    """That of FCL: `paper` or `matched`."""
+    return str(line["spec"]["objective_options"].get("scale", "paper"))
+
+
 def data_and_model(line: dict[str, Any]) -> str:
     """`digits/small_cnn`."""
     return f"{line['spec']['data_set']}/{line['spec']['model']}"
+
+
+def exponent(records: Records, objective: str, metric: str = "q_distance") -> float:
+    """Of the number of training rows, in a power law through the means of a distance, by least squares."""
+    points = {}
+    for line in records.lines:
+        mean = records.mean(by_training_rows(line), objective, metric)
+        if mean is not None:
+            points[training_rows(line)] = float(mean)
+    slope, _ = np.polyfit(np.log(list(points)), np.log(list(points.values())), 1)
+    return float(slope)
+
+
+def with_tags(line: dict[str, Any]) -> str:
+    """`finsen/gp_cnn`, and whether the tags that give its labels away were removed."""
+    removed = line["spec"]["training"]["data_options"].get("strip_tags")
+    return data_and_model(line) + {None: "", True: ", tags removed", False: ", as it is"}[removed]
 
 
 def by_training_rows(line: dict[str, Any]) -> str:
@@ -139,6 +198,13 @@ def training_rows(line: dict[str, Any]) -> int:
     if spec["protocol"]["train_examples"]:
         return int(spec["protocol"]["train_examples"])
     return int(sizes[0]) if sizes else 1077  # the digits that are neither validation nor test
+
+
+def overhead() -> str:
+    """The tables of `focalcal overhead`, from what its --json printed."""
+    found = json.loads((RECORDS / "overhead.json").read_text())
+    timings = {part: tuple(Timing(**timing) for timing in found[part]) for part in ("loss", "step")}
+    return overhead_text(Overhead(**found | timings))
 
 
 def theory_figures() -> dict[str, dict[str, str]]:

@@ -9,6 +9,9 @@ scaled     with the temperature of the validation rows
 recovered  of data with a known posterior: with the distortion of focal loss or FCL undone, before and after that
            temperature (`recovered`, `recovered_scaled`)
 q_distance mean total variation from the loss's own population minimiser q*, where the theory has one
+operating_point
+           of cross-entropy: its overfitting, and by gamma the lam that its validation rows predict; none where there is
+           nothing to cancel, 0 where no lam distorts enough
 bins       with --bins: counts, sums of confidence and of correct predictions in fifteen bins, before and after scaling
 """
 
@@ -17,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +30,19 @@ from torch import Tensor
 from focalcal.analysis.evidence import collected
 from focalcal.core.atomic import write_atomically
 from focalcal.experiments import load_study
+from focalcal.experiments.operating_point_trial import label_temperature
 from focalcal.losses import LOSSES
-from focalcal.metrics import METRICS
 from focalcal.metrics.reliability import reliability
-from focalcal.posthoc import CalibrationWarning, TemperatureScaling
+from focalcal.posthoc import operating_point
+from focalcal.posthoc.split_half import REPORTED
 from focalcal.predictions import Predictions
 from focalcal.results import Run, Store
 from focalcal.results.layout import store_folder
 from focalcal.theory import minimise, recover
 
 RECORDS = Path(__file__).parent / "records"
-MEASURED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece")
 POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
+GAMMAS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # of the predicted lam
 _DIGITS = 7  # significant, of every stored number
 
 
@@ -64,13 +67,26 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         line |= _scaled(run.predictions("val"), test)
         if "scaled" in line and with_bins:
             line["scaled_bins"] = _bins((test.logits.double() / line["temperature"]).softmax(1), test.labels)
+        if "scaled" in line and _is_cross_entropy(run):
+            line["operating_point"] = _operating_point(run.predictions("val"))
     if test.posterior is not None:
         line |= _against_theory(run, test)
     return line
 
 
+def _is_cross_entropy(run: Run) -> bool:
+    options = run.settings["objective_options"]
+    return bool(run.settings["objective"] == "ce" or options.get("gamma") == options.get("lam") == 0)
+
+
+def _operating_point(held_out: Predictions) -> dict[str, Any]:
+    point = operating_point(held_out, gamma=3.0, gammas=GAMMAS)
+    lams = {f"{match.gamma:g}": match.lam for match in point.matches}
+    return {"helps": point.helps, "overfitting": point.overfitting, "lams": lams}
+
+
 def _kept(values: dict[str, float]) -> dict[str, float]:
-    wanted = ("rows", "confidence_gap", "auroc", *MEASURED, *POSTERIOR)
+    wanted = ("rows", "confidence_gap", "auroc", *REPORTED, *POSTERIOR)
     return {name: values[name] for name in wanted if name in values}
 
 
@@ -84,26 +100,20 @@ def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
     }
 
 
-def _temperature(held_out: Predictions) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        scaling = TemperatureScaling().fit(held_out.logits, held_out.labels)
-    return math.nan if scaling.at_bound_ else scaling.temperature_
-
-
 def _scaled(held_out: Predictions, test: Predictions) -> dict[str, Any]:
-    temperature = _temperature(held_out)
+    temperature = label_temperature(held_out)
     if not math.isfinite(temperature):
         return {"temperature": None}  # no finite one is best, as when every label is predicted
     probs = (test.logits.double() / temperature).softmax(1)
-    return {"temperature": temperature, "scaled": _metrics(probs, test)}
+    return {"temperature": temperature, "scaled": measured(probs, test)}
 
 
-def _metrics(probs: Tensor, test: Predictions) -> dict[str, float]:
-    measured = {name: float(METRICS[name](probs, test.labels)) for name in MEASURED}
+def measured(probs: Tensor, test: Predictions) -> dict[str, float]:
+    """What is published of probabilities (N, K) for test rows."""
+    values = {name: float(metric(probs, test.labels)) for name, metric in REPORTED.items()}
     if test.posterior is not None:
-        measured["posterior_distance"] = _distance(probs, test.posterior)
-    return measured
+        values["posterior_distance"] = _distance(probs, test.posterior)
+    return values
 
 
 def _distance(probs: Tensor, other: Tensor) -> float:
@@ -116,7 +126,7 @@ def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     eta, name = test.posterior.double(), run.settings["objective"]
     if name in ("ce", "brier"):
         return {"q_distance": _distance(test.probs, eta)}
-    loss = LOSSES[name](**run.settings["objective_options"])
+    loss: Any = LOSSES[name](**run.settings["objective_options"])
     if name == "ls":
         smoothed = (1 - loss.epsilon) * eta + loss.epsilon / eta.shape[1]
         return {"q_distance": _distance(test.probs, smoothed)}
@@ -126,13 +136,13 @@ def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     optimum = torch.from_numpy(minimise(eta.numpy(), gamma=gamma, lam=lam).q)
     found: dict[str, Any] = {"q_distance": _distance(test.probs, optimum), "q_from_eta": _distance(optimum, eta)}
     undone = _undone(test, gamma, lam)
-    found["recovered"] = _metrics(undone, test)
+    found["recovered"] = measured(undone, test)
     held_out = run.predictions("val")
     log_undone = _undone(held_out, gamma, lam).clamp(min=1e-30).log()
-    temperature = _temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
+    temperature = label_temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
     if math.isfinite(temperature):
         probs = (undone.clamp(min=1e-30).log() / temperature).softmax(1)
-        found["recovered_scaled"] = _metrics(probs, test)
+        found["recovered_scaled"] = measured(probs, test)
     return found
 
 
@@ -141,11 +151,11 @@ def _undone(predictions: Predictions, gamma: float, lam: float) -> Tensor:
     return torch.from_numpy(np.asarray(recover(probs, gamma=gamma, lam=lam)))
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
+        return {name: rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
+        return [rounded(inner) for inner in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value
@@ -165,8 +175,7 @@ def main() -> None:
     order = {spec.key: place for place, spec in enumerate(specs)}
     lines = [record(run, with_bins=asked.bins) for run in sorted(runs, key=lambda run: order[run.key])]
     path = RECORDS / f"{asked.name or study.name}.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    write_atomically(path, "".join(json.dumps(_rounded(line)) + "\n" for line in lines).encode())
+    write_atomically(path, "".join(json.dumps(rounded(line)) + "\n" for line in lines).encode())
     print(f"{path}: {len(lines)} of {len(specs)} runs")
 
 

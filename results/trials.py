@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from published import RECORDS, SHOWN
+from published import SHOWN
+from record import RECORDS
 
 from focalcal.analysis.numbers import Mean, Rounded
+from focalcal.experiments.operating_point_trial import Role, Trial, Verdict, verdict
 from focalcal.reports.tables import Table
 from focalcal.stats import compare
 
 _SHOWN = {"lam": ("lam", 1, 2), "miss": ("\\|log T\\|", 1, 3), "scaled_nll": ("NLL with T", 1, 3), **SHOWN}
-TOLERANCE = 0.1  # of |log T|
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ class Trials:
         return Trials(tuple(row for row in kept if keep is None or keep(row)))
 
     def table(self, by: list[str], *columns: str) -> str:
-        """One row per combination of `by`, in order of occurrence: means over the seeds."""
+        """One row per combination of `by`, those with the same first one together: means over the seeds."""
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        for row in self.rows:
+        first = list(dict.fromkeys(row[by[0]] for row in self.rows))
+        for row in sorted(self.rows, key=lambda row: first.index(row[by[0]])):
             groups.setdefault(tuple(row[name] for name in by), []).append(row)
         shown: dict[str, Any] = {name: [key[at] for key in groups] for at, name in enumerate(by)}
         for column in columns:
@@ -59,32 +61,21 @@ class Trials:
         return Mean([factor * row[column] for row in self.where(**equal).rows], decimals=decimals).text
 
     @property
-    def predicted(self) -> Trials:
-        """Cells at the predicted lam of networks that FCL is said to help, where a lam matches."""
-        return self.where(role="predicted", helps="True", matched="True")
+    def seeds(self) -> int:
+        """How many there are."""
+        return len({row["seed"] for row in self.rows})
 
     @property
-    def within(self) -> int:
-        """How many need no temperature."""
-        return sum(row["miss"] <= TOLERANCE for row in self.rows)
-
-    @property
-    def kept(self) -> str:
-        """How often `keep cross-entropy` was right: the network is no farther from T = 1 than FCL(3, 1) is."""
-        base = {
-            row["baseline"]: row["miss"]
-            for row in self.rows
-            if row["role"] == "cross-entropy" and row["helps"] == "False"
-        }
-        defaults = [row for row in self.rows if row["role"] == "FCL(3, 1)" and row["baseline"] in base]
-        return f"{sum(base[row['baseline']] <= row['miss'] for row in defaults)} of {len(defaults)}"
-
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return len(self.rows)
+    def verdict(self) -> Verdict:
+        """How often the rule of the operating point held."""
+        names = [field.name for field in fields(Trial)]
+        rows = [{name: row[name] for name in names} for row in self.rows]
+        return verdict(Trial(**row | {"role": Role(row["role"])}) for row in rows)
 
 
 def _value(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
     try:
         return float(text)
     except ValueError:

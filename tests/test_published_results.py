@@ -1,5 +1,6 @@
 """What stands in docs/results is what the records say."""
 
+import html
 import json
 import sys
 from pathlib import Path
@@ -48,8 +49,18 @@ def test_every_figure_that_a_page_shows_is_drawn_from_records(publish):
 
 
 def test_records_hold_what_was_run_and_no_logits():
-    for path in (ROOT / "results" / "records").glob("*.jsonl"):
+    for path in set((ROOT / "results" / "records").glob("*.jsonl")) - {ROOT / "results" / "records" / "audits.jsonl"}:
         for line in path.read_text().splitlines():
             record = json.loads(line)
             assert {"key", "spec", "seconds", "software", "machine", "metrics"} <= record.keys()
             assert len(line) < 6_000
+
+
+def test_the_pages_of_audits_say_what_the_records_say(publish):
+    lines = (ROOT / "results" / "records" / "audits.jsonl").read_text().splitlines()
+    found = {record["name"]: record["verdict"]["sentence"] for record in map(json.loads, lines)}
+    import audits
+
+    for name in found.keys() & set(audits.SHOWN):
+        page = html.unescape((PUBLISHED / "audits" / f"{name}.html").read_text())
+        assert found[name] in page.translate({ord("\N{NO-BREAK SPACE}"): " ", ord("\N{MINUS SIGN}"): "-"})
