@@ -132,6 +132,27 @@ def test_memory_formats(layout):
 
 
 @needs_kernel
+@pytest.mark.parametrize(
+    ("views", "labels_of"),
+    [
+        (lambda rows: rows.mT.contiguous().mT, lambda labels: labels),
+        (lambda rows: torch._neg_view(-rows), lambda labels: labels),
+        (lambda rows: rows, lambda labels: labels.repeat_interleave(2)[::2]),
+    ],
+    ids=["transposed", "negated", "labels apart"],
+)
+@pytest.mark.parametrize("ignore_index", [-100, 3])
+def test_rows_that_are_read_as_they_are_give_what_views_of_them_give(views, labels_of, ignore_index):
+    rows, labels = torch.randn(30, 7), torch.randint(0, 7, (30,))
+    loss = FocalCalibrationLoss(ignore_index=ignore_index)
+    bare, view = rows.clone().requires_grad_(), views(rows).detach().requires_grad_()
+    torch.testing.assert_close(loss(view, labels_of(labels)), loss(bare, labels))
+    loss(bare, labels).backward()
+    loss(view, labels_of(labels)).backward()
+    torch.testing.assert_close(view.grad, bare.grad)
+
+
+@needs_kernel
 def test_channels_last_gradients_keep_their_format():
     logits = torch.randn(2, 5, 6, 7).contiguous(memory_format=torch.channels_last)
     _, grad, _ = fused_loss(logits, torch.zeros(2, 6, 7, dtype=torch.long))

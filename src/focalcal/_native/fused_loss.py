@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import pairwise
 
 import torch
@@ -12,7 +13,12 @@ from focalcal._native import kernel
 
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
-_scalar: dict[int, Tensor] = {}  # for each dtype a tensor like its loss: `empty_like` takes half of `empty`'s time
+
+
+@cache
+def _one_number(dtype: torch.dtype) -> Tensor:
+    """A tensor like a loss: `empty_like` takes half of the time of `empty`."""
+    return torch.empty((), dtype=dtype, device="cpu")
 
 
 def evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
@@ -27,6 +33,34 @@ def evenly_spaced(array: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
     inner = math.prod(shape[2:])
     copy = torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
     return copy, (shape[1] * inner, inner, 1)
+
+
+def fused_rows(
+    logits: Tensor,
+    labels: Tensor,
+    focal: float,
+    gamma: float,
+    lam: float,
+    smoothing: float,
+    rival: bool,
+    ignore_index: int | None,
+    reduction: str,
+    gradient: bool,
+) -> tuple[Tensor, Tensor | None, int]:
+    """`fused_loss` as most networks are trained, a tenth of a call's time quicker because nothing is looked at.
+
+    The caller knows that logits (N, K) are float32, labels (N,) int64, both contiguous on the CPU, and that the loss is
+    reduced to one number.
+    """
+    rows, classes = logits.shape
+    loss = torch.empty_like(_one_number(torch.float32))
+    grad = torch.empty_like(logits) if gradient else None
+    bad = kernel().fused_loss(
+        logits.data_ptr(), 0, rows, classes, 1, classes, 1, 1, 0 if grad is None else grad.data_ptr(), classes, 1, 1,
+        labels.data_ptr(), 0, ignore_index is not None, ignore_index or 0, loss.data_ptr(), _REDUCTIONS[reduction],
+        0, 0, 0, focal, gamma, lam, smoothing, rival, torch.get_num_threads(), -1,
+    )  # fmt: skip
+    return loss, grad, bad
 
 
 def fused_loss(
@@ -70,10 +104,7 @@ def fused_loss(
     labels = labels.contiguous()
     if labels.dtype is not torch.int64 or not labels.is_cpu or labels.numel() != shape[0] * inner:
         raise TypeError(f"labels must be {shape[0] * inner} int64 on the CPU, got {labels.numel()} {labels.dtype}")
-    if dtype not in _scalar:
-        real = torch.float64 if dtype == DTYPES[torch.float64] else torch.float32
-        _scalar[dtype] = torch.empty((), dtype=real, device="cpu")
-    loss = torch.empty_like(_scalar[dtype])
+    loss = torch.empty_like(_one_number(torch.float64 if logits.dtype is torch.float64 else torch.float32))
     if reduction == "none":
         loss = loss.new_empty(labels.shape)
     weight_at = edges_at = gammas_at = steps = grad_at = 0

@@ -73,7 +73,8 @@ def focal_family(
         if not tracing and logits.is_cpu:
             labels_in_range(target, logits.shape[1], ignore_index)
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
-    call = _Call(target, weight, terms, ignore_index, reduction, native, triton, torch.is_grad_enabled())
+    bare = usual and native and _bare(logits, target, terms, reduction)
+    call = _Call(target, weight, terms, ignore_index, reduction, native, triton, bare, torch.is_grad_enabled())
     # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
     logits = torch._C._functorch.unwrap_if_dead(logits)
     loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
@@ -148,6 +149,17 @@ def _usual(logits: Tensor, target: Tensor) -> bool:
     )
 
 
+def _bare(logits: Tensor, target: Tensor, terms: Terms, reduction: str) -> bool:
+    """True if the kernel can read a usual call's tensors as they are, and gives one number."""
+    return (
+        terms.gammas is None
+        and reduction != "none"
+        and logits.is_contiguous()
+        and target.is_contiguous()
+        and not logits.is_neg()
+    )
+
+
 def traced() -> bool:
     """True where Python sees no values (torch.compile, functorch, fake tensors, make_fx and other dispatch
     modes, which must see every operation) or tangents must flow (forward AD)."""
@@ -203,6 +215,7 @@ class _Call(NamedTuple):
     reduction: str
     native: bool
     triton: bool
+    bare: bool
     grad_enabled: bool
 
 
@@ -266,14 +279,20 @@ def _gradient(logits: Tensor, call: _Call) -> Tensor:
 
 
 def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tensor | None]:
-    labels, weight, terms, ignore_index, reduction, native, triton, _ = call
+    labels, weight, terms, ignore_index, reduction, native, triton, bare, _ = call
     if triton:
         return triton_engine.loss(logits, labels, weight, terms, ignore_index, reduction, gradient)
     if native:
         try:
-            loss, grad, bad = native_kernel.fused_loss(
-                logits, labels, weight, *terms[:7], ignore_index=ignore_index, reduction=reduction, gradient=gradient
-            )
+            if bare:
+                focal, gamma, lam, _, _, smoothing, rival = terms[:7]
+                loss, grad, bad = native_kernel.fused_rows(
+                    logits, labels, focal, gamma, lam, smoothing, rival, ignore_index, reduction, gradient
+                )
+            else:
+                loss, grad, bad = native_kernel.fused_loss(
+                    logits, labels, weight, *terms[:7], ignore_index, reduction, gradient
+                )
         except RuntimeError:  # tensors without memory to read; looking for them beforehand would cost every call
             dense("logits", logits)
             dense("target", labels)
