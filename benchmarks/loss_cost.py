@@ -1,6 +1,6 @@
 """What does an objective cost beside cross-entropy?
 
-    python benchmarks/loss_cost.py [--seconds S] [--rounds N] [--json FILE]
+    python benchmarks/loss_cost.py [--seconds S] [--rounds N] [--threads N ...] [--json FILE]
 
 Forward + backward of every objective relative to `F.cross_entropy`, in one process. A round times each of them
 once, in random order, over as many calls as take five milliseconds; the medians over rounds are divided. One
@@ -172,17 +172,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=6.0, help="time for each shape (default 6)")
     parser.add_argument("--rounds", type=int, default=8, help="ResNet-20 steps for each objective (default 8)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default 1 2)")
     parser.add_argument("--json", type=Path, help="write the numbers here as well")
     arguments = parser.parse_args()
     print(f"torch {torch.__version__}, instruction sets {_native.instruction_sets()}\n")
-    one, two = shape_table(1, arguments.seconds), shape_table(2, arguments.seconds)
-    print("forward + backward / F.cross_entropy, one thread, CPU time\n")
-    print_table(one)
-    print("\nthe same, two threads, wall clock\n")
-    print_table(two)
-    print("\nto reach, one thread:")
+    tables = {threads: shape_table(threads, arguments.seconds) for threads in arguments.threads}
+    for threads, table in tables.items():
+        clock = "one thread, CPU time" if threads == 1 else f"{threads} threads, wall clock"
+        print(f"forward + backward / F.cross_entropy, {clock}\n")
+        print_table(table)
+        print()
+    print("to reach, one thread:")
     for (name, engine), target in TARGETS.items():
-        reached = [row[name, engine] for row in one.values() if (name, engine) in row]
+        reached = [row[name, engine] for row in tables.get(1, {}).values() if (name, engine) in row]
         print(f"  {name} {engine}: {target}; measured {' '.join(f'{ratio:.2f}' for ratio in reached) or '-'}")
     shares = step_shares(arguments.rounds)
     print("\nResNet-20 training step, batch 128, 32x32 images, one thread\n")
@@ -191,8 +193,10 @@ def main() -> None:
         print(f"| {key[0]} | {key[1]} | {ratio:.3f} | {100 * share:.2f} % |")
     if arguments.json:
         flat = {
-            "one_thread": {shape: {" ".join(k): v for k, v in row.items()} for shape, row in one.items()},
-            "two_threads": {shape: {" ".join(k): v for k, v in row.items()} for shape, row in two.items()},
+            "threads": {
+                threads: {shape: {" ".join(k): v for k, v in row.items()} for shape, row in table.items()}
+                for threads, table in tables.items()
+            },
             "resnet20_step": {" ".join(k): v for k, v in shares.items()},
         }
         arguments.json.write_text(json.dumps(flat, indent=1))

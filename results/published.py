@@ -114,6 +114,21 @@ class Records:
             cells[f"paper's {SHOWN[metric][0]}"] = [None if number is None else number.value for number in printed]
         return Table(cells, bold=bold).markdown()
 
+    def by_epoch(self, setting: str, metric: str) -> str:
+        """One row per objective, one column per epoch after which test rows were evaluated: means over the seeds."""
+        title, factor, decimals = SHOWN[metric]
+        names = [name for name in self.evidence.objectives if self.evidence.of(setting, name)]
+        cells: dict[str, list[Any]] = {"objective": [short_name(name) for name in names]}
+        for epoch in self.lines[0]["test_by_epoch"]:
+            cells[f"{title}, epoch {epoch}"] = [
+                Mean(
+                    [factor * run.record["test_by_epoch"][epoch][metric] for run in self.evidence.of(setting, name)],
+                    decimals=decimals,
+                )
+                for name in names
+            ]
+        return Table(cells).markdown()
+
     def tests(self, candidate: str, baselines: Sequence[str], *metrics: str, split: str = "test") -> str:
         """Paired tests of the candidate against baselines, setting by setting."""
         families = comparisons(self.evidence, candidate, list(baselines), metrics=metrics, split=split)
@@ -129,7 +144,7 @@ class Records:
         seeds = sorted({line["spec"]["seed"] for line in self.lines})
         return (
             f"{len(self.lines):,} runs, {len(seeds)} seed{'s' * (len(seeds) > 1)}, {hours:.1f} hours of one thread of "
-            f"a processor with {' and '.join(machines)}, torch {', '.join(torches)}."
+            f"a shared processor with {' and '.join(machines)}, torch {', '.join(torches)}."
         )
 
 

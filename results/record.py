@@ -3,8 +3,11 @@
     python results/record.py STUDY [--seeds N] [--store FOLDER] [--name NAME] [--bins]
 
 STUDY is a shipped study or a .toml file, as for `focalcal study`. A line holds what was run (its spec), on what and for
-how long, the metrics of validation and test rows, and what needs the predictions, all on test rows:
+how long, the metrics of validation, test and shifted rows (AUROC: how well the confidence tells them from test rows;
+of corrupted images the mean over the corruptions), and what needs the predictions, all on test rows:
 
+test_by_epoch
+           error, ECE and NLL, where the study evaluates between the epochs
 scaled     with the temperature of the validation rows
 recovered  of data with a known posterior: with the distortion of focal loss or FCL undone, before and after that
            temperature (`recovered`, `recovered_scaled`)
@@ -56,8 +59,14 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         "seconds": stored["seconds"],
         "software": stored["provenance"]["software"],
         "machine": stored["provenance"]["machine"],
-        "metrics": {split: _kept(values) for split, values in stored["metrics"].items() if split != "train"},
+        "metrics": _metrics(stored["metrics"]),
     }
+    if spec["protocol"]["evaluate_every"] < stored["epochs"]:
+        line["test_by_epoch"] = {
+            str(epoch["epoch"]): {name: epoch["test"][name] for name in ("error", "ece", "nll")}
+            for epoch in run.epochs()
+            if "test" in epoch
+        }
     test = run.predictions("test")
     if test.multilabel:
         return line
@@ -83,6 +92,15 @@ def _operating_point(held_out: Predictions) -> dict[str, Any]:
     point = operating_point(held_out, gamma=3.0, gammas=GAMMAS)
     lams = {f"{match.gamma:g}": match.lam for match in point.matches}
     return {"helps": point.helps, "overfitting": point.overfitting, "lams": lams}
+
+
+def _metrics(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Those of validation, test and shifted rows; of corrupted images the means over the corruptions."""
+    kept = {split: _kept(values) for split, values in by_split.items() if split != "train"}
+    corrupted = [kept.pop(split) for split in list(kept) if split.startswith("cifar10c/")]
+    if corrupted:
+        kept["cifar10c"] = {name: float(np.mean([each[name] for each in corrupted])) for name in corrupted[0]}
+    return kept
 
 
 def _kept(values: dict[str, float]) -> dict[str, float]:
