@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 
 _INTRO = "Choices that the code cannot explain, numbered. A record is superseded by a later one, never edited."
 
@@ -17,7 +17,12 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the list of decisions; results have an index of their own."""
+    """Add the list of decisions; results have an index of their own. A README keeps its name beside an index.html."""
+    for readme in sorted(Path(config["docs_dir"]).glob("results/*/README.md")):
+        name = readme.relative_to(config["docs_dir"]).as_posix()
+        page = File(name, config["docs_dir"], config["site_dir"], False, dest_uri=name.replace(".md", ".html"))
+        page.inclusion = InclusionLevel.INCLUDED
+        files.append(page)
     links = [
         f"- [{title}]({Path(page).name})" for entry in _entries(config, "decisions") for title, page in entry.items()
     ]
@@ -28,5 +33,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def _entries(config: Any, folder: str) -> list[dict[str, str]]:
     """A page's title, which is its first line, and its address."""
-    pages = [page for page in sorted((Path(config["docs_dir"]) / folder).glob("*.md")) if page.name != "index.md"]
-    return [{page.read_text().partition("\n")[0].removeprefix("# "): f"{folder}/{page.name}"} for page in pages]
+    docs = Path(config["docs_dir"])
+    pages = [*(docs / folder).glob("*.md"), *(docs / folder).glob("*/README.md")]
+    return [
+        {page.read_text().partition("\n")[0].removeprefix("# "): page.relative_to(docs).as_posix()}
+        for page in sorted(pages)
+        if page.name != "index.md"
+    ]

@@ -78,6 +78,27 @@ def test_what_would_fix_it(overconfident):
     assert overconfident.operating_point.temperature == pytest.approx(2.0, abs=0.15)
 
 
+def test_calibrators_of_few_rows_are_fitted_by_one_thread(monkeypatch):
+    counts, before = [], torch.get_num_threads()
+    fit = TemperatureScaling.fit
+    monkeypatch.setattr(
+        TemperatureScaling, "fit", lambda *args, **more: counts.append(torch.get_num_threads()) or fit(*args, **more)
+    )
+    torch.set_num_threads(2)
+    try:
+        audit(sample(200), calibrate="temperature", trained_with=None, resamples=100)
+        assert set(counts[:5]) == {1}, "one per fold"
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_probabilities_called_logits_are_refused():
+    given = sample(200)
+    with pytest.raises(ValueError, match="logits must not be probabilities"):
+        audit(logits=given.scores.softmax(1), labels=given.labels)
+
+
 def test_nothing_is_worth_it_for_a_calibrated_model():
     fixes = audit(sample(4000), resamples=100).fixes
     assert fixes.recommended is None

@@ -248,7 +248,7 @@ def test_what_cannot_be_downloaded_says_how_to_get_it(tmp_path):
     (tmp_path / "chestxray14" / "test_list.txt").touch()
     assert fetch_data_set("chestxray14", tmp_path) == tmp_path / "chestxray14"  # for its loader to judge
     assert fetch_data_set("digits", tmp_path) is None
-    with pytest.raises(ValueError, match=r"name must be one of .*got 'nothing'"):
+    with pytest.raises(ValueError, match=r"'nothing' is not a data set\. Known: digits"):
         fetch_data_set("nothing", tmp_path)
 
 

@@ -187,6 +187,19 @@ for path in ("a.npz", "a"):
     assert all(file.name.startswith(".") and file.suffix == ".tmp" for file in left)
 
 
+def test_a_process_that_refuses_a_table_ends_in_order(tmp_path):
+    (tmp_path / "ragged.csv").write_text("label,prob_0,prob_1\n0,0.5\n1,0.5,0.5\n")
+    script = """
+from focalcal.predictions import Predictions
+try:
+    Predictions.load("ragged.csv")
+except ValueError:
+    raise SystemExit(2)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (2, "")
+
+
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(PredictionsFileError, match=r"folder must exist.*create it first"):
         sample().save(tmp_path / "no" / "a.npz")

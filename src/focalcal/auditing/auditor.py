@@ -26,6 +26,7 @@ from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
 from focalcal.posthoc import OperatingPoint, operating_point
+from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import read_inputs
@@ -179,6 +180,8 @@ def audit(
     elif not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
     check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1)
+    if predictions.kind == "logits" and not predictions.multilabel:
+        refuse_probabilities(predictions.scores)
     if baseline is not None:
         _check_baseline(predictions, baseline)
     if resamples is None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from focalcal.auditing.partitions import Collected, Partition, Reading, merge, partitions_of, read_partition
 from focalcal.core.checks import one_of
 from focalcal.core.extras import required
-from focalcal.core.processors import available_processors
+from focalcal.core.processors import available_processors, torch_threads
 from focalcal.core.ray_cluster import connection
 
 Executor = Literal["local", "ray"]
@@ -33,7 +30,8 @@ def collect(files: Sequence[Path], reading: Reading, executor: Executor, address
     read = partial(read_partition, reading)
     if executor == "ray":
         return merge(collect_on_ray(read, partitions, address), reading.most)
-    with _one_thread_each(), ThreadPoolExecutor(available_processors()) as pool:
+    # Alone, each thread adds in the same order everywhere.
+    with torch_threads(1), ThreadPoolExecutor(available_processors()) as pool:
         return merge(pool.map(read, partitions), reading.most)
 
 
@@ -56,16 +54,5 @@ def collect_on_ray(
 
 
 def _read_with_one_thread(read: Callable[[Partition], Collected], partition: Partition) -> Collected:
-    with _one_thread_each():
+    with torch_threads(1):
         return read(partition)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Within it threads that begin compute alone, so that sums are added in the same order everywhere."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from focalcal.auditing.rows import rows_of
 from focalcal.core.checks import ProbabilityWarning
+from focalcal.core.processors import torch_threads
 from focalcal.metrics import ece, multilabel_ece
 from focalcal.metrics.proper import binary_nll, row_nll
 from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, MultilabelCalibration, PosteriorRecovery
@@ -29,6 +30,7 @@ MOST_ROWS = 20_000  # that calibrators are compared on
 _MOST_CLASSES = 50  # of calibrators with K^2 numbers
 _QUADRATIC = ("matrix", "dirichlet")
 _ROWS_PER_FOLD = 20
+_ONE_THREAD = 1 << 17  # scores at most: on a busy machine threads wait for each other longer than they compute
 # Maps of one probability, and so of a confidence whose other classes are unknown.
 _OF_ONE_PROBABILITY = ("platt", "histogram", "isotonic", "beta")
 # From the fewest numbers fitted to the most: of those that cannot be told apart the first is recommended.
@@ -120,11 +122,12 @@ def compare_fixes(
         candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
     folds = [torch.from_numpy(fold) for fold in np.array_split(np.arange(len(labels)), FOLDS)]
     fixes = []
-    for name, calibrator in candidates.items():
-        try:
-            fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses, top1))
-        except ValueError as error:  # a fold without rows of some class, say
-            left_out[name] = str(error).split(";")[0]
+    with torch_threads(1 if scores.numel() <= _ONE_THREAD else torch.get_num_threads()):
+        for name, calibrator in candidates.items():
+            try:
+                fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses, top1))
+            except ValueError as error:  # a fold without rows of some class, say
+                left_out[name] = str(error).split(";")[0]
     fixes.sort(key=lambda fix: fix.nll)
     recommended = _recommend(fixes)
     fitted = None if recommended is None else _fit(candidates[recommended], scores, labels, kind)

@@ -84,6 +84,8 @@ def audit(
 
     gates = [Gate.parse(text) for text in fail_if or ()]
     on = _judged(fail_on)
+    if out is not None and out.is_file():
+        raise ValueError(f"--out must be a folder, got the file {str(out)!r}; name another")
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     columns = given(

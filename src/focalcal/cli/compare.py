@@ -31,9 +31,11 @@ def compare(
     ] = None,
     store: Stores = None,
     study: Annotated[str | None, typer.Option(help="Only the cells of this study, by name or .toml file.")] = None,
-    metrics: Annotated[str, typer.Option(help="Separated by commas; one family.")] = "ece,adaptive_ece,nll,brier",
+    metrics: Annotated[
+        str, typer.Option(help="The metrics to test, separated by commas; they are one family.")
+    ] = "ece,adaptive_ece,nll,brier",
     split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
-    alpha: Annotated[float, typer.Option(help="Chance of a false verdict in a family.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="The chance of a false verdict in one family.")] = 0.05,
     as_json: Json = False,
 ) -> None:
     """Test whether an objective is better than others, setting by setting, over the seeds that both have.

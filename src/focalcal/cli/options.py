@@ -31,14 +31,14 @@ Model = Annotated[
     str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
 ]
 Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, metavar="N")]
-Device = Annotated[str, typer.Option(help="What torch trains on: cpu, cuda, cuda:1, mps.")]
+Device = Annotated[str, typer.Option(help="The device that torch uses: cpu, cuda, cuda:1, mps.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1, metavar="N")]
 Threads = Annotated[
-    int, typer.Option(help="How many threads a cell has. Another number can change the last bits.", min=1, metavar="N")
+    int, typer.Option(help="How many threads a run has. Another number can change the last bits.", min=1, metavar="N")
 ]
 TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.")]
 Seeds = Annotated[
-    int | None, typer.Option(help="Train with so many seeds, from 0, in place of the study's.", min=1, metavar="N")
+    int | None, typer.Option(help="The number of seeds, from 0, in place of the study's.", min=1, metavar="N")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 import warnings
@@ -83,10 +84,12 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    """What it says, without the number of an operating system's error where the library has put it into words."""
-    if isinstance(error, OSError) and error.strerror and error.filename is None:
+    """What it says, without the number of an operating system's error."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if error.filename is None:  # the library has put it into words
         return error.strerror
-    return str(error)
+    return f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
 
 
 def _can_be_fixed(error: Exception) -> bool:

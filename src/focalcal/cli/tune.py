@@ -42,13 +42,19 @@ def tune(
             "and dual_focal. Cross-entropy is always tried.",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="How many candidates are trained with the first seed.", min=1)] = 16,
-    seeds: Annotated[int, typer.Option(help="How many seeds each finalist is trained with.", min=1)] = 3,
-    finalists: Annotated[int, typer.Option(help="How many candidates are repeated over seeds.", min=1)] = 3,
-    sampler: Annotated[str, typer.Option(help="tpe (Optuna's) or grid.")] = "tpe",
+    trials: Annotated[
+        int, typer.Option(help="How many candidates are trained with the first seed.", min=1, metavar="N")
+    ] = 16,
+    seeds: Annotated[int, typer.Option(help="How many seeds each finalist is trained with.", min=1, metavar="N")] = 3,
+    finalists: Annotated[
+        int, typer.Option(help="How many candidates are repeated over seeds.", min=1, metavar="N")
+    ] = 3,
+    sampler: Annotated[str, typer.Option(help="How candidates are chosen: tpe (Optuna's) or grid.")] = "tpe",
     select: Annotated[
         list[str] | None,
-        typer.Option(help="nll or brier; twice for a pair, whose second may be error. By default nll."),
+        typer.Option(
+            help="What to select by: nll (the default) or brier; twice for a pair, whose second may be error."
+        ),
     ] = None,
     learning_rate: Annotated[bool, typer.Option("--lr", help="Search the learning rate as well.")] = False,
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,

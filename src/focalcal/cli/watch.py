@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from focalcal.results import Store
 
 Port = Annotated[
-    int, typer.Option(help="The port of this machine's loopback address; 0 stands for any free one.", min=0, max=65535)
+    int,
+    typer.Option(
+        help="The port of this machine's loopback address; 0 stands for any free one.", min=0, max=65535, metavar="N"
+    ),
 ]
 
 
@@ -35,8 +38,9 @@ def watch(
 ) -> None:
     """Serve the report of runs that another process stores, renewed when a run is finished; Ctrl-C ends it.
 
-    The page is that of `focalcal report`, with progress, failures and the time left. It can be opened on this machine
-    alone, at the address that is printed; nothing can be changed through it.
+    The page is that of `focalcal report`, with progress, failures and the time left.
+
+    It can be opened on this machine alone, at the address that is printed; nothing can be changed through it.
 
     Example: focalcal watch digits --store my-runs
     """

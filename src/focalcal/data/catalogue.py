@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from focalcal.core.checks import one_of
+from focalcal.core.checks import unknown_name
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ CATALOGUE = {
 
 def catalogue_entry(name: str) -> CatalogueEntry:
     """The entry of that name; an unknown name lists the known ones."""
-    one_of("name", name, CATALOGUE)
+    if name not in CATALOGUE:
+        raise ValueError(unknown_name("a data set", name, CATALOGUE))
     return CATALOGUE[name]
 
 

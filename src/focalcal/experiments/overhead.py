@@ -12,11 +12,9 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from focalcal.core.arrays import one_of
 from focalcal.core.primitives import positive, whole
+from focalcal.core.processors import torch_threads
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, build_model
 from focalcal.training.determinism import possible_threads
@@ -88,7 +87,7 @@ def overhead(
     threads, seconds = possible_threads(threads), positive("seconds", seconds)
     place = torch.device(device)
     tell = progress or (lambda done, of: None)
-    with _threads(threads):
+    with torch_threads(threads):
         alone, first = _time_rounds(
             _losses(objectives, batch, classes, place), place, seconds / 5, lambda t: tell(t, seconds)
         )
@@ -207,16 +206,6 @@ def _call_seconds(call: Call, calls: int, device: torch.device) -> float:
 def _wait(device: torch.device) -> None:
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
-
-
-@contextmanager
-def _threads(count: int) -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _name(device: torch.device) -> str:

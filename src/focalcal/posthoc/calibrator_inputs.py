@@ -99,7 +99,7 @@ def rows_of(
     scores = flat_rows(scores)
     if kind == "logits":
         (finite_or_masked if masked else finite)("logits", scores)
-        _refuse_probabilities(scores)
+        refuse_probabilities(scores)
     if index is not None and weights is not None:
         index = index.flatten()
         kept = weights > 0 if ignore_index is None else (weights > 0) & (index != ignore_index)
@@ -154,7 +154,7 @@ def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
     return probs.double().clamp(min=0).log().clamp(min=math.log(smallest))
 
 
-def _refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
+def refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
     """Refuse rows that all are >= 0 and sum to one, which the logits of a network never do in two rows or more.
 
     A single row may by accident: one of 30,000 pairs of normal logits with standard deviation 3 does. It is taken.

@@ -164,7 +164,8 @@ def kind_of(names: Names, header: Header | None, existing: Iterable[str], presen
     raise PredictionsFileError(
         "the file must say whether its scores are logits or probabilities, got "
         f"{'both' if present else 'neither'} in {listed(existing)}; "
-        "name one, e.g. load(path, logits='...', labels='...') or load(path, probs='...', labels='...')"
+        "name one, e.g. load(path, logits='...', labels='...') or load(path, probs='...', labels='...'), or of a "
+        "command --logits or --probs, and --labels"
     )
 
 

@@ -8,7 +8,6 @@ header is metadata of a .parquet, and the first line of a .csv, `# focalcal: {..
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -177,7 +176,10 @@ def _csv_columns(handle: IO[bytes]) -> tuple[Header | None, list[str]]:
 def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]) -> Iterator[Any]:
     """Arrow's batches; a cell that is no number is named by its row, counted from 0, and its column."""
     try:
-        yield from _arrow(".csv").open_csv(handle, *options)
+        # Arrow's own file: its threads may hold it while Python ends, which aborts if it is one of Python's.
+        with _arrow().OSFile(handle.name) as rows:
+            rows.seek(handle.tell())
+            yield from _arrow(".csv").open_csv(rows, *options)
     except _arrow().ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             raise PredictionsFileError("the file must hold at least one row, got none; make it again") from error
@@ -197,7 +199,7 @@ def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[s
     lines = handle.readlines(1 << 20)
     handle.seek(start)
     reader = _arrow(".csv")
-    table = reader.read_csv(io.BytesIO(b"".join(lines)), reader.ReadOptions(column_names=columns))
+    table = reader.read_csv(_arrow().BufferReader(b"".join(lines)), reader.ReadOptions(column_names=columns))
     return _floating_columns(table.schema, labels)
 
 

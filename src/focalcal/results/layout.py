@@ -117,7 +117,7 @@ def open_layout(folder: Path, *, create: bool) -> None:
 
 def _make(folder: Path, *, create: bool) -> None:
     if not create:
-        there = "a folder without it" if folder.is_dir() else "nothing of that name"
+        there = "a folder without it" if folder.is_dir() else "a file" if folder.exists() else "nothing of that name"
         raise FileNotFoundError(
             f"{folder} must be a store of runs, with a file {MARK}, got {there}; check the path, or $FOCALCAL_STORE"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from focalcal.core.checks import one_of
+from focalcal.core.checks import one_of, unknown_name
 from focalcal.training.operating_points import Point, operating_point
 from focalcal.training.recipe import Optimizer, Recipe, Schedule
 from focalcal.training.recipes.lite import LITE
@@ -27,7 +27,8 @@ def recipe(name: str) -> Recipe:
     >>> recipe("cifar10_resnet50").schedule.milestones
     (150, 250)
     """
-    one_of("name", name, RECIPES)
+    if name not in RECIPES:
+        raise ValueError(unknown_name("a recipe", name, RECIPES))
     return RECIPES[name]
 
 
