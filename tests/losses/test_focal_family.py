@@ -64,6 +64,25 @@ def test_each_function_is_its_definition():
     )
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [Terms(1.0, 2.0, 0.7), Terms(1.0, 0.5, 0.0), Terms(0.0, 0.0, 1.0)], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gradient_of_a_mean_over_pixels_is_the_weighted_mean_of_theirs(engine, terms, weighted):
+    logits, labels = 3 * torch.randn(3, 5, 4, dtype=torch.float64), torch.randint(0, 5, (3, 4))
+    labels[1] = -100
+    weight = torch.rand(5, dtype=torch.float64) + 0.1 if weighted else None
+    options = {"weight": weight, "ignore_index": -100, "reduction": "mean"}
+    value, gradient = value_and_gradient(logits, labels, terms, engine, **options)
+
+    kept = labels != -100
+    each, own = value_and_gradient(logits.movedim(1, -1)[kept], labels[kept], terms, engine, reduction="none")
+    share = torch.ones_like(each) if weight is None else weight[labels[kept]]
+    share = share / share.sum()
+    torch.testing.assert_close(value, (share * each).sum())
+    torch.testing.assert_close(gradient.movedim(1, -1)[kept], share[:, None] * own)
+    assert (gradient.movedim(1, -1)[~kept] == 0).all()
+
+
 # ---- exactness ----
 
 
