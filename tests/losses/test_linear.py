@@ -92,6 +92,16 @@ def test_never_more_than_a_chunk_of_logits_is_made():
     assert seen.elements == 40 * 100
 
 
+def test_the_module_keeps_to_all_of_its_settings():
+    hidden, weight, bias, labels = layer(rows=40, features=3, classes=100)
+    labels[:5] = 7
+    settings = {"gamma": 2.0, "lam": 0.5, "scale": "matched", "ignore_index": 7, "reduction": "sum"}
+    with Largest() as seen:
+        parts = LinearFocalCalibrationLoss(**settings, chunk=4)(hidden, weight, labels, bias)
+    torch.testing.assert_close(parts, FocalCalibrationLoss(**settings)(linear(hidden, weight, bias), labels))
+    assert seen.elements == 4 * 100
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_as_near_to_the_truth_as_the_logits_are(dtype):
     halves = layer(rows=64, features=32, classes=50, dtype=dtype)
