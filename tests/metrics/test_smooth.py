@@ -89,6 +89,15 @@ def test_the_width_is_no_smaller_than_the_error_and_the_next_one_is():
     assert float(width * 1024).is_integer()
 
 
+def test_the_width_is_not_below_a_thousandth_however_small_the_error():
+    """Errors of 1 / 4000 either way at neighbouring confidences, which a wider kernel sets off against each other."""
+    f = np.repeat([0.5, 0.503], 2000)
+    a = np.tile(np.arange(2000), 2) < np.repeat([1001, 1005], 2000)
+    value, finer = (binary_smooth_ece(torch.from_numpy(f), torch.from_numpy(a), bandwidth=b) for b in (None, 1 / 1024))
+    assert value == pytest.approx(reference(f, a, ends=2.0), abs=1e-10)
+    assert value < 0.8 * finer < 1 / 1024
+
+
 def test_many_sets_at_once_are_each_alone():
     generator = np.random.default_rng(0)
     sets = [(generator.random(300), generator.random(300)) for _ in range(9)]
