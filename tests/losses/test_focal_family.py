@@ -221,6 +221,16 @@ def test_any_integer_labels(dtype):
     torch.testing.assert_close(FocalCalibrationLoss()(z, labels.to(dtype)), FocalCalibrationLoss()(z, labels))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_batch_of_no_examples_has_no_losses(engine):
+    logits, labels = torch.empty(0, 3), torch.empty(0, dtype=torch.long)
+    for ignore_index in (None, -100):
+        options = {"ignore_index": ignore_index, "reduction": "none"}
+        value, gradient = value_and_gradient(logits, labels, Terms(1.0, 2.0, 0.7), engine, **options)
+        assert value.shape == (0,)
+        assert gradient.shape == (0, 3)
+
+
 def test_single_example_without_a_batch():
     z, label = torch.randn(5), torch.tensor(2)
     torch.testing.assert_close(FocalCalibrationLoss()(z, label), FocalCalibrationLoss()(z[None], label[None]))
