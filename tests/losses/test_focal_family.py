@@ -157,6 +157,14 @@ def test_gradcheck(engine, gamma, lam):
     assert torch.autograd.gradcheck(loss, (z,), fast_mode=INTERPRETED)
 
 
+@pytest.mark.parametrize("engine", COMPUTED)
+def test_second_derivatives_with_weights(engine):
+    z = torch.randn(4, 3, dtype=torch.float64).requires_grad_()
+    weight = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    options = {"target": torch.tensor([0, 1, 2, 0]), "terms": Terms(1.0, 2.0, 0.7), "weight": weight}
+    assert torch.autograd.gradgradcheck(partial(focal_family, engine=engine, **options), (z,))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 3.0])
 def test_p_exactly_one_and_exactly_zero(engine, gamma):
