@@ -105,10 +105,13 @@ def test_the_width_is_not_below_a_thousandth_however_small_the_error():
     assert value < 0.8 * finer < 1 / 1024
 
 
-def test_the_curve_says_how_many_rows_its_middle_rests_on():
+def test_the_curve_is_as_far_from_the_diagonal_as_its_error_and_says_how_many_rows_its_middle_rests_on():
     """Kish's effective size of the kernel's weights, of rows spread evenly."""
     f = (np.arange(4000) + 0.5) / 4000
-    curve = smooth_reliability(torch.from_numpy(f), torch.from_numpy(np.random.default_rng(0).random(4000) < f))
+    a = torch.from_numpy(np.random.default_rng(0).random(4000) < f)
+    curve = smooth_reliability(torch.from_numpy(f), a)
+    distance = np.average(np.abs(curve.confidence - curve.accuracy), weights=curve.density)
+    assert distance == pytest.approx(binary_smooth_ece(torch.from_numpy(f), a), abs=1e-3)
     kernel = np.exp(-0.5 * ((f - 0.5) / curve.bandwidth) ** 2)
     middle = len(curve.rows) // 2
     assert curve.rows[middle] == pytest.approx(kernel.sum() ** 2 / (kernel**2).sum(), rel=1e-2)
