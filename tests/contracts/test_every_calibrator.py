@@ -79,6 +79,15 @@ def test_what_is_fitted_does_not_depend_on_kind(fitted, name):
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_single_precision_is_fitted_in_double(name):
+    single = LOGITS.float()
+    probs, expected = (
+        CALIBRATORS[name]().fit(given, LABELS).predict_proba(single.double()) for given in (single, single.double())
+    )
+    torch.testing.assert_close(probs, expected, **ROUNDING)
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_a_constant_added_to_a_row_changes_nothing(fitted, name):
     moved = LOGITS + torch.linspace(-30, 30, 600, dtype=torch.float64)[:, None]
     expected = fitted[name].predict_proba(LOGITS)

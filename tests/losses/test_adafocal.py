@@ -124,6 +124,12 @@ def test_update_refuses_what_is_not_a_prediction(probs, labels, message):
     assert loss.gammas.tolist() == [1.0] * 15
 
 
+def test_update_refuses_class_probabilities_for_labels():
+    probs = torch.full((4, 3), 1 / 3)
+    with pytest.raises(TypeError, match=r"target of AdaFocalLoss\.update must hold class indices"):
+        AdaFocalLoss().update(probs, probs)
+
+
 def test_update_does_not_look_at_ignored_rows():
     probs, labels = torch.randn(50, 3).softmax(1), torch.randint(0, 3, (50,))
     probs[7], labels[7] = torch.nan, -100

@@ -64,6 +64,25 @@ def test_each_function_is_its_definition():
     )
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [Terms(1.0, 2.0, 0.7), Terms(1.0, 0.5, 0.0), Terms(0.0, 0.0, 1.0)], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gradient_of_a_mean_over_pixels_is_the_weighted_mean_of_theirs(engine, terms, weighted):
+    logits, labels = 3 * torch.randn(3, 5, 4, dtype=torch.float64), torch.randint(0, 5, (3, 4))
+    labels[1] = -100
+    weight = torch.rand(5, dtype=torch.float64) + 0.1 if weighted else None
+    options = {"weight": weight, "ignore_index": -100, "reduction": "mean"}
+    value, gradient = value_and_gradient(logits, labels, terms, engine, **options)
+
+    kept = labels != -100
+    each, own = value_and_gradient(logits.movedim(1, -1)[kept], labels[kept], terms, engine, reduction="none")
+    share = torch.ones_like(each) if weight is None else weight[labels[kept]]
+    share = share / share.sum()
+    torch.testing.assert_close(value, (share * each).sum())
+    torch.testing.assert_close(gradient.movedim(1, -1)[kept], share[:, None] * own)
+    assert (gradient.movedim(1, -1)[~kept] == 0).all()
+
+
 # ---- exactness ----
 
 
@@ -138,6 +157,14 @@ def test_gradcheck(engine, gamma, lam):
     assert torch.autograd.gradcheck(loss, (z,), fast_mode=INTERPRETED)
 
 
+@pytest.mark.parametrize("engine", COMPUTED)
+def test_second_derivatives_with_weights(engine):
+    z = torch.randn(4, 3, dtype=torch.float64).requires_grad_()
+    weight = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    options = {"target": torch.tensor([0, 1, 2, 0]), "terms": Terms(1.0, 2.0, 0.7), "weight": weight}
+    assert torch.autograd.gradgradcheck(partial(focal_family, engine=engine, **options), (z,))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 3.0])
 def test_p_exactly_one_and_exactly_zero(engine, gamma):
@@ -200,6 +227,16 @@ def test_nan_and_infinity_reach_what_cross_entropy_would_spoil(engine, terms, cl
 def test_any_integer_labels(dtype):
     z, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
     torch.testing.assert_close(FocalCalibrationLoss()(z, labels.to(dtype)), FocalCalibrationLoss()(z, labels))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_batch_of_no_examples_has_no_losses(engine):
+    logits, labels = torch.empty(0, 3), torch.empty(0, dtype=torch.long)
+    for ignore_index in (None, -100):
+        options = {"ignore_index": ignore_index, "reduction": "none"}
+        value, gradient = value_and_gradient(logits, labels, Terms(1.0, 2.0, 0.7), engine, **options)
+        assert value.shape == (0,)
+        assert gradient.shape == (0, 3)
 
 
 def test_single_example_without_a_batch():

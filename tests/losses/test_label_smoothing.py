@@ -34,6 +34,12 @@ def test_all_is_torchs():
     torch.testing.assert_close(ours, F.cross_entropy(z, labels, weight, label_smoothing=0.1))
 
 
+def test_half_precision_is_smoothed_in_single():
+    z, labels = torch.randn(9, 6).half(), torch.randint(0, 6, (9,))
+    expected = F.cross_entropy(z.float(), labels, label_smoothing=0.1, reduction="none")
+    torch.testing.assert_close(functional.cross_entropy(z, labels, label_smoothing=0.1), expected)
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="spread must be"):
         label_smoothing(torch.randn(3, 2), torch.zeros(3, dtype=torch.long), spread="foo")

@@ -8,6 +8,7 @@ from torch.nn.functional import linear
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from focalcal.losses import FocalCalibrationLoss, LinearFocalCalibrationLoss
+from focalcal.losses import linear as linear_module
 from focalcal.losses.functional import linear_focal_calibration
 
 
@@ -90,6 +91,25 @@ def test_never_more_than_a_chunk_of_logits_is_made():
     with Largest() as seen:
         gradients(FocalCalibrationLoss(3, 1)(linear(hidden, weight, bias), labels), hidden)
     assert seen.elements == 40 * 100
+
+
+@pytest.mark.parametrize(("logits", "rows"), [(1000, 32), (3600, 36), (10_000, 40)])
+def test_a_chunk_holds_the_logits_it_may_and_32_rows_at_least(monkeypatch, logits, rows):
+    monkeypatch.setattr(linear_module, "_LOGITS", logits)
+    hidden, weight, bias, labels = layer(rows=40, features=3, classes=100)
+    with Largest() as seen:
+        linear_focal_calibration(hidden, weight, labels, bias, gamma=3, lam=1)
+    assert seen.elements == rows * 100
+
+
+def test_the_module_keeps_to_all_of_its_settings():
+    hidden, weight, bias, labels = layer(rows=40, features=3, classes=100)
+    labels[:5] = 7
+    settings = {"gamma": 2.0, "lam": 0.5, "scale": "matched", "ignore_index": 7, "reduction": "sum"}
+    with Largest() as seen:
+        parts = LinearFocalCalibrationLoss(**settings, chunk=4)(hidden, weight, labels, bias)
+    torch.testing.assert_close(parts, FocalCalibrationLoss(**settings)(linear(hidden, weight, bias), labels))
+    assert seen.elements == 4 * 100
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -78,6 +78,8 @@ def test_a_weight_belongs_to_a_label():
     torch.testing.assert_close(MultilabelBrierLoss(weight=weight)(z, target), expected)
     with pytest.raises(ValueError, match="one entry per label"):
         MultilabelBrierLoss(weight=torch.ones(3))(z, target)
+    with pytest.raises(ValueError, match="weight is on meta, without values"):
+        MultilabelBrierLoss(weight=torch.ones(2, device="meta"))(z, target)
 
 
 @pytest.mark.parametrize(

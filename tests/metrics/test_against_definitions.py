@@ -68,6 +68,13 @@ def test_any_number_of_bins(table, n_bins):
         assert getattr(metrics, name)(probs, labels, n_bins=n_bins) == pytest.approx(expected, abs=1e-12)
 
 
+def test_the_published_equal_mass_bins_hold_no_row_when_all_are_equally_confident():
+    """Their code puts the smallest confidence below the first bin, and here each is the smallest."""
+    probs, labels = torch.tensor([[0.7, 0.3]]).expand(10, 2), [0, 1] * 5
+    assert metrics.adaptive_ece(probs, labels) == pytest.approx(0.2)
+    assert metrics.adaptive_ece(probs, labels, convention="fc") == 0
+
+
 @given(table=tables(), k=st.integers(1, 2))
 def test_top_k(table, k):
     probs, labels = table

@@ -8,6 +8,7 @@ import torch
 
 from focalcal import metrics
 from focalcal.metrics.bootstrap import _Plan
+from focalcal.metrics.bootstrap_statistics import row_weights
 from focalcal.predictions import read_inputs
 
 ALL = list(metrics.METRICS.values())
@@ -59,6 +60,13 @@ def test_labels_are_drawn_from_the_probabilities():
     plan = _Plan({"asked": metrics.classwise_ece}, read_inputs(probs, np.zeros(50, dtype=int)), None, 15, None)
     drawn = np.concatenate([draw.labels for draw in plan.drawn_labels(400, 0)], axis=1)
     assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
+
+
+@pytest.mark.parametrize(("rows", "resamples"), [(1, 1000), (2500, 1000), (2**20, 3), (2**21, 3)])
+def test_no_batch_of_resamples_takes_more_memory_than_a_million_weights_or_one_resample(rows, resamples):
+    sizes = [weights.size for weights in row_weights(10, rows, resamples, seed=0)]
+    assert sum(sizes) == 10 * resamples
+    assert all(rows * size // 10 <= max(2**20, rows) for size in sizes)
 
 
 def test_auroc_resamples():

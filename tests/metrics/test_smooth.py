@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from support.metric_engines import ENGINES, use
 
 from focalcal.metrics import smooth_ece
-from focalcal.metrics.smooth import Smoother, binary_smooth_ece, interval_moments, node_sums, smooth_ece_of
+from focalcal.metrics.smooth import (
+    Smoother,
+    binary_smooth_ece,
+    interval_moments,
+    node_sums,
+    smooth_ece_of,
+    smooth_reliability,
+)
 
 
 def table(confidence, correct):
@@ -87,6 +94,27 @@ def test_the_width_is_no_smaller_than_the_error_and_the_next_one_is():
     assert value <= width
     assert smoother.error(width - 1 / 1024, np.array([0]))[0] > width - 1 / 1024
     assert float(width * 1024).is_integer()
+
+
+def test_the_width_is_not_below_a_thousandth_however_small_the_error():
+    """Errors of 1 / 4000 either way at neighbouring confidences, which a wider kernel sets off against each other."""
+    f = np.repeat([0.5, 0.503], 2000)
+    a = np.tile(np.arange(2000), 2) < np.repeat([1001, 1005], 2000)
+    value, finer = (binary_smooth_ece(torch.from_numpy(f), torch.from_numpy(a), bandwidth=b) for b in (None, 1 / 1024))
+    assert value == pytest.approx(reference(f, a, ends=2.0), abs=1e-10)
+    assert value < 0.8 * finer < 1 / 1024
+
+
+def test_the_curve_is_as_far_from_the_diagonal_as_its_error_and_says_how_many_rows_its_middle_rests_on():
+    """Kish's effective size of the kernel's weights, of rows spread evenly."""
+    f = (np.arange(4000) + 0.5) / 4000
+    a = torch.from_numpy(np.random.default_rng(0).random(4000) < f)
+    curve = smooth_reliability(torch.from_numpy(f), a)
+    distance = np.average(np.abs(curve.confidence - curve.accuracy), weights=curve.density)
+    assert distance == pytest.approx(binary_smooth_ece(torch.from_numpy(f), a), abs=1e-3)
+    kernel = np.exp(-0.5 * ((f - 0.5) / curve.bandwidth) ** 2)
+    middle = len(curve.rows) // 2
+    assert curve.rows[middle] == pytest.approx(kernel.sum() ** 2 / (kernel**2).sum(), rel=1e-2)
 
 
 def test_many_sets_at_once_are_each_alone():

@@ -182,6 +182,13 @@ def test_the_map_is_softmax_of_an_affine_function(size):
         )
 
 
+def test_the_bias_decides_between_equal_scores_however_large():
+    sizes = torch.tensor([[1.0], [1e20], [1e299]], dtype=torch.float64)
+    bias = torch.tensor([3.0, 1.0, 1.0], dtype=torch.float64).log()
+    probs = affine_probs(torch.ones(3, dtype=torch.float64), bias, sizes * torch.tensor([1.0, 1.0, -2.0]))
+    torch.testing.assert_close(probs[:, 0] / probs[:, 1], torch.full((3,), 3.0, dtype=torch.float64))
+
+
 def test_the_default_holds_many_classes_back():
     """100 classes, 3000 rows, nothing to gain beyond a temperature: 10,000 numbers must not cost much."""
     generator = torch.Generator().manual_seed(0)

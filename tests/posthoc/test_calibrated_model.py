@@ -115,6 +115,7 @@ def test_a_module():
     outputs = network.layers(torch.from_numpy(X[HELD]).float()).detach().numpy()
     labels = (outputs + np.random.default_rng(0).gumbel(size=outputs.shape)).argmax(1)  # drawn from the softmax
     model = CalibratedModel(network, TemperatureScaling(), classes=NAMES).fit(X[HELD], NAMES[labels])
+    assert clone(model).classes is NAMES
     assert model.calibrator_.temperature_ == pytest.approx(1, abs=0.3)
     assert model.classes_.tolist() == NAMES.tolist()
     assert [part.training for part in network.modules()] == [True, True, True, False, True]

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from focalcal.posthoc import (
     CALIBRATORS,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
@@ -276,6 +277,8 @@ def test_another_version(tmp_path, version):
         (HistogramBinning(), {"state": {"edges_": [[1.0, 0.0] * 8] * 4}}, "must not fall"),
         (IsotonicCalibration(), {"state": {"values_": [[0.5]] * 4}}, "as many numbers"),
         (IsotonicCalibration(), {"state": {"values_": 7}}, "one list per class"),
+        (EnsembleTemperatureScaling(), {"state": {"weights_": [0.6, 0.6, -0.2]}}, "must be >= 0 and sum to one"),
+        (EnsembleTemperatureScaling(), {"state": {"weights_": [0.5, 0.5, 0.1]}}, "must be >= 0 and sum to one"),
         (PosteriorRecovery(), {"params": {"gamma": "3"}}, "gamma must be a number"),
         (PosteriorRecovery(), {"params": {"fit_temperature": 1}}, "fit_temperature must be True or False"),
     ],

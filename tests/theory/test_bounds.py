@@ -162,6 +162,7 @@ def test_batches_and_extremes():
     assert isinstance(slope_bound([0.9, 0.1], gamma=3.0, lam=2.0), float)
     assert interior_threshold([1.0, 1e-310], gamma=1.0) == np.inf
     assert interior_bound([1.0, 1e-310], gamma=1.0, lam=1e300) == np.inf
+    assert interior_bound([0.5, 0.5], gamma=1.0, lam=1e-308) == np.inf
     assert np.isfinite(global_bound([0.5, 0.5], gamma=1.0, lam=1e-308))
 
 

@@ -131,7 +131,7 @@ def multilabel_bootstrap(
     estimate = metric(probs, labels, average=None, ignore_index=ignore_index, **options)
     scores, outcomes, keep = multilabel_elements(probs, labels, ignore_index)
     chosen = [np.flatnonzero(keep[:, at].numpy()) for at in range(keep.shape[1])]
-    columns = [(scores[rows, at].double(), outcomes[rows, at]) for at, rows in enumerate(chosen)]
+    columns = [(scores[rows, at], outcomes[rows, at]) for at, rows in enumerate(chosen)]
     statistics = [metric.resample_column(p, y, **options) for p, y in columns]
 
     resampled = [
