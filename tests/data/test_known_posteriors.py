@@ -99,7 +99,8 @@ def test_a_teacher_labels_test_images_as_often_as_wanted():
     once, often = load_data("teacher"), load_data("teacher", test_draws=10)
     assert len(often.test) == 10 * len(once.test)
     assert len(set(often.test.ids)) == len(often.test)
-    np.testing.assert_array_equal(often.test.posterior.reshape(10, *once.test.posterior.shape)[3], once.test.posterior)
+    fourth = often.test.posterior.reshape(10, *once.test.posterior.shape)[3]
+    np.testing.assert_allclose(fourth, once.test.posterior, rtol=1e-12)  # products of more rows add in another order
     labels = often.test.labels.reshape(10, -1)
     assert (labels[0] != labels[1]).any(), "every copy has a draw of its own"
     assert often.provenance["fingerprints"]["train"] == once.provenance["fingerprints"]["train"]

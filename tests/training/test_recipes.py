@@ -190,7 +190,7 @@ def test_a_part_overrides_its_field():
 def test_sources_of_an_unknown_setting_or_recipe_are_refused():
     with pytest.raises(ValueError, match=r"setting must be one of .*'optimizer.lr'.*got 'lr'"):
         source_of("cifar10_resnet50", "lr")
-    with pytest.raises(ValueError, match=r"'cifar10_resnet50'.*got 'resnet'"):
+    with pytest.raises(ValueError, match=r"'resnet' is not a recipe.*cifar10_resnet50"):
         source_of("resnet", "epochs")
 
 
