@@ -113,6 +113,7 @@ def test_cross_entropy_has_ratio_one_and_one_class_too():
 def test_the_scale_can_change_and_is_checked():
     loss = FocalCalibrationLoss(scale="matched")
     assert repr(loss) == "FocalCalibrationLoss(gamma=3, lam=1, scale='matched')"
+    assert repr(FocalLoss(scale="paper")) == "FocalLoss(gamma=3)"
     logits, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
     loss.scale = "paper"
     torch.testing.assert_close(loss(logits, labels), FocalCalibrationLoss()(logits, labels))
