@@ -72,6 +72,8 @@ def test_a_weight_is_a_number_of_copies(shared):
 
 
 def test_refusals(tmp_path):
+    with pytest.raises(TypeError, match="shared must be True or False, got 'no'"):
+        MultilabelCalibration(HistogramBinning(), shared="no").fit(LOGITS, LABELS)
     calibration = MultilabelCalibration(HistogramBinning())
     with pytest.raises(ValueError, match="got only 1 for label 1; leave it out"):
         calibration.fit(LOGITS, np.where([False, True, False], 1, LABELS))

@@ -145,3 +145,8 @@ def test_a_softmax_in_float32_is_taken_and_anything_else_refused():
         recover([0.5, 0.5], gamma=-1.0, lam=1.0)
     with pytest.raises(ValueError, match=r"gamma must be at most 1e\+09, got 1e\+10"):
         recover([0.5, 0.5], gamma=1e10, lam=1.0)
+
+
+def test_logits_that_are_not_dense_are_refused_by_name():
+    with pytest.raises(TypeError, match="logits must be a dense tensor"):
+        log_posterior(torch.ones(2, 3).to_sparse(), gamma=3.0, lam=1.0)
