@@ -2,9 +2,10 @@
 
     python results/record.py STUDY [--seeds N] [--store FOLDER] [--name NAME] [--bins]
 
-STUDY is a shipped study or a .toml file, as for `focalcal study`. A line holds what was run (its spec), on what and for
-how long, the metrics of validation, test and shifted rows (AUROC: how well the confidence tells them from test rows;
-of corrupted images the mean over the corruptions), and what needs the predictions, all on test rows:
+STUDY is a shipped study or a .toml file, as for `focalcal study`. Lines of its runs that are in the file and not in the
+store stay. A line holds what was run (its spec), on what and for how long, the metrics of validation, test and shifted
+rows (AUROC: how well the confidence tells them from test rows; of corrupted images the mean over the corruptions), and
+what needs the predictions, all on test rows:
 
 test_by_epoch
            error, ECE and NLL, where the study evaluates between the epochs
@@ -179,6 +180,12 @@ def rounded(value: Any) -> Any:
     return value
 
 
+def recorded(path: Path) -> dict[str, dict[str, Any]]:
+    """The lines that are there, by key: those of a store that is on another machine stay."""
+    lines = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    return {line["key"]: line for line in lines}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study")
@@ -191,10 +198,11 @@ def main() -> None:
     specs = study.specs()
     runs, _ = collected([Store(store_folder(asked.store))], specs)
     order = {spec.key: place for place, spec in enumerate(specs)}
-    lines = [record(run, with_bins=asked.bins) for run in sorted(runs, key=lambda run: order[run.key])]
     path = RECORDS / f"{asked.name or study.name}.jsonl"
-    write_atomically(path, "".join(json.dumps(rounded(line)) + "\n" for line in lines).encode())
-    print(f"{path}: {len(lines)} of {len(specs)} runs")
+    lines = recorded(path) | {run.key: rounded(record(run, with_bins=asked.bins)) for run in runs}
+    kept = sorted(lines.keys() & order.keys(), key=lambda key: order[key])
+    write_atomically(path, "".join(json.dumps(lines[key]) + "\n" for key in kept).encode())
+    print(f"{path}: {len(kept)} of {len(specs)} runs, {len(runs)} of them from the store")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from focalcal.data import DataSet
+from focalcal.data import DataSet, Examples
 from focalcal.experiments.saliency import saliency_of_test_images
 from focalcal.experiments.shifts import Shift, load_shifts
 from focalcal.experiments.spec_builder import check_evaluations
@@ -20,6 +20,7 @@ from focalcal.results import Evaluation, Evaluations, Protocol
 from focalcal.results.layout import now
 from focalcal.results.split_metrics import Record, shift_metrics, split_metrics
 from focalcal.training import Recipe, predict
+from focalcal.training.outputs import Outputs, predictions_of
 
 SALIENCY = "saliency.npz"
 OnSplit = Callable[[str], None]  # which was predicted
@@ -29,7 +30,8 @@ OnSplit = Callable[[str], None]  # which was predicted
 class Trained:
     """A trained network and the data it was trained on. `about` goes into the provenance of its predictions.
 
-    That provenance says nothing of time or place: a run that is made again has equal predictions.
+    That provenance says nothing of time or place: a run that is made again has equal predictions. `known` are the
+    outputs for splits that need not be predicted again.
     """
 
     model: nn.Module
@@ -37,17 +39,21 @@ class Trained:
     data: DataSet
     device: torch.device
     about: Mapping[str, Any]
+    known: Mapping[str, Outputs] = field(default_factory=dict)
 
     def measure_splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, Record]]:
         """Predictions and metrics of train, val and test; an empty split has neither."""
         predictions: dict[str, Predictions] = {}
         for split, examples in self.data.splits.items():
             if len(examples):
-                predictions[split] = predict(
-                    self.model, examples, self.recipe, split=split, device=self.device, provenance=self.about
-                )
+                predictions[split] = self._predictions(split, examples)
                 on_split(split)
         return predictions, {split: split_metrics(made, self.data.classes) for split, made in predictions.items()}
+
+    def _predictions(self, split: str, examples: Examples) -> Predictions:
+        if split in self.known:
+            return predictions_of(self.known[split], examples, split=split, provenance=self.about)
+        return predict(self.model, examples, self.recipe, split=split, device=self.device, provenance=self.about)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
 def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> None:
     """Evaluate the trained network, and add the run to the store."""
     about = {"run": work.spec.key, "name": work.spec.name, "data_set": work.data.name}
-    trained = Trained(fitted.model, work.recipe, work.data, work.device, about)
+    trained = Trained(fitted.model, work.recipe, work.data, work.device, about, fitted.outputs)
     pieces = sum(len(examples) > 0 for examples in work.data.splits.values())
     on_split = progress.count_splits(pieces + sum(task.pieces for task in work.tasks))
     predictions, metrics = trained.measure_splits(on_split)

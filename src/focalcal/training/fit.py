@@ -39,12 +39,17 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The last epoch's network, in evaluation mode, the loss with its final state, and one record per epoch."""
+    """The last epoch's network, in evaluation mode, the loss with its final state, and one record per epoch.
+
+    `outputs` are those of the validation and test examples after the last epoch, as they are reported: none where ten
+    crops are, or where every epoch had been trained by an earlier call.
+    """
 
     model: nn.Module
     loss: nn.Module
     epochs: list[dict[str, Any]]
     seconds: float
+    outputs: dict[str, Outputs]
 
 
 def fit(
@@ -113,7 +118,9 @@ def fit(
         finally:
             log.close()
         processes.same_buffers(run.network)
-    return Fitted(run.network.eval(), run.loss, records, sum(record["seconds"] for record in records))
+    seconds = sum(record["seconds"] for record in records)
+    reported = {} if recipe.evaluation == "ten_crop" else run.outputs
+    return Fitted(run.network.eval(), run.loss, records, seconds, reported)
 
 
 class _Run:
@@ -155,6 +162,7 @@ class _Run:
         half = torch.bfloat16 if not mixed or torch.cuda.is_bf16_supported() else torch.float16
         self.autocast = torch.autocast(self.device.type, dtype=half, enabled=mixed)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half == torch.float16)
+        self.outputs: dict[str, Outputs] = {}  # of the last epoch that was evaluated
 
     def _check(self, examples: int) -> None:
         """Refuse, before any training, what would fail after it has begun."""
@@ -190,6 +198,7 @@ class _Run:
                     record[split] = {"loss": by_split[split].loss(self.loss, self.device), **by_split[split].metrics()}
                 if evaluated and split == "test" and (bins := by_split[split].bins()) is not None:
                     record["bins"] = bins
+        self.outputs = by_split
         # After both losses, which are to be those of the objective that the epoch was trained with.
         if patience is not None:
             self.plateau.see(by_split["val"].loss(self.loss, self.device), patience)

@@ -104,6 +104,13 @@ def predict(
     """
     place = torch.device(device)
     result = outputs(model.to(place), Inputs(examples, recipe, place, reported=True), Processes(place))
+    return predictions_of(result, examples, split=split, provenance=provenance)
+
+
+def predictions_of(
+    result: Outputs, examples: Examples, *, split: str, provenance: Mapping[str, Any] | None = None
+) -> Predictions:
+    """A network's outputs for `examples` with what else is known of these."""
     averaged = result.logits.shape[1] > 1
     return Predictions(
         logits=None if averaged else result.logits[:, 0].contiguous(),
