@@ -3,34 +3,41 @@
     python results/equal_access.py TASK [--seeds N] [--jobs N] [--store FOLDER]
 
 A method is a menu of runs. Validation NLL of the first seed chooses from the menu: as it is, for use without a
-temperature, and cross-fitted over five folds, for use with one. The choices are then trained with every seed, a
-temperature is fitted on all validation rows, and test rows are read once. Rows go to records/equal-access-TASK.csv.
+temperature, and cross-fitted over five folds, for use with one. The choices are then trained with every seed,
+calibrators are fitted on all validation rows, and test rows are read once. Rows go to records/equal-access-TASK.csv.
 Every run is in the store, so that the same command goes on where it was.
 
 cross-entropy    four learning rates
 AdaFocal         four learning rates
 FCL              gamma = 3, matched, lam predicted by cross-entropy's validation rows, four learning rates
 label smoothing  four amounts, at cross-entropy's learning rate
-smoothed FCL     four amounts of label smoothing, at FCL's learning rate
 tune             what `focalcal.tune` chooses with sixteen trials, the learning rate among what it searches
+averaged ...     what cross-entropy, FCL and label smoothing chose for use with a temperature, trained again with
+                 averaged weights
+recipe           the averaged one of these three whose validation NLL, calibrated and cross-fitted, is lowest
+
+A run is used as it is, with the temperature of its validation rows, or calibrated: by the one of four calibrators
+whose cross-fitted validation NLL is lowest.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from record import RECORDS, measured
 
+from focalcal.auditing.fixes import Fix, compare_fixes
 from focalcal.cli.progress import grid_display
 from focalcal.core.atomic import write_atomically
 from focalcal.experiments import LocalExecutor
 from focalcal.experiments.operating_point_trial import scores_as_logits
 from focalcal.experiments.spec_builder import override_recipe
-from focalcal.posthoc import operating_point
+from focalcal.posthoc import CALIBRATORS, operating_point
 from focalcal.reports.tables import Table
 from focalcal.results import Protocol, Run, Store
 from focalcal.results.layout import store_folder
@@ -39,8 +46,11 @@ from focalcal.tuning import tune
 from focalcal.tuning.candidates import Candidate, candidate
 from focalcal.tuning.search import Problem
 
-RATES = (0.03, 0.1, 0.3, 1.0)  # times the recipe's
+RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's
 AMOUNTS = (0.05, 0.1, 0.2, 0.3)
+AVERAGING = 0.2  # of the steps
+CALIBRATED_BY = ("temperature", "ensemble", "vector", "beta")
+USES = ("as it is", "with T", "calibrated")
 
 
 @dataclass(frozen=True)
@@ -53,17 +63,33 @@ class Task:
 
 
 def tasks() -> dict[str, Task]:
-    """By name; a run of each takes a minute or less on one core."""
-    texts = {"length": 48, "validation": 2_000}
-    some = Protocol(train_examples=4_000, allow_partial=True, evaluate_every=10_000)
+    """By name; a run of most takes less than half a minute on one core."""
+    once = Protocol(allow_partial=True, evaluate_every=10_000)
     return {
         "digits": Task(recipe("teacher_overfit_mlp_lite"), Protocol(), 10),
-        "ag-news": Task(override_recipe(recipe("ag_news_gp_cnn"), {"epochs": 4, "data_options": texts}), some, 10),
-        "newsgroups": Task(
-            override_recipe(recipe("newsgroups_gp_cnn"), {"epochs": 5, "data_options": {"length": 64}}), some, 5
+        "ag-news": Task(_averaged_words("ag_news_gp_cnn", epochs=4, length=64, validation=2_000), once, 10),
+        "newsgroups": Task(_averaged_words("newsgroups_gp_cnn", epochs=8, length=256), once, 10),
+        "finsen": Task(_averaged_words("finsen_gp_cnn", epochs=20, length=64, strip_tags=True), once, 10),
+        "cifar10": Task(
+            override_recipe(recipe("cifar10_resnet8_lite"), {"epochs": 10}), replace(once, train_examples=4_000), 7
         ),
-        "cifar10": Task(override_recipe(recipe("cifar10_resnet8_lite"), {"epochs": 10}), some, 5),
     }
+
+
+def _averaged_words(name: str, *, epochs: int, **data_options: Any) -> Recipe:
+    """The recipe of a text CNN with the network that trains in seconds, its word vectors trained as well."""
+    network = {"model": "dan", "model_options": {"train_embedding": True, "dropout": 0.3}}
+    return override_recipe(recipe(name), {"epochs": epochs, "data_options": data_options, **network})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a method trains with every seed, and for which uses it was chosen."""
+
+    method: str
+    option: Candidate
+    averaged: bool
+    uses: tuple[str, ...]
 
 
 def trained(problem: Problem, options: Iterable[Candidate], seed: int = 0) -> dict[Candidate, Run]:
@@ -74,26 +100,40 @@ def trained(problem: Problem, options: Iterable[Candidate], seed: int = 0) -> di
     return runs
 
 
-def choices(problem: Problem, jobs: int) -> dict[str, dict[bool, Candidate]]:
-    """What each method chooses, for use with and without a temperature."""
-    rates = [factor * problem.recipe.optimizer.lr for factor in RATES]
-    chosen = {
-        name: best(problem, [replace(candidate(objective), lr=rate) for rate in rates])
+def averaged(problem: Problem) -> Problem:
+    """The same with averaged weights."""
+    return replace(problem, recipe=replace(problem.recipe, averaging=AVERAGING))
+
+
+def choices(problem: Problem, jobs: int) -> list[Choice]:
+    """What each method chooses."""
+    optimizer = problem.recipe.optimizer
+    rates = [factor * optimizer.lr for factor in RATES[optimizer.name]]
+    best = {
+        name: best_of(problem, [replace(candidate(objective), lr=rate) for rate in rates])
         for name, objective in (("cross-entropy", "ce"), ("AdaFocal", "adafocal"))
     }
-    plain = chosen["cross-entropy"][True]
-    matched = {"gamma": 3.0, "lam": predicted_lam(problem, plain)}
-    chosen["FCL"] = best(problem, [replace(candidate("fcl", **matched), lr=rate) for rate in rates])
+    plain = best["cross-entropy"][True]
+    lam = predicted_lam(problem, plain)
+    best["FCL"] = best_of(problem, [replace(candidate("fcl", gamma=3.0, lam=lam), lr=rate) for rate in rates])
     smoothed = [replace(candidate("ls", epsilon=amount), lr=plain.lr) for amount in AMOUNTS]
-    chosen["label smoothing"] = best(problem, smoothed)
-    rate = chosen["FCL"][True].lr
-    both = [replace(candidate("fcl", **matched, label_smoothing=amount), lr=rate) for amount in AMOUNTS]
-    chosen["smoothed FCL"] = best(problem, both)
-    chosen["tune"] = tuned(problem, jobs)
-    return chosen
+    best["label smoothing"] = best_of(problem, smoothed)
+    chosen = [
+        Choice(name, option, averaged=False, uses=USES[1:] if scaled else USES[:1])
+        for name, by_use in best.items()
+        for scaled, option in by_use.items()
+    ]
+    chosen.append(tuned(problem, jobs))
+    means = [
+        Choice(f"averaged {name}", best[name][True], averaged=True, uses=USES)
+        for name in ("cross-entropy", "FCL", "label smoothing")
+    ]
+    runs = trained(averaged(problem), {mean.option for mean in means})
+    lowest = min((mean for mean in means if mean.option in runs), key=lambda mean: calibration(runs[mean.option]).nll)
+    return [*chosen, *means, replace(lowest, method="recipe", uses=USES[2:])]
 
 
-def best(problem: Problem, menu: list[Candidate]) -> dict[bool, Candidate]:
+def best_of(problem: Problem, menu: list[Candidate]) -> dict[bool, Candidate]:
     """With and without a temperature, by validation NLL of the first seed."""
     judged = {
         option: problem.judgement(run)
@@ -111,7 +151,7 @@ def predicted_lam(problem: Problem, option: Candidate) -> float:
     return float(f"{max(point.lam, 0.0):.3g}") if math.isfinite(point.lam) else 8.0
 
 
-def tuned(problem: Problem, jobs: int) -> dict[bool, Candidate]:
+def tuned(problem: Problem, jobs: int) -> Choice:
     """What `tune` chooses."""
     result = tune(
         problem.recipe,
@@ -126,15 +166,32 @@ def tuned(problem: Problem, jobs: int) -> dict[bool, Candidate]:
     )
     if result.interrupted:
         raise SystemExit("interrupted; the same command goes on")
-    return {result.winner.scaled: result.winner.candidate}
+    uses = USES[1:2] if result.winner.scaled else USES[:1]
+    return Choice("tune", result.winner.candidate, averaged=False, uses=uses)
 
 
-def test_rows(problem: Problem, run: Run, *, scaled: bool) -> dict[str, float | None]:
-    """What is measured on test rows, with the temperature of the validation rows or without."""
+def calibration(run: Run) -> Fix:
+    """The calibrator with the lowest cross-fitted validation NLL."""
+    fixes = compare_fixes(run.predictions("val"), names=CALIBRATED_BY)
+    assert fixes is not None  # every task holds enough rows out
+    return fixes.tried[0]
+
+
+def test_rows(problem: Problem, run: Run, uses: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """What is measured on test rows, one row per use."""
     test = run.predictions("test")
-    temperature = problem.judgement(run).temperature if scaled else 1.0
-    probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
-    return {"temperature": temperature, **measured(probs, test)}
+    for use in uses:
+        temperature, calibrator = 1.0, "none"
+        if use == "calibrated":
+            temperature, calibrator = math.nan, calibration(run).name
+            held_out = run.predictions("val")
+            fitted = CALIBRATORS[calibrator]().fit(scores_as_logits(held_out), held_out.labels)
+            probs = fitted.predict_proba(scores_as_logits(test))
+        else:
+            if use == "with T":
+                temperature, calibrator = problem.judgement(run).temperature, "temperature"
+            probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
+        yield {"used": use, "calibrator": calibrator, "temperature": temperature, **measured(probs, test)}
 
 
 def main() -> None:
@@ -157,23 +214,26 @@ def main() -> None:
             on_event=display,
         )
         chosen = choices(problem, asked.jobs)
-        options = {option for by_use in chosen.values() for option in by_use.values()}
-        seeds = [trained(problem, options, seed) for seed in range(asked.seeds or task.seeds)]
-    rows = [
-        {
-            "task": asked.task,
-            "method": method,
-            "used": "with T" if scaled else "as it is",
-            "seed": seed,
-            "choice": replace(option, lr=None).name,
-            "lr": option.lr or task.recipe.optimizer.lr,
-            **test_rows(problem, runs[option], scaled=scaled),
-        }
-        for method, by_use in chosen.items()
-        for scaled, option in by_use.items()
-        for seed, runs in enumerate(seeds)
-        if option in runs
-    ]
+        rows = []
+        for seed in range(asked.seeds or task.seeds):
+            runs = {
+                mean: trained(averaged(problem) if mean else problem, options, seed)
+                for mean in (False, True)
+                if (options := {choice.option for choice in chosen if choice.averaged is mean})
+            }
+            rows += [
+                {
+                    "task": asked.task,
+                    "method": choice.method,
+                    "seed": seed,
+                    "choice": replace(choice.option, lr=None).name,
+                    "lr": choice.option.lr or task.recipe.optimizer.lr,
+                    **measurements,
+                }
+                for choice in chosen
+                if choice.option in runs[choice.averaged]
+                for measurements in test_rows(problem, runs[choice.averaged][choice.option], choice.uses)
+            ]
     path = RECORDS / f"equal-access-{asked.task}.csv"
     write_atomically(path, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
     print(f"{path}: {len(rows)} rows")

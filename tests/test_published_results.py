@@ -56,6 +56,15 @@ def test_records_hold_what_was_run_and_no_logits():
             assert len(line) < 6_000
 
 
+def test_recorded_runs_of_another_machine_stay(publish, tmp_path):
+    import record
+
+    path = tmp_path / "runs.jsonl"
+    assert record.recorded(path) == {}
+    path.write_text('{"key": "a", "seconds": 1}\n{"key": "b", "seconds": 2}\n')
+    assert list(record.recorded(path)) == ["a", "b"]
+
+
 def test_the_pages_of_audits_say_what_the_records_say(publish):
     lines = (ROOT / "results" / "records" / "audits.jsonl").read_text().splitlines()
     found = {record["name"]: record["verdict"]["sentence"] for record in map(json.loads, lines)}

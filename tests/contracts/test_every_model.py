@@ -17,7 +17,7 @@ FAMILIES = [
     n for n in MODELS if n not in ("resnet32", "resnet44", "resnet56", "resnet110", "resnet50_tiny", "deit_small")
 ]
 ONE_OF_A_CLASS = [n for n in FAMILIES if n not in ("resnet20", "resnet50", "wide_resnet26_10", "chexnet")]
-COMPILED = ["resnet8", "gp_cnn", "mlp", "small_cnn"]
+COMPILED = ["resnet8", "gp_cnn", "dan", "mlp", "small_cnn"]
 
 
 @pytest.fixture(autouse=True)

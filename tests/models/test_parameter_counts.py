@@ -56,6 +56,7 @@ def test_padding_has_no_parameters(depth, count):
 def test_the_text_network_beside_its_embedding():
     assert parameters("gp_cnn", 20) == 247_316 + 20_000 * 100
     assert parameters("gp_cnn", 20, vocabulary=7) == 247_316 + 700
+    assert parameters("dan", 20) == 15_508 + 20_000 * 100
 
 
 def test_an_mlp_follows_its_formula():
@@ -64,4 +65,4 @@ def test_an_mlp_follows_its_formula():
 
 
 def test_every_network_is_counted():
-    assert {name for name, _, _ in COUNTS} | {"gp_cnn", "mlp"} == set(MODELS)
+    assert {name for name, _, _ in COUNTS} | {"gp_cnn", "dan", "mlp"} == set(MODELS)

@@ -7,6 +7,7 @@ from focalcal.models import MODEL_INFO, build_model
 CLASSES = 3
 OPTIONS = {
     "gp_cnn": {"vocabulary": 50, "dimension": 8},
+    "dan": {"vocabulary": 50, "dimension": 8, "hidden": (16,)},
     "mlp": {"features": 6, "hidden": (16,)},
     "vit_small": {"image_size": 32},
     "deit_small": {"image_size": 32},

@@ -102,6 +102,15 @@ def test_the_last_record_is_of_the_predictions(data):
         assert logged["loss"] == pytest.approx(expected["nll"], rel=1e-5)  # cross-entropy is the NLL
 
 
+def test_validation_and_test_rows_need_not_be_predicted_again(data, tmp_path):
+    one = small_recipe()
+    fitted = fit(one, data, AdaFocalLoss(), seed=0, evaluate_every=2, folder=tmp_path)
+    for split in ("val", "test"):
+        found = predict(fitted.model, data.splits[split], one, split=split)
+        assert torch.equal(fitted.outputs[split].logits[:, 0], found.logits)
+    assert fit(one, data, AdaFocalLoss(), seed=0, folder=tmp_path).outputs == {}  # nothing was left to train
+
+
 def test_the_bins_of_an_epoch_are_those_of_its_ece(data, tmp_path):
     fitted = fit(small_recipe(), data, CrossEntropyLoss(), seed=0, evaluate_every=2, tensorboard=tmp_path)
     assert ["bins" in record for record in fitted.epochs] == ["test" in record for record in fitted.epochs]

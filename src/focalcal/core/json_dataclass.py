@@ -12,14 +12,17 @@ from focalcal.core.primitives import as_json
 class JsonDataclass:
     """A frozen dataclass whose fields are in canonical form, to and from what JSON can express.
 
-    `OPTIONS` names the fields that hold pairs of option and value, which JSON writes as an object.
+    `OPTIONS` names the fields that hold pairs of option and value, which JSON writes as an object. `LATER` names fields
+    that are left out where they are None, so that what was described before there were any is described alike.
     """
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()
+    LATER: ClassVar[tuple[str, ...]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Every field, as dict, list, str, int, float, bool and None; equal objects give the same JSON text."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        named = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values = {name: value for name, value in named.items() if name not in self.LATER or value is not None}
         return {name: _express(dict(value) if name in self.OPTIONS else value) for name, value in values.items()}
 
     @classmethod

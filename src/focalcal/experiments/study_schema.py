@@ -112,6 +112,7 @@ class SettingsTable(Table):
     after_normalisation: list[StepTable] | None = None
     image_size: Annotated[Count | None, _EMPTY_IS_NONE] = None
     evaluation: Annotated[str, _among("an evaluation", EVALUATIONS)] | None = None
+    averaging: Annotated[Positive | None, _EMPTY_IS_NONE] = None
     objectives: list["ObjectivesTable"] = []
 
     def overrides(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from focalcal.core.plugins import resolve
+from focalcal.models.averaging_network import DeepAveragingNetwork
 from focalcal.models.densenet import DenseNet121, chexnet, densenet121
 from focalcal.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
 from focalcal.models.resnet import ResNet, basic_resnet, load_published_resnet, resnet50, wide_resnet26_10
@@ -32,6 +33,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "densenet121": densenet121,
     "chexnet": chexnet,
     "gp_cnn": GlobalPoolingCNN,
+    "dan": DeepAveragingNetwork,
     "mlp": MLP,
     "small_cnn": SmallCNN,
     "vit_small": VisionTransformer,
@@ -56,7 +58,7 @@ MODEL_INFO: dict[str, ModelInfo] = {
     "wide_resnet26_10": _CIFAR,
     "densenet121": _CIFAR,
     "chexnet": replace(_CIFAR, shape=(3, 224, 224), normalisation=IMAGENET, multilabel=True),
-    "gp_cnn": replace(UNKNOWN, inputs="tokens", shape=(1000,)),
+    **dict.fromkeys(("gp_cnn", "dan"), replace(UNKNOWN, inputs="tokens", shape=(1000,))),
     "mlp": replace(UNKNOWN, inputs="features"),
     "small_cnn": _CIFAR,
     "vit_small": replace(_VIT, normalisation=PLUS_MINUS_ONE),
@@ -105,6 +107,7 @@ __all__ = [
     "MODELS",
     "MODEL_INFO",
     "PLUS_MINUS_ONE",
+    "DeepAveragingNetwork",
     "DenseNet121",
     "GlobalPoolingCNN",
     "ModelInfo",

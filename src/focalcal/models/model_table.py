@@ -7,7 +7,10 @@ import torch
 from focalcal.models import IMAGENET, MODEL_INFO, MODELS, PLUS_MINUS_ONE, ModelInfo, build_model
 
 HEAD = ("name", "one input", "classes", "parameters", "normalisation")
-CLASSES = {"resnet50_tiny": 200, "chexnet": 14, "gp_cnn": 20, "vit_small": 100, "deit_small": 100, "swin_tiny": 100}
+CLASSES = {
+    **{"resnet50_tiny": 200, "chexnet": 14, "gp_cnn": 20, "dan": 20},
+    **dict.fromkeys(("vit_small", "deit_small", "swin_tiny"), 100),
+}
 NORMALISATIONS = {None: "the data set's", IMAGENET: "`IMAGENET`", PLUS_MINUS_ONE: "`PLUS_MINUS_ONE`"}
 
 

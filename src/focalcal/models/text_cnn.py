@@ -35,15 +35,7 @@ class GlobalPoolingCNN(nn.Module):
     ) -> None:
         super().__init__()
         classes = whole("classes", classes, 2)
-        if embedding is None:
-            rows, columns = whole("vocabulary", vocabulary, 2), whole("dimension", dimension, 1)
-            self.embedding = nn.Embedding(rows, columns, padding_idx=0)
-        else:
-            matrix = _matrix(embedding)
-            self.embedding = nn.Embedding(matrix.shape[0], matrix.shape[1], padding_idx=0)
-            self.embedding.weight = nn.Parameter(matrix)
-        trained = embedding is None if train_embedding is None else train_embedding
-        self.embedding.weight.requires_grad_(trained)
+        self.embedding = word_embedding(embedding, vocabulary, dimension, train_embedding)
         self.conv1 = nn.Conv1d(self.embedding.embedding_dim, 128, KERNEL)
         self.conv2 = nn.Conv1d(128, 128, KERNEL)
         self.conv3 = nn.Conv1d(128, 128, KERNEL)
@@ -64,6 +56,21 @@ class GlobalPoolingCNN(nn.Module):
         strongest = F.relu(self.conv3(maps)).amax(2)
         logits: Tensor = self.linear(self.dropout(F.relu(self.hidden(strongest))))
         return logits
+
+
+def word_embedding(
+    embedding: Tensor | None, vocabulary: int, dimension: int, train_embedding: bool | None
+) -> nn.Embedding:
+    """The first layer of a network for tokens, as `GlobalPoolingCNN` describes its arguments."""
+    if embedding is None:
+        rows, columns = whole("vocabulary", vocabulary, 2), whole("dimension", dimension, 1)
+        layer = nn.Embedding(rows, columns, padding_idx=0)
+    else:
+        matrix = _matrix(embedding)
+        layer = nn.Embedding(matrix.shape[0], matrix.shape[1], padding_idx=0)
+        layer.weight = nn.Parameter(matrix)
+    layer.weight.requires_grad_(embedding is None if train_embedding is None else train_embedding)
+    return layer
 
 
 def _matrix(embedding: Tensor) -> Tensor:

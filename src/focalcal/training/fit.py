@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from focalcal.core.atomic import remove_unfinished, write_atomically
 from focalcal.core.primitives import whole
 from focalcal.data import DataSet
+from focalcal.training.averaging import move_average
 from focalcal.training.checkpoint import (
     check_disk_space,
     checkpoint_bytes,
@@ -39,7 +40,7 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The last epoch's network, in evaluation mode, the loss with its final state, and one record per epoch.
+    """The last epoch's network, or the average, in evaluation mode; the loss as it ended; one record per epoch.
 
     `outputs` are those of the validation and test examples after the last epoch, as they are reported: none where ten
     crops are, or where every epoch had been trained by an earlier call.
@@ -97,7 +98,8 @@ def fit(
         records = run.restore(files)
         board = tensorboard if processes.first else None
         if files is not None and len(records) < recipe.epochs:
-            check_disk_space(files, checkpoint_bytes(run.network, recipe.optimizer))
+            networks = 1 if recipe.averaging is None else 2
+            check_disk_space(files, networks * checkpoint_bytes(run.network, recipe.optimizer))
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
         try:
@@ -117,10 +119,10 @@ def fit(
             raise
         finally:
             log.close()
-        processes.same_buffers(run.network)
+        processes.same_buffers(run.evaluated)
     seconds = sum(record["seconds"] for record in records)
     reported = {} if recipe.evaluation == "ten_crop" else run.outputs
-    return Fitted(run.network.eval(), run.loss, records, seconds, reported)
+    return Fitted(run.evaluated.eval(), run.loss, records, seconds, reported)
 
 
 class _Run:
@@ -155,6 +157,7 @@ class _Run:
         self.network = network.to(self.device)
         if self.device.type == "cpu":  # a step of a ResNet-8 takes two thirds of the time with channels last
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.evaluated = self.network if recipe.averaging is None else copy.deepcopy(self.network)
         self.trained = processes.wrapped(self.network)
         self.optimizer = build_optimizer(recipe.optimizer, self.network)
         self.plateau = Plateau()
@@ -192,7 +195,7 @@ class _Run:
         for split in ("val", "test"):
             steers = split == "val" and (self.steered or patience is not None)
             if split in self.inputs and (evaluated or steers):
-                by_split[split] = outputs(self.network, self.inputs[split], self.processes)
+                by_split[split] = outputs(self.evaluated, self.inputs[split], self.processes)
                 check_logits(by_split[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
                 if evaluated:
                     record[split] = {"loss": by_split[split].loss(self.loss, self.device), **by_split[split].metrics()}
@@ -229,6 +232,8 @@ class _Run:
             loss = self.loss(logits, labels)
             finite.see(batch, _one_number(loss), rows)
             self._descend(loss)
+            if self.recipe.averaging is not None:
+                move_average(self.evaluated, self.network, share=self.recipe.averaging, steps=done)
             running.add(loss.detach(), logits.detach(), labels)
             if on_step is not None and self.processes.first:
                 on_step(done, self.recipe.epochs * self.steps)
@@ -256,6 +261,7 @@ class _Run:
         """What `restore` needs; the random streams follow from the seed."""
         state = {
             "model": self.network.state_dict(),
+            **({} if self.evaluated is self.network else {"average": self.evaluated.state_dict()}),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
             "plateau": asdict(self.plateau),
@@ -276,6 +282,8 @@ class _Run:
         if state is None:
             return []
         self.network.load_state_dict(state["model"])
+        if self.evaluated is not self.network:
+            self.evaluated.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         self.plateau = Plateau(**state["plateau"])

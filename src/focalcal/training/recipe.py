@@ -141,6 +141,9 @@ CONSTANT = Schedule(kind="constant")
 class Recipe(JsonDataclass):
     """How one network is trained on one data set; the mean of the loss over the batch, the last epoch's weights.
 
+    With `averaging`, a share of the steps such as 0.2, what is evaluated, steers the loss and is kept at the end is
+    the average of the weights over about that share of the steps so far (`focalcal.training.averaging`).
+
     `augmentation` sees images before and `after_normalisation` after (image / 255 - mean) / std, which makes three
     channels of a grey image where mean and std have three numbers. `evaluation` is what a test image goes through:
     as it is ("whole"), resized to `image_size` (as the random resized crop does it, else bicubic), or ten crops of that
@@ -153,6 +156,7 @@ class Recipe(JsonDataclass):
     """
 
     OPTIONS: ClassVar[tuple[str, ...]] = ("data_options", "model_options")
+    LATER: ClassVar[tuple[str, ...]] = ("averaging",)
     data_set: str
     classes: int
     model: str
@@ -173,6 +177,7 @@ class Recipe(JsonDataclass):
     after_normalisation: tuple[Step, ...] = ()
     image_size: int | None = None
     evaluation: str = "whole"
+    averaging: float | None = None
 
     def __post_init__(self) -> None:
         """Every field canonical, and the fields consistent with each other."""
@@ -195,6 +200,8 @@ class Recipe(JsonDataclass):
         self._check_start()
         if self.gradient_clip is not None:
             self._set(gradient_clip=positive("gradient_clip", self.gradient_clip))
+        if self.averaging is not None:
+            self._set(averaging=share("averaging", positive("averaging", self.averaging)))
         last = max((self.schedule.warmup, *self.schedule.milestones))
         if last >= self.epochs:
             raise ValueError(f"warmup and milestones must lie before epochs = {self.epochs}, got {last}")
