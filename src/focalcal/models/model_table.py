@@ -8,7 +8,9 @@ from focalcal.models import IMAGENET, MODEL_INFO, MODELS, PLUS_MINUS_ONE, ModelI
 
 HEAD = ("name", "one input", "classes", "parameters", "normalisation")
 CLASSES = {
-    **{"resnet50_tiny": 200, "chexnet": 14, "gp_cnn": 20, "dan": 20},
+    "resnet50_tiny": 200,
+    "chexnet": 14,
+    **dict.fromkeys(("gp_cnn", "dan"), 20),
     **dict.fromkeys(("vit_small", "deit_small", "swin_tiny"), 100),
 }
 NORMALISATIONS = {None: "the data set's", IMAGENET: "`IMAGENET`", PLUS_MINUS_ONE: "`PLUS_MINUS_ONE`"}
