@@ -27,7 +27,7 @@ from published import (
     with_tags,
 )
 from record import RECORDS
-from trials import Trials, paired
+from trials import Trials, across, contest, paired
 
 from focalcal.core.atomic import write_atomically
 from focalcal.reports.figures.style import rendered
@@ -66,6 +66,8 @@ def pages() -> dict[str, str]:
         "decisions_kept": decisions_kept,
         "overhead": overhead,
         "paired": paired,
+        "across": across,
+        "contest": contest,
         "exponent": exponent,
         "verdicts": verdicts,
         "calibrators": calibrators,

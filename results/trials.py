@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from published import SHOWN
 from record import RECORDS
 
-from focalcal.analysis.numbers import Mean, Rounded
+from focalcal.analysis.numbers import Mean, Rounded, best
 from focalcal.experiments.operating_point_trial import Role, Trial, Verdict, verdict
 from focalcal.reports.tables import Table
 from focalcal.stats import compare
@@ -87,30 +87,57 @@ def _mean(values: list[float], decimals: int) -> Mean | None:
     return Mean(finite, decimals=decimals) if finite else None
 
 
+def across(column: str, names: Sequence[str]) -> str:
+    """One row per method and use, one column per comparison of results/records: means over the seeds, best in bold."""
+    by_name = {name: _groups(Trials.read(f"equal-access-{name}")) for name in names}
+    keys = list(dict.fromkeys(key for groups in by_name.values() for key in groups))
+    title, factor, decimals = _SHOWN[column]
+    shown: dict[str, list[Any]] = {"method": [key[0] for key in keys], "used": [key[1] for key in keys]}
+    bold = {}
+    for name, groups in by_name.items():
+        heading = f"{title}, {name}"
+        shown[heading] = [
+            _mean([factor * row[column] for row in groups[key]], decimals) if key in groups else None for key in keys
+        ]
+        bold[heading] = best(shown[heading])
+    return Table(shown, bold=bold).markdown()
+
+
 def paired(trials: Trials, baseline: str, used: str) -> str:
-    """Every other method against one of them, paired by seed: NLL and ECE, Holm's correction over the two."""
+    """Every other method against one of them."""
     values = {key: _by_seed(rows) for key, rows in _groups(trials).items()}
-    reference = values[baseline, used]
-    columns: dict[str, list[Any]] = {
-        "method": [],
-        "used": [],
-        "metric": [],
-        "difference": [],
-        "p (Holm)": [],
-        "verdict": [],
-    }
-    for (method, how), found in values.items():
-        if (method, how) == (baseline, used):
-            continue
-        for test in compare(found, reference, metrics=("nll", "ece")):
-            columns["method"].append(method)
-            columns["used"].append(how)
-            columns["metric"].append(SHOWN[test.metric][0])
-            columns["difference"].append(Rounded(SHOWN[test.metric][1] * test.interval.mean, "+.4f"))
-            columns["p (Holm)"].append(Rounded(test.p_adjusted, ".4f"))
-            columns["verdict"].append(test.verdict if test.reachable else "cannot show")
-    note = f"Difference: the method minus {baseline} {used}, paired by seed; exact sign-flip test."
-    return f"{Table(columns).markdown()}\n{note}"
+    others = [key for key in values if key != (baseline, used)]
+    rows = [{"method": key[0], "used": key[1]} | _tested(values[key], values[baseline, used]) for key in others]
+    note = f"Difference: the method minus {baseline} {used}, paired by seed; exact sign-flip test, Holm's correction."
+    return f"{_rows_table(rows)}\n{note}"
+
+
+def contest(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tuple[str, str]]) -> str:
+    """One method against others, comparison by comparison of results/records."""
+    rows = []
+    for name in names:
+        trials = Trials.read(f"equal-access-{name}")
+        values = {group: _by_seed(found) for group, found in _groups(trials).items()}
+        rows += [
+            {"task": name, "seeds": trials.seeds, "against": " ".join(other)} | _tested(values[key], values[other])
+            for other in baselines
+        ]
+    return _rows_table(rows)
+
+
+def _tested(found: dict[str, dict[int, float]], reference: dict[str, dict[int, float]]) -> dict[str, Any]:
+    """Differences of NLL and ECE, paired by seed, with p-values that are corrected for there being two."""
+    cells: dict[str, Any] = {}
+    for test in compare(found, reference, metrics=("nll", "ece")):
+        title, factor, _ = SHOWN[test.metric]
+        cells[f"{title} difference"] = Rounded(factor * test.interval.mean, "+.4f" if factor == 1 else "+.2f")
+        cells[f"p of {title.split()[0]}"] = Rounded(test.p_adjusted, ".4f")
+        cells[f"{title.split()[0]}"] = test.verdict if test.reachable else "cannot show"
+    return cells
+
+
+def _rows_table(rows: Sequence[dict[str, Any]]) -> str:
+    return Table({name: [row[name] for row in rows] for name in rows[0]}).markdown()
 
 
 def _groups(trials: Trials) -> dict[tuple[str, str], list[dict[str, Any]]]:

@@ -177,6 +177,13 @@ def test_bad_options_are_refused_after_the_first_rows(parts, monkeypatch):
             audit_files(parts, **options)
 
 
+def test_the_address_of_a_cluster_that_is_not_asked_for(parts):
+    with pytest.raises(
+        ValueError, match="address names a Ray cluster, got 'auto' with executor 'local'; use executor ray"
+    ):
+        audit_files(parts, address="auto", **QUICK)
+
+
 def test_what_is_refused(parts, tmp_path):
     (parts / "readme.txt").touch()
     with pytest.raises(PredictionsFileError, match=r"must hold parts of one table and nothing else, got readme.txt"):

@@ -161,6 +161,13 @@ def test_a_failing_cell_is_named_and_the_others_go_on(small, tmp_path):
     assert "Two objectives: 2 of 4 cells" in result.stdout
 
 
+def test_the_address_of_a_cluster_that_is_not_asked_for(small, tmp_path):
+    result = invoke("study", small, "--store", tmp_path / "runs", "--address", "ray://there:10001")
+    assert result.exit_code == 2
+    assert "--address names a Ray cluster, got 'ray://there:10001' without it; add --executor ray" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_wrong_study_names_the_key_and_makes_no_store(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text(two_objectives(epochs=1).replace('"ce"', '"cross"'))

@@ -63,6 +63,8 @@ def audit_files(
     depend on how the rows are spread over files. .parquet files are read in partitions side by side, by threads or,
     with executor="ray", by the tasks of a Ray cluster (`address`, or one of this machine), with the same numbers.
     """
+    if address is not None and executor != "ray":
+        raise ValueError(f"address names a Ray cluster, got {address!r} with executor {executor!r}; use executor ray")
     files = part_files([paths] if isinstance(paths, str | os.PathLike) else paths)
     how: dict[str, Any] = {"most_rows": most_rows, "executor": executor, "address": address}
     read = read_rows(files, columns or {}, options=options, **how)

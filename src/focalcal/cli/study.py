@@ -94,6 +94,8 @@ def study(
     from focalcal.results.layout import store_folder
     from focalcal.training.determinism import possible_threads
 
+    if address is not None and executor is Engine.local:
+        raise ValueError(f"--address names a Ray cluster, got {address!r} without it; add --executor ray")
     chosen, folder = load_study(name, seeds=seeds), store_folder(store)
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
     if dry_run:
