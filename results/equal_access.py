@@ -68,12 +68,12 @@ def tasks() -> dict[str, Task]:
     return {
         "digits": Task(recipe("teacher_overfit_mlp_lite"), Protocol(), 10),
         "ag-news": Task(_averaged_words("ag_news_gp_cnn", epochs=4, length=64, validation=2_000), once, 10),
-        "newsgroups": Task(_averaged_words("newsgroups_gp_cnn", epochs=8, length=256), once, 10),
+        "newsgroups": Task(_averaged_words("newsgroups_gp_cnn", epochs=6, length=128), once, 10),
         "finsen": Task(
             _averaged_words("finsen_gp_cnn", epochs=20, length=64, validation=2_000, strip_tags=True), once, 10
         ),
         "cifar10": Task(
-            override_recipe(recipe("cifar10_resnet8_lite"), {"epochs": 10}), replace(once, train_examples=4_000), 7
+            override_recipe(recipe("cifar10_resnet8_lite"), {"epochs": 8}), replace(once, train_examples=4_000), 7
         ),
     }
 

@@ -104,8 +104,9 @@ class Tokeniser:
         if length < 1:
             raise ValueError(f"length must be at least 1, got {length}")
         out = np.zeros((len(texts), length), np.int64)
+        token = self._tokens.get
         for row, text in enumerate(texts):
-            known = [self._tokens[word] for word in words(text) if word in self._tokens][-length:]
+            known = list(filter(None, map(token, words(text))))[-length:]
             if known:
                 out[row, -len(known) :] = known
         return out
@@ -113,4 +114,4 @@ class Tokeniser:
 
 def words(text: str) -> list[str]:
     """Lower case, punctuation but the apostrophe (and tabs and line ends) as spaces, split at spaces."""
-    return [word for word in text.lower().translate(_TO_SPACE).split(" ") if word]
+    return list(filter(None, text.lower().translate(_TO_SPACE).split(" ")))
