@@ -2,29 +2,26 @@
 
     python results/equal_access.py TASK [--seeds N] [--jobs N] [--store FOLDER]
 
-A method is a menu of runs. Validation NLL of the first seed chooses from the menu: as it is, for use without a
-temperature, and cross-fitted over five folds, for use with one. The choices are then trained with every seed,
-calibrators are fitted on all validation rows, and test rows are read once. Rows go to records/equal-access-TASK.csv.
-Every run is in the store, so that the same command goes on where it was.
+A method is a menu of runs with the first seed. It is used as it is, with a temperature, or calibrated by one of four
+calibrators, and for each use validation NLL chooses from the menu; a temperature and calibrators are cross-fitted over
+five folds for that. The choices are then trained with every seed, calibrators are chosen and fitted on its validation
+rows, and test rows are read once. Rows go to records/equal-access-TASK.csv. Every run is in the store, so that the same
+command goes on where it was.
 
 cross-entropy    four learning rates
 AdaFocal         four learning rates
 FCL              gamma = 3, matched, lam predicted by cross-entropy's validation rows, four learning rates
 label smoothing  four amounts, at cross-entropy's learning rate
 tune             what `focalcal.tune` chooses with sixteen trials, the learning rate among what it searches
-averaged ...     what cross-entropy, FCL and label smoothing chose for use with a temperature, trained again with
-                 averaged weights
-recipe           the averaged one of these three whose validation NLL, calibrated and cross-fitted, is lowest
-
-A run is used as it is, with the temperature of its validation rows, or calibrated: by the one of four calibrators
-whose cross-fitted validation NLL is lowest.
+averaged ...     what the method of that name chose, and three times its learning rate, with averaged weights
+recipe           the calibrated choice of these, AdaFocal and tune apart, that has the lowest validation NLL
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,8 +46,8 @@ from focalcal.tuning.search import Problem
 RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's
 AMOUNTS = (0.05, 0.1, 0.2, 0.3)
 AVERAGING = 0.2  # of the steps
+FASTER = (1.0, 3.0)  # times the learning rate without averaging
 CALIBRATED_BY = ("temperature", "ensemble", "vector", "beta")
-USES = ("as it is", "with T", "calibrated")
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,12 @@ def _averaged_words(name: str, *, epochs: int, **data_options: Any) -> Recipe:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a method trains with every seed, and for which uses it was chosen."""
+    """What a method trains with every seed for one use."""
 
     method: str
+    use: str
     option: Candidate
-    averaged: bool
-    uses: tuple[str, ...]
+    averaged: bool = False
 
 
 def trained(problem: Problem, options: Iterable[Candidate], seed: int = 0) -> dict[Candidate, Run]:
@@ -111,39 +108,37 @@ def choices(problem: Problem, jobs: int) -> list[Choice]:
     """What each method chooses."""
     optimizer = problem.recipe.optimizer
     rates = [factor * optimizer.lr for factor in RATES[optimizer.name]]
-    best = {
-        name: best_of(problem, [replace(candidate(objective), lr=rate) for rate in rates])
-        for name, objective in (("cross-entropy", "ce"), ("AdaFocal", "adafocal"))
-    }
-    plain = best["cross-entropy"][True]
+    losses: dict[Choice, float] = {}
+    for name, objective in (("cross-entropy", "ce"), ("AdaFocal", "adafocal")):
+        losses |= best_of(problem, name, [replace(candidate(objective), lr=rate) for rate in rates])
+    plain = next(choice.option for choice in losses if (choice.method, choice.use) == ("cross-entropy", "with T"))
     lam = predicted_lam(problem, plain)
-    best["FCL"] = best_of(problem, [replace(candidate("fcl", gamma=3.0, lam=lam), lr=rate) for rate in rates])
+    losses |= best_of(problem, "FCL", [replace(candidate("fcl", gamma=3.0, lam=lam), lr=rate) for rate in rates])
     smoothed = [replace(candidate("ls", epsilon=amount), lr=plain.lr) for amount in AMOUNTS]
-    best["label smoothing"] = best_of(problem, smoothed)
-    chosen = [
-        Choice(name, option, averaged=False, uses=USES[1:] if scaled else USES[:1])
-        for name, by_use in best.items()
-        for scaled, option in by_use.items()
-    ]
-    chosen.append(tuned(problem, jobs))
-    means = [
-        Choice(f"averaged {name}", best[name][True], averaged=True, uses=USES)
-        for name in ("cross-entropy", "FCL", "label smoothing")
-    ]
-    runs = trained(averaged(problem), {mean.option for mean in means})
-    lowest = min((mean for mean in means if mean.option in runs), key=lambda mean: calibration(runs[mean.option]).nll)
-    return [*chosen, *means, replace(lowest, method="recipe", uses=USES[2:])]
+    losses |= best_of(problem, "label smoothing", smoothed)
+    for name in ("cross-entropy", "FCL", "label smoothing"):
+        chosen = dict.fromkeys(choice.option for choice in losses if choice.method == name)
+        menu = {replace(option, lr=factor * (option.lr or 0)): None for option in chosen for factor in FASTER}
+        losses |= best_of(problem, name, list(menu), mean=True)
+    calibrated = [choice for choice in losses if choice.use == "calibrated" and choice.method != "AdaFocal"]
+    recipe = replace(min(calibrated, key=lambda choice: losses[choice]), method="recipe")
+    return [*losses, tuned(problem, jobs), recipe]
 
 
-def best_of(problem: Problem, menu: list[Candidate]) -> dict[bool, Candidate]:
-    """With and without a temperature, by validation NLL of the first seed."""
-    judged = {
-        option: problem.judgement(run)
-        for option, run in trained(problem, menu).items()
-        if all(map(math.isfinite, run.metrics("val").values()))
-    }
+def best_of(problem: Problem, method: str, menu: list[Candidate], *, mean: bool = False) -> dict[Choice, float]:
+    """For each use, the option of the menu with the lowest validation NLL in the first seed, and that NLL."""
+    runs = trained(averaged(problem) if mean else problem, menu)
+    losses: dict[str, dict[Candidate, float]] = {}
+    for option, run in runs.items():
+        if all(map(math.isfinite, run.metrics("val").values())):
+            judgement = problem.judgement(run)
+            if method in ("AdaFocal", "FCL") and not mean:  # which are meant to be used so
+                losses.setdefault("as it is", {})[option] = judgement.mean("nll", scaled=False)
+            losses.setdefault("with T", {})[option] = judgement.mean("nll", scaled=True)
+            losses.setdefault("calibrated", {})[option] = calibration(run).nll
+    name = f"averaged {method}" if mean else method
     return {
-        scaled: min(judged, key=lambda option: judged[option].mean("nll", scaled=scaled)) for scaled in (False, True)
+        Choice(name, use, best := min(found, key=found.__getitem__), mean): found[best] for use, found in losses.items()
     }
 
 
@@ -168,8 +163,7 @@ def tuned(problem: Problem, jobs: int) -> Choice:
     )
     if result.interrupted:
         raise SystemExit("interrupted; the same command goes on")
-    uses = USES[1:2] if result.winner.scaled else USES[:1]
-    return Choice("tune", result.winner.candidate, averaged=False, uses=uses)
+    return Choice("tune", "with T" if result.winner.scaled else "as it is", result.winner.candidate)
 
 
 def calibration(run: Run) -> Fix:
@@ -179,21 +173,19 @@ def calibration(run: Run) -> Fix:
     return fixes.tried[0]
 
 
-def test_rows(problem: Problem, run: Run, uses: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """What is measured on test rows, one row per use."""
-    test = run.predictions("test")
-    for use in uses:
-        temperature, calibrator = 1.0, "none"
-        if use == "calibrated":
-            temperature, calibrator = math.nan, calibration(run).name
-            held_out = run.predictions("val")
-            fitted = CALIBRATORS[calibrator]().fit(scores_as_logits(held_out), held_out.labels)
-            probs = fitted.predict_proba(scores_as_logits(test))
-        else:
-            if use == "with T":
-                temperature, calibrator = problem.judgement(run).temperature, "temperature"
-            probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
-        yield {"used": use, "calibrator": calibrator, "temperature": temperature, **measured(probs, test)}
+def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
+    """What is measured on test rows."""
+    test, held_out = run.predictions("test"), run.predictions("val")
+    temperature, calibrator = 1.0, "none"
+    if use == "calibrated":
+        temperature, calibrator = math.nan, calibration(run).name
+        fitted = CALIBRATORS[calibrator]().fit(scores_as_logits(held_out), held_out.labels)
+        probs = fitted.predict_proba(scores_as_logits(test))
+    else:
+        if use == "with T":
+            temperature, calibrator = problem.judgement(run).temperature, "temperature"
+        probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
+    return {"calibrator": calibrator, "temperature": temperature, **measured(probs, test)}
 
 
 def main() -> None:
@@ -227,14 +219,14 @@ def main() -> None:
                 {
                     "task": asked.task,
                     "method": choice.method,
+                    "used": choice.use,
                     "seed": seed,
                     "choice": replace(choice.option, lr=None).name,
                     "lr": choice.option.lr or task.recipe.optimizer.lr,
-                    **measurements,
+                    **on_test(problem, runs[choice.averaged][choice.option], choice.use),
                 }
                 for choice in chosen
                 if choice.option in runs[choice.averaged]
-                for measurements in test_rows(problem, runs[choice.averaged][choice.option], choice.uses)
             ]
     path = RECORDS / f"equal-access-{asked.task}.csv"
     write_atomically(path, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())

@@ -40,7 +40,7 @@ NEEDED = {
     ),
     "surface.md": ("surface",),
     "text.md": ("text-ag-news", "text"),
-    "cifar10.md": ("cifar10",),
+    "cifar10.md": ("cifar10", "cifar10-all"),
     "audits.md": ("audits",),
     "overhead.md": ("overhead",),
     "equal_access.md": ("equal-access-digits",),
