@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from published import Records, by_training_rows, scale_of, training_rows
-from trials import Trials
+from trials import Trials, equal_access_tasks, seeds_of
 
 from focalcal.reports.figures.style import COLOURS, GUIDE, drawing
+from focalcal.stats import compare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,8 +127,50 @@ def _surface(panel: Any, cells: list[dict[str, Any]], limits: tuple[float, float
     return image
 
 
+_SHOWN = (
+    ("AdaFocal", "as it is"),
+    ("AdaFocal", "with T"),
+    ("FCL", "as it is"),
+    ("FCL", "with T"),
+    ("label smoothing", "with T"),
+    ("label smoothing", "calibrated"),
+    ("averaged cross-entropy", "with T"),
+    ("averaged cross-entropy", "calibrated"),
+    ("recipe", "calibrated"),
+)
+
+
+def equal_access() -> Figure:
+    """NLL and ECE of every method minus those of cross-entropy with a temperature, with 95 % intervals over seeds."""
+    tasks = equal_access_tasks()
+    with drawing(0.17 * len(_SHOWN) * 2 + 1.1) as figure:
+        axes = figure.subplots(2, len(tasks), sharey=True, squeeze=False)
+        for column, task in enumerate(tasks):
+            by_seed = seeds_of(Trials.read(f"equal-access-{task}"))
+            reference = by_seed["cross-entropy", "with T"]
+            scales = {"nll": 100 / statistics.mean(reference["nll"].values()), "ece": 100.0}
+            for place, key in enumerate(_SHOWN):
+                for panel, test in zip(
+                    axes[:, column], compare(by_seed[key], reference, metrics=("nll", "ece")), strict=True
+                ):
+                    mean, low, high = (
+                        scales[test.metric] * getattr(test.interval, name) for name in ("mean", "low", "high")
+                    )
+                    panel.errorbar(mean, place, xerr=[[max(0, mean - low)], [max(0, high - mean)]], fmt="o", ms=3, lw=1,
+                                   color=COLOURS[0] if mean < 0 else COLOURS[4])  # fmt: skip
+            axes[0, column].set_title(task)
+            for panel, label in zip(axes[:, column], ("NLL, %", "ECE, points"), strict=True):
+                panel.axvline(0, color=GUIDE, lw=0.8)
+                panel.set(xlabel=label, yticks=range(len(_SHOWN)))
+                panel.locator_params(axis="x", nbins=5)
+                panel.set_yticklabels([" ".join(key) for key in _SHOWN])
+        axes[0, 0].invert_yaxis()
+    return figure
+
+
 DRAWINGS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "distance_by_rows": (tuple(_SOURCES), distance_by_rows),
     "operating_points": (("operating-point",), operating_points),
     "surfaces": (("surface",), surfaces),
+    "equal_access": (("equal-access-digits",), equal_access),
 }

@@ -27,7 +27,7 @@ from published import (
     with_tags,
 )
 from record import RECORDS
-from trials import Trials, across, contest, paired
+from trials import Trials, across, contest, equal_access_tasks, paired, won
 
 from focalcal.core.atomic import write_atomically
 from focalcal.reports.figures.style import rendered
@@ -68,13 +68,12 @@ def pages() -> dict[str, str]:
         "paired": paired,
         "across": across,
         "contest": contest,
+        "won": won,
         "exponent": exponent,
         "verdicts": verdicts,
         "calibrators": calibrators,
         "surface_corners": surface_corners,
-        "equal_access_tasks": [
-            path.stem.removeprefix("equal-access-") for path in sorted(RECORDS.glob("equal-access-*.csv"))
-        ],
+        "equal_access_tasks": equal_access_tasks(),
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

@@ -87,6 +87,11 @@ def _mean(values: list[float], decimals: int) -> Mean | None:
     return Mean(finite, decimals=decimals) if finite else None
 
 
+def equal_access_tasks() -> list[str]:
+    """The comparisons that are recorded."""
+    return [path.stem.removeprefix("equal-access-") for path in sorted(RECORDS.glob("equal-access-*.csv"))]
+
+
 def across(column: str, names: Sequence[str]) -> str:
     """One row per method and use, one column per comparison of results/records: means over the seeds, best in bold."""
     by_name = {name: _groups(Trials.read(f"equal-access-{name}")) for name in names}
@@ -105,7 +110,7 @@ def across(column: str, names: Sequence[str]) -> str:
 
 def paired(trials: Trials, baseline: str, used: str) -> str:
     """Every other method against one of them."""
-    values = {key: _by_seed(rows) for key, rows in _groups(trials).items()}
+    values = seeds_of(trials)
     others = [key for key in values if key != (baseline, used)]
     rows = [{"method": key[0], "used": key[1]} | _tested(values[key], values[baseline, used]) for key in others]
     note = f"Difference: the method minus {baseline} {used}, paired by seed; exact sign-flip test, Holm's correction."
@@ -117,12 +122,26 @@ def contest(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tupl
     rows = []
     for name in names:
         trials = Trials.read(f"equal-access-{name}")
-        values = {group: _by_seed(found) for group, found in _groups(trials).items()}
+        values = seeds_of(trials)
         rows += [
             {"task": name, "seeds": trials.seeds, "against": " ".join(other)} | _tested(values[key], values[other])
             for other in baselines
         ]
     return _rows_table(rows)
+
+
+def won(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tuple[str, str]]) -> list[str]:
+    """The comparisons in which one method has a lower NLL and a lower ECE than each of the others, beyond chance."""
+    return [
+        name
+        for name in names
+        for values in (seeds_of(Trials.read(f"equal-access-{name}")),)
+        if all(
+            test.verdict == "better"
+            for other in baselines
+            for test in compare(values[key], values[other], metrics=("nll", "ece"))
+        )
+    ]
 
 
 def _tested(found: dict[str, dict[int, float]], reference: dict[str, dict[int, float]]) -> dict[str, Any]:
@@ -147,5 +166,9 @@ def _groups(trials: Trials) -> dict[tuple[str, str], list[dict[str, Any]]]:
     return groups
 
 
-def _by_seed(rows: list[dict[str, Any]]) -> dict[str, dict[int, float]]:
-    return {metric: {int(row["seed"]): row[metric] for row in rows} for metric in ("nll", "ece")}
+def seeds_of(trials: Trials) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
+    """NLL and ECE by seed, of each method and use."""
+    return {
+        key: {metric: {int(row["seed"]): row[metric] for row in rows} for metric in ("nll", "ece")}
+        for key, rows in _groups(trials).items()
+    }
