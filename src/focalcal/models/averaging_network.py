@@ -1,4 +1,4 @@
-"""The deep averaging network: Iyyer et al. (2015), "Deep unordered composition rivals syntactic methods for text"."""
+"""The deep averaging network of Iyyer, Manjunatha, Boyd-Graber and Daumé III (2015), ACL-IJCNLP."""
 
 from __future__ import annotations
 
