@@ -150,6 +150,8 @@ def equal_access() -> Figure:
             reference = by_seed["cross-entropy", "with T"]
             scales = {"nll": 100 / statistics.mean(reference["nll"].values()), "ece": 100.0}
             for place, key in enumerate(_SHOWN):
+                if key not in by_seed:
+                    continue
                 for panel, test in zip(
                     axes[:, column], compare(by_seed[key], reference, metrics=("nll", "ece")), strict=True
                 ):

@@ -58,7 +58,8 @@ class Trials:
     def mean(self, column: str, **equal: Any) -> str:
         """The mean and deviation of a column over the rows with these values, as a table shows it."""
         _, factor, decimals = _SHOWN[column]
-        return Mean([factor * row[column] for row in self.where(**equal).rows], decimals=decimals).text
+        mean = _mean([factor * row[column] for row in self.where(**equal).rows], decimals)
+        return "-" if mean is None else mean.text
 
     @property
     def seeds(self) -> int:
