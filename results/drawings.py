@@ -164,7 +164,7 @@ def equal_access() -> Figure:
             for panel, label in zip(axes[:, column], ("NLL, %", "ECE, points"), strict=True):
                 panel.axvline(0, color=GUIDE, lw=0.8)
                 panel.set(xlabel=label, yticks=range(len(_SHOWN)))
-                panel.locator_params(axis="x", nbins=5)
+                panel.locator_params(axis="x", nbins=3)
                 panel.set_yticklabels([" ".join(key) for key in _SHOWN])
         axes[0, 0].invert_yaxis()
     return figure
