@@ -37,7 +37,7 @@ def test_the_table_has_every_setting_and_role(run, tmp_path):
     assert "|log T| <= 0.1 in 12 of 12 predicted cells where FCL is said to help" in result.stdout
     with open(tmp_path / "cells.csv") as file:
         cells = list(csv.DictReader(file))
-    assert {cell["setting"] for cell in cells} == {"digits/mlp", "digits/mlp #2"}
+    assert {cell["setting"] for cell in cells} == {"digits/mlp epochs=100", "digits/mlp epochs=7"}
     assert len(cells) == 2 * 2 * 9
     means = [line for line in result.stdout.splitlines() if line.startswith("digits/mlp")]
     assert len(means) == 2 * 9  # the seeds are averaged

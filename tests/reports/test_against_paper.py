@@ -100,7 +100,7 @@ def cell(evidence, study_like, **wanted):
     """The runs of a cell, chosen by hand."""
     return [
         run
-        for run in evidence.runs
+        for run in PaperRuns(evidence).evidence.runs
         if study_like(run) and all(getattr(run, name, run.options.get(name)) == value for name, value in wanted.items())
     ]
 

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.labels import objective_labels
+from focalcal.analysis.labels import run_labels
 from focalcal.analysis.paper_numbers import paper_number, table_cells
-from focalcal.analysis.paper_runs import protocol_of
+from focalcal.analysis.paper_runs import PaperRuns, protocol_of
 from focalcal.analysis.temperature_effect import Scaled
 from focalcal.experiments import load_study
 from focalcal.results import Protocol
@@ -30,7 +30,7 @@ def evidence_of(*studies) -> Evidence:
     """Every run of these studies, each with numbers of its own; FCL's are the lower ones."""
     found = {spec.key: spec for name in studies for spec in specs(name)}
     shifted = {spec.key for name in studies if name == "shift" for spec in specs(name)}
-    labels = objective_labels(list(found.values()))
+    labels = run_labels(list(found.values()))
     return Evidence("drawn", tuple(_run(spec, labels[key], shifted=key in shifted) for key, spec in found.items()))
 
 
@@ -42,7 +42,7 @@ def papers_own_evidence() -> Evidence:
         number = paper_number(setting, objective, metric, protocol=protocol)
         cell = numbers.setdefault((protocol, setting, objective), {})
         cell[metric] = float(number.value) / (100 if number.percent else 1)
-    runs = {run.key: run for run in evidence_of(*named).runs if run.seed == 0}.values()
+    runs = {run.key: run for run in PaperRuns(evidence_of(*named)).evidence.runs if run.seed == 0}.values()
     own = [
         replace(run, metrics={"test": numbers[protocol_of(run), run.setting, run.spec["objective"]]}) for run in runs
     ]
@@ -62,8 +62,8 @@ def _run(spec, label, *, shifted):
     bins = [{"epoch": 1, "gammas": [float(draw.uniform(1, 20)), 0.5]}] if spec.objective == "adafocal" else []
     return RunEvidence(
         key=spec.key,
-        setting=f"{spec.data_set}/{spec.model}",
-        objective=label,
+        setting=label.setting,
+        objective=label.objective,
         options=dict(spec.objective_options),
         seed=spec.seed,
         spec=spec.as_dict(),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from focalcal.analysis.gaps import EvidenceGap, cells_not_run, gaps_of_stores, metrics_not_finite, seeds_short
-from focalcal.analysis.labels import ORDER, cell_names, objective_labels
+from focalcal.analysis.labels import ORDER, Label, cell_names, run_labels
 from focalcal.analysis.run_details import RunDetails, run_details
 from focalcal.analysis.temperature_effect import EvidenceNote, FittedOn, Scaled, scaled
 from focalcal.metrics.reliability import Reliability, reliability
@@ -22,7 +22,7 @@ from focalcal.results.merge import runs_of
 class RunEvidence:
     """One run.
 
-    setting      data set and network, "digits/small_cnn"
+    setting      data set and network, "digits/small_cnn", and how it was trained where that differs (`run_labels`)
     objective    its name, with the options that tell it from others of the same setting: "fcl lam=0.5"
     metrics      by split and name, as they were stored
     reliability  of the test split as it is; None where there is none, and `notes` say why
@@ -103,7 +103,7 @@ class Evidence:
         return {objective: seeds for objective, seeds in by_objective.items() if seeds}
 
 
-EvidenceCache = dict[tuple[str, str, tuple[str, ...]], RunEvidence]  # by key, label and evaluations
+EvidenceCache = dict[tuple[str, Label, tuple[str, ...]], RunEvidence]  # by key, label and evaluations
 
 
 def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[EvidenceGap]]:
@@ -154,7 +154,7 @@ def gather(
     """
     order = {spec.key: at for at, spec in enumerate(known)}
     stored = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
-    labels = objective_labels([*known, *(run.spec for run in stored if run.key not in order)])
+    labels = run_labels([*known, *(run.spec for run in stored if run.key not in order)])
     constants: dict[str, float | None] = {}
     read: EvidenceCache = {} if cache is None else cache
     states = {run.key: (run.key, labels[run.key], tuple(run.evaluations)) for run in stored}
@@ -191,7 +191,7 @@ def _sortable(value: Any) -> tuple[float, str]:
 
 
 def _read(
-    run: Run, label: str, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool, details: bool
+    run: Run, label: Label, temperature: FittedOn, constants: dict[str, float | None], *, whole: bool, details: bool
 ) -> RunEvidence:
     """The evidence of a run; `constants` are errors of constant guesses by test set."""
     spec = dict(run.settings)
@@ -213,8 +213,8 @@ def _read(
             diagram = reliability(test.probs, test.labels)
     return RunEvidence(
         key=run.key,
-        setting=f"{spec['data_set']}/{spec['model']}",
-        objective=label,
+        setting=label.setting,
+        objective=label.objective,
         options=dict(spec["objective_options"]),
         seed=int(spec["seed"]),
         spec=spec,
@@ -225,7 +225,7 @@ def _read(
         scaled=scaling,
         notes=(*notes, *faults),
         constant_error=_constant_error(run, test, constants),
-        details=run_details(test, spec, label) if details and test is not None else None,
+        details=run_details(test, spec, label.objective) if details and test is not None else None,
     )
 
 

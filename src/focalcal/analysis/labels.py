@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.results import Spec
 
@@ -14,45 +14,77 @@ ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal
 Facts = dict[str, Any]
 
 
-def objective_labels(specs: Sequence[Spec]) -> dict[str, str]:
-    """By key: the objective, with those of its options that differ among the runs of it in one setting.
+class Label(NamedTuple):
+    """What a run is called beside others, its seed apart."""
 
-    So `fcl` is one objective over data sets that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two
-    of a sweep. Runs that differ in their training or protocol alone get these differences named by a number, #2, ...
+    setting: str
+    objective: str
+
+
+def run_labels(specs: Sequence[Spec]) -> dict[str, Label]:
+    """By key, what tells the runs apart.
+
+    setting    data set and network, `digits/mlp`. Where an objective was trained there in several ways, each way is a
+               setting, named by what differs: `digits/mlp lr=0.1`. A way of its own for each objective is not named
+    objective  its name, with those of its options that differ among its runs in the setting: `fcl` is one objective
+               over settings that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two of a sweep
     """
-    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    places: dict[str, list[Spec]] = {}
     for spec in specs:
-        cells.setdefault((spec.data_set, spec.model, spec.objective), []).append(dict(spec.objective_options))
-    labels: dict[str, str] = {}
-    variants: dict[tuple[str, str, str], list[Any]] = {}
+        places.setdefault(f"{spec.data_set}/{spec.model}", []).append(spec)
+    settings = {key: name for place, own in places.items() for key, name in _settings(place, own).items()}
+    points: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for spec in specs:
-        points = cells[spec.data_set, spec.model, spec.objective]
+        points.setdefault((settings[spec.key], spec.objective), []).append(dict(spec.objective_options))
+    labels: dict[str, Label] = {}
+    for spec in specs:
+        setting = settings[spec.key]
         shown = [
             f"{name}={_value_text(value)}"
             for name, value in dict(spec.objective_options).items()
-            if any(name not in point or point[name] != value for point in points)
+            if any(name not in point or point[name] != value for point in points[setting, spec.objective])
         ]
-        label = spec.objective + (f" {' '.join(shown)}" if shown else "")
-        known = variants.setdefault((spec.data_set, spec.model, label), [])
-        how = (spec.training, spec.protocol)
-        if how not in known:
-            known.append(how)
-        number = known.index(how) + 1
-        labels[spec.key] = label if number == 1 else f"{label} #{number}"
+        labels[spec.key] = Label(setting, " ".join([spec.objective, *shown]))
     return labels
 
 
+def _settings(place: str, specs: Sequence[Spec]) -> dict[str, str]:
+    """By key, for the runs of one data set and network."""
+    ways = {spec.key: dict(_leaves("", {**spec.training, **spec.protocol.as_dict()})) for spec in specs}
+    of_point: dict[str, list[dict[str, Any]]] = {}
+    for spec in specs:
+        of_point.setdefault(f"{spec.objective} {dict(spec.objective_options)}", []).append(ways[spec.key])
+    if all(way == own[0] for own in of_point.values() for way in own):
+        return dict.fromkeys(ways, place)
+    paths = dict.fromkeys(path for way in ways.values() for path in way)
+    differing = [path for path in paths if len({repr(way.get(path)) for way in ways.values()}) > 1]
+    short = {path: _short(path) for path in differing}
+    names = {path: name if list(short.values()).count(name) == 1 else path[1:] for path, name in short.items()}
+    return {
+        key: " ".join([place, *(f"{name}={_value_text(way.get(path))}" for path, name in names.items())])
+        for key, way in ways.items()
+    }
+
+
+def _short(path: str) -> str:
+    """`lr` of `.optimizer.lr`, but `schedule` of `.schedule.kind`."""
+    *_, parent, last = path.split(".")
+    return parent if parent and last in ("kind", "name") else last
+
+
 def _value_text(value: Any) -> str:
-    """Short where that says it all: two points must not look alike."""
+    """Short where that says it all: two points must not look alike. Without spaces, which part options."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_value_text, value)) or "none"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return "none" if value is None else str(value)
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
     """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
-    labels = objective_labels(specs)
-    return {spec.key: f"{spec.data_set}/{spec.model} {labels[spec.key]} seed {spec.seed}" for spec in specs}
+    labels = run_labels(specs)
+    return {spec.key: f"{' '.join(labels[spec.key])} seed {spec.seed}" for spec in specs}
 
 
 def origins(runs: Iterable[RunEvidence]) -> tuple[Facts, dict[str, Facts]]:

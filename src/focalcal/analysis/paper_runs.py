@@ -31,7 +31,8 @@ class PaperRuns:
     """
 
     def __init__(self, evidence: Evidence, operating_points: Mapping[str, tuple[float, float]] | None = None) -> None:
-        self.evidence = evidence
+        runs = (replace(run, setting=f"{run.spec['data_set']}/{run.spec['model']}") for run in evidence.runs)
+        self.evidence = replace(evidence, runs=tuple(runs))  # of several trainings one is chosen
         self._points = dict(operating_points or {})
         self._grids: dict[Protocol, Evidence] = {}
 
@@ -77,16 +78,16 @@ class PaperRuns:
 def protocol_of(run: RunEvidence) -> Protocol:
     """Which of the paper's protocols a run follows in kind."""
     training = run.spec["training"]
-    if f"cifar100/{run.setting.partition('/')[2]}" in TRANSFORMERS:
+    if f"cifar100/{run.spec['model']}" in TRANSFORMERS:
         return "fine-tuned" if training.get("initial_weights") else "from scratch"
     held_out = (training.get("data_options") or {}).get("validation")
-    return "common split" if run.setting.startswith("cifar") and held_out else "main"
+    return "common split" if run.spec["data_set"].startswith("cifar") and held_out else "main"
 
 
 def differences(run: RunEvidence) -> list[str]:
     """How a run's training differs from the paper's, as far as its spec says."""
     training, protocol = run.spec["training"], run.spec["protocol"]
-    data_set = run.setting.partition("/")[0]
+    data_set = run.spec["data_set"]
     changes = []
     for name, what in (("train_examples", "training"), ("test_examples", "test")):
         if protocol.get(name):

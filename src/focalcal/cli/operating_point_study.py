@@ -89,15 +89,12 @@ def _verdict_text(counts: Verdict) -> str:
 
 def _rows(trials: list[Trial], baselines: list[Spec]) -> list[dict[str, Any]]:
     """One row per cell."""
-    from focalcal.analysis.labels import objective_labels
+    from focalcal.analysis.labels import run_labels
 
     if not trials:
         raise ValueError("no cell of the studies is stored, so there is nothing to show; see what failed above")
-    labels = objective_labels(baselines)
-    settings = {
-        spec.key: f"{spec.data_set}/{spec.model}{labels[spec.key].removeprefix(spec.objective)}" for spec in baselines
-    }
-    return [{"setting": settings[trial.baseline], **trial.record()} for trial in trials]
+    labels = run_labels(baselines)
+    return [{"setting": labels[trial.baseline].setting, **trial.record()} for trial in trials]
 
 
 def _means(rows: list[dict[str, Any]]) -> Table:

@@ -48,7 +48,7 @@ class Look:
 
 
 def base_name(objective: str) -> str:
-    """`fcl` of `fcl lam=0.5 #2`."""
+    """`fcl` of `fcl lam=0.5`."""
     return objective.partition(" ")[0]
 
 

@@ -93,10 +93,19 @@ def test_a_cell_is_the_mean_over_its_seeds(store):
 
 def test_runs_of_another_protocol_are_left_out(store):
     runs = runs_of(store)
-    runs.append(stored(store, options={"gamma": 0.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
+    runs.append(stored(store, options={"gamma": 9.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
     found = figure_of(evidence_of(runs))
     np.testing.assert_allclose(found.surface.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
+    assert found.surface.gammas == GAMMAS
     assert "1 runs with another training or protocol are left out." in found.note
+
+
+def test_another_training_of_a_cell_is_another_setting(store):
+    runs = runs_of(store)
+    runs.append(stored(store, options={"gamma": 0.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
+    found = surface(evidence_of(runs), f"{SETTING} epochs=2")
+    np.testing.assert_allclose(found.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
+    assert surface(evidence_of(runs), f"{SETTING} epochs=90") is None  # a single cell
 
 
 def test_a_shared_minimum_is_told(store):
