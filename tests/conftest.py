@@ -18,6 +18,10 @@ from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
 
+# Jobs in the background and under nohup ignore these, and programs that tests start and stop would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 settings.register_profile("focalcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("focalcal")
 
