@@ -31,6 +31,13 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Leave the width of the contents at the side to the tables of results."""
+    if page.file.src_uri.startswith("results/"):
+        page.meta["hide"] = ["toc"]
+    return markdown
+
+
 def _entries(config: Any, folder: str) -> list[dict[str, str]]:
     """A page's title, which is its first line, and its address."""
     docs = Path(config["docs_dir"])
