@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from published import Records, by_training_rows, scale_of, training_rows
-from trials import Trials, equal_access_tasks, seeds_of
+from trials import Trials, recorded_tasks, seeds_of
 
 from focalcal.reports.figures.style import COLOURS, GUIDE, drawing
 from focalcal.stats import compare
@@ -142,7 +142,7 @@ _SHOWN = (
 
 def equal_access() -> Figure:
     """NLL and ECE of every method minus those of cross-entropy with a temperature, with 95 % intervals over seeds."""
-    tasks = equal_access_tasks()
+    tasks = recorded_tasks("equal-access")
     with drawing(0.17 * len(_SHOWN) * 2 + 1.1) as figure:
         axes = figure.subplots(2, len(tasks), sharey=True, squeeze=False)
         for column, task in enumerate(tasks):

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,22 @@ class Choice:
     use: str
     option: Candidate
     averaged: bool = False
+
+
+@contextmanager
+def problem_of(task: Task, jobs: int, store: Path | None) -> Iterator[Problem]:
+    """Its runs in the store, and a display of those that are trained."""
+    with grid_display() as display:
+        yield Problem(
+            recipe=task.recipe,
+            objectives=(),
+            optimizer={},
+            criteria=("nll",),
+            protocol=task.protocol,
+            store=Store(store_folder(store)),
+            executor=LocalExecutor(jobs),
+            on_event=display,
+        )
 
 
 def trained(problem: Problem, options: Iterable[Candidate], seed: int = 0) -> dict[Candidate, Run]:
@@ -192,6 +209,35 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
     return {"calibrator": calibrator, "temperature": temperature, **measured(probs, test)}
 
 
+def measured_rows(problem: Problem, task: str, chosen: list[Choice], seed: int) -> list[dict[str, Any]]:
+    """Train the choices with a seed: one row for each that could be trained."""
+    runs = {
+        mean: trained(averaged(problem) if mean else problem, options, seed)
+        for mean in (False, True)
+        if (options := {choice.option for choice in chosen if choice.averaged is mean})
+    }
+    return [
+        {
+            "task": task,
+            "method": choice.method,
+            "used": choice.use,
+            "seed": seed,
+            "choice": replace(choice.option, lr=None).name,
+            "lr": choice.option.lr or problem.recipe.optimizer.lr,
+            **on_test(problem, runs[choice.averaged][choice.option], choice.use),
+        }
+        for choice in chosen
+        if choice.option in runs[choice.averaged]
+    ]
+
+
+def write(name: str, rows: list[dict[str, Any]]) -> str:
+    """To results/records; where they are, for a person."""
+    path = RECORDS / f"{name}.csv"
+    write_atomically(path, Table({column: [row[column] for row in rows] for column in rows[0]}).csv().encode())
+    return f"{path}: {len(rows)} rows"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=list(tasks()))
@@ -200,41 +246,12 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     asked = parser.parse_args()
     task = tasks()[asked.task]
-    with grid_display() as display:
-        problem = Problem(
-            recipe=task.recipe,
-            objectives=(),
-            optimizer={},
-            criteria=("nll",),
-            protocol=task.protocol,
-            store=Store(store_folder(asked.store)),
-            executor=LocalExecutor(asked.jobs),
-            on_event=display,
-        )
+    with problem_of(task, asked.jobs, asked.store) as problem:
         chosen = choices(problem, asked.jobs, complete=task.complete)
         rows = []
         for seed in range(asked.seeds or task.seeds):
-            runs = {
-                mean: trained(averaged(problem) if mean else problem, options, seed)
-                for mean in (False, True)
-                if (options := {choice.option for choice in chosen if choice.averaged is mean})
-            }
-            rows += [
-                {
-                    "task": asked.task,
-                    "method": choice.method,
-                    "used": choice.use,
-                    "seed": seed,
-                    "choice": replace(choice.option, lr=None).name,
-                    "lr": choice.option.lr or task.recipe.optimizer.lr,
-                    **on_test(problem, runs[choice.averaged][choice.option], choice.use),
-                }
-                for choice in chosen
-                if choice.option in runs[choice.averaged]
-            ]
-    path = RECORDS / f"equal-access-{asked.task}.csv"
-    write_atomically(path, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
-    print(f"{path}: {len(rows)} rows")
+            rows += measured_rows(problem, asked.task, chosen, seed)
+    print(write(f"equal-access-{asked.task}", rows))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from published import (
     with_tags,
 )
 from record import RECORDS
-from trials import Trials, across, contest, equal_access_tasks, paired, won
+from trials import Trials, across, contest, largest_p, paired, recorded_tasks, won
 
 from focalcal.core.atomic import write_atomically
 from focalcal.reports.figures.style import rendered
@@ -43,7 +43,7 @@ NEEDED = {
     "cifar10.md": ("cifar10", "cifar10-all"),
     "audits.md": ("audits",),
     "overhead.md": ("overhead",),
-    "equal_access.md": ("equal-access-digits",),
+    "equal_access.md": ("equal-access-digits", "confirmation-digits"),
 }
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 
@@ -69,11 +69,12 @@ def pages() -> dict[str, str]:
         "across": across,
         "contest": contest,
         "won": won,
+        "largest_p": largest_p,
         "exponent": exponent,
         "verdicts": verdicts,
         "calibrators": calibrators,
         "surface_corners": surface_corners,
-        "equal_access_tasks": equal_access_tasks(),
+        "recorded_tasks": recorded_tasks,
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

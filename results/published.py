@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from record import RECORDS
 
 from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.labels import objective_labels
+from focalcal.analysis.labels import run_labels
 from focalcal.analysis.numbers import Mean, Rounded, best
 from focalcal.analysis.paper_numbers import paper_number
 from focalcal.cli.overhead import overhead_text
@@ -45,7 +46,10 @@ _AFTER = {"test": "", "scaled": " with T", "recovered": " recovered", "recovered
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The records of one study. A setting is told from others by `setting_of`, which names a record's."""
+    """The records of one study. A setting is told from others by `setting_of`, which names a record's.
+
+    Of a setting, seeds are read that all of its objectives have: means over other seeds are not comparable.
+    """
 
     name: str
     lines: tuple[dict[str, Any], ...]
@@ -55,13 +59,18 @@ class Records:
     def read(cls, name: str, setting_of: Callable[[dict[str, Any]], str] | None = None) -> Records:
         """Those of results/records/NAME.jsonl."""
         text = (RECORDS / f"{name}.jsonl").read_text()
-        lines = tuple(json.loads(line) for line in text.splitlines())
-        return cls(name, lines, setting_of or data_and_model)
+        lines = [json.loads(line) for line in text.splitlines()]
+        setting_of = setting_of or data_and_model
+        counts = Counter((setting_of(line), line["spec"]["seed"]) for line in lines)
+        most = {setting: max(n for (other, _), n in counts.items() if other == setting) for setting, _ in counts}
+        whole = {cell for cell, number in counts.items() if number == most[cell[0]]}
+        kept = tuple(line for line in lines if (setting_of(line), line["spec"]["seed"]) in whole)
+        return cls(name, kept, setting_of)
 
     @cached_property
     def evidence(self) -> Evidence:
         """For paired tests: what is measured after scaling is a split of its own."""
-        labels = objective_labels([Spec.from_dict(line["spec"]) for line in self.lines])
+        labels = run_labels([Spec.from_dict(line["spec"]) for line in self.lines])
         runs = []
         for line in self.lines:
             spec = line["spec"]
@@ -74,7 +83,7 @@ class Records:
                 RunEvidence(
                     key=line["key"],
                     setting=self.setting_of(line),
-                    objective=labels[line["key"]].partition(" #")[0],
+                    objective=labels[line["key"]].objective,
                     options=spec["objective_options"],
                     seed=spec["seed"],
                     spec=spec,
@@ -135,15 +144,19 @@ class Records:
         made = comparison_table([family for family in families if family.comparisons])
         return "" if made is None else f"{made.table.markdown()}\n{made.note}\n"
 
+    def seeds(self, setting: str | None = None) -> str:
+        """How many there are, `3 seeds`; by default in any setting."""
+        found = {line["spec"]["seed"] for line in self.lines if setting in (None, self.setting_of(line))}
+        return f"{len(found)} seed{'s' * (len(found) > 1)}"
+
     @property
     def about(self) -> str:
         """On what, with what and for how long."""
         hours = sum(line["seconds"] for line in self.lines) / 3600
         machines = sorted({f"{line['machine']['instructions']}" for line in self.lines})
         torches = sorted({line["software"]["torch"] for line in self.lines})
-        seeds = sorted({line["spec"]["seed"] for line in self.lines})
         return (
-            f"{len(self.lines):,} runs, {len(seeds)} seed{'s' * (len(seeds) > 1)}, {hours:.1f} hours of one thread of "
+            f"{len(self.lines):,} runs, {self.seeds()}, {hours:.1f} hours of one thread of "
             f"a shared processor with {' and '.join(machines)}, torch {', '.join(torches)}."
         )
 
@@ -196,9 +209,10 @@ def exponent(records: Records, objective: str, metric: str = "q_distance") -> fl
 
 
 def with_tags(line: dict[str, Any]) -> str:
-    """`finsen/gp_cnn`, and whether the tags that give its labels away were removed."""
+    """`FinSen, tags removed`: whether the tags that give its labels away were."""
     removed = line["spec"]["training"]["data_options"].get("strip_tags")
-    return data_and_model(line) + {None: "", True: ", tags removed", False: ", as it is"}[removed]
+    name = {"newsgroups_19997": "20 Newsgroups", "finsen": "FinSen"}[line["spec"]["data_set"]]
+    return name + {None: "", True: ", tags removed", False: ", as it is"}[removed]
 
 
 def by_training_rows(line: dict[str, Any]) -> str:

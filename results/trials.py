@@ -88,9 +88,9 @@ def _mean(values: list[float], decimals: int) -> Mean | None:
     return Mean(finite, decimals=decimals) if finite else None
 
 
-def equal_access_tasks() -> list[str]:
-    """The comparisons that are recorded."""
-    return [path.stem.removeprefix("equal-access-") for path in sorted(RECORDS.glob("equal-access-*.csv"))]
+def recorded_tasks(kind: str) -> list[str]:
+    """Of results/records/KIND-TASK.csv."""
+    return [path.stem.removeprefix(f"{kind}-") for path in sorted(RECORDS.glob(f"{kind}-*.csv"))]
 
 
 def across(column: str, names: Sequence[str]) -> str:
@@ -118,11 +118,11 @@ def paired(trials: Trials, baseline: str, used: str) -> str:
     return f"{_rows_table(rows)}\n{note}"
 
 
-def contest(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tuple[str, str]]) -> str:
-    """One method against others, comparison by comparison of results/records."""
+def contest(key: tuple[str, str], baselines: Sequence[tuple[str, str]], *kinds: str) -> str:
+    """One method against others, task by task of results/records/KIND-TASK.csv, the seeds of all kinds together."""
     rows = []
-    for name in names:
-        trials = Trials.read(f"equal-access-{name}")
+    for name in recorded_tasks(kinds[0]):
+        trials = Trials.read(*(f"{kind}-{name}" for kind in kinds))
         values = seeds_of(trials)
         rows += [
             {"task": name, "seeds": trials.seeds, "against": " ".join(other)} | _tested(values[key], values[other])
@@ -131,12 +131,12 @@ def contest(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tupl
     return _rows_table(rows)
 
 
-def won(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tuple[str, str]]) -> list[str]:
-    """The comparisons in which one method has a lower NLL and a lower ECE than each of the others, beyond chance."""
+def won(key: tuple[str, str], baselines: Sequence[tuple[str, str]], *kinds: str) -> list[str]:
+    """The tasks in which one method has a lower NLL and a lower ECE than each of the others, beyond chance."""
     return [
         name
-        for name in names
-        for values in (seeds_of(Trials.read(f"equal-access-{name}")),)
+        for name in recorded_tasks(kinds[0])
+        for values in (seeds_of(Trials.read(*(f"{kind}-{name}" for kind in kinds))),)
         if all(
             test.verdict == "better"
             for other in baselines
@@ -145,13 +145,25 @@ def won(names: Sequence[str], key: tuple[str, str], baselines: Sequence[tuple[st
     ]
 
 
+def largest_p(key: tuple[str, str], baselines: Sequence[tuple[str, str]], *kinds: str, tasks: Sequence[str]) -> float:
+    """Of the tests of NLL and ECE against each of the others on these tasks."""
+    return max(
+        test.p_adjusted
+        for name in tasks
+        for values in (seeds_of(Trials.read(*(f"{kind}-{name}" for kind in kinds))),)
+        for other in baselines
+        for test in compare(values[key], values[other], metrics=("nll", "ece"))
+    )
+
+
 def _tested(found: dict[str, dict[int, float]], reference: dict[str, dict[int, float]]) -> dict[str, Any]:
     """Differences of NLL and ECE, paired by seed, with p-values that are corrected for there being two."""
     cells: dict[str, Any] = {}
     for test in compare(found, reference, metrics=("nll", "ece")):
         title, factor, _ = SHOWN[test.metric]
         cells[f"{title} difference"] = Rounded(factor * test.interval.mean, "+.4f" if factor == 1 else "+.2f")
-        cells[f"p of {title.split()[0]}"] = Rounded(test.p_adjusted, ".4f")
+        p = test.p_adjusted
+        cells[f"p of {title.split()[0]}"] = Rounded(p, ".4f") if p >= 0.0001 else "< 0.0001"
         cells[f"{title.split()[0]}"] = test.verdict if test.reachable else "cannot show"
     return cells
 

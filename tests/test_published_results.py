@@ -3,9 +3,12 @@
 import html
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from focalcal.tuning.candidates import candidate
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "docs" / "results"
@@ -73,3 +76,14 @@ def test_the_pages_of_audits_say_what_the_records_say(publish):
     for name in found.keys() & set(audits.SHOWN):
         page = html.unescape((PUBLISHED / "audits" / f"{name}.html").read_text())
         assert found[name] in page.translate({ord("\N{NO-BREAK SPACE}"): " ", ord("\N{MINUS SIGN}"): "-"})
+
+
+def test_a_recorded_choice_is_trained_again_as_it_was(publish):
+    import confirmation
+    from trials import recorded_tasks
+
+    for task in recorded_tasks("equal-access"):
+        choices = confirmation.recorded_choices(task)
+        assert {(choice.method, choice.use) for choice in choices} == confirmation.USED
+    again = confirmation.option("fcl(gamma=3, lam=9.71)", 0.1)
+    assert again == replace(candidate("fcl", gamma=3.0, lam=9.71), lr=0.1)
