@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -109,4 +110,7 @@ def is_first_process() -> bool:
 
 def _leave() -> None:
     if dist.is_initialized():
+        # Gloo's threads, which outlive the group where DDP was used, may be waiting for the interpreter to drop the
+        # last tensors. One that still waits when the interpreter ends aborts the program.
+        time.sleep(0.05)
         dist.destroy_process_group()
