@@ -1,6 +1,9 @@
-"""What holds for every sub-command: help with an example that can be typed, one name for the store, --debug."""
+"""What holds for every sub-command: help with an example that can be typed, one name for the store, how it ends."""
 
+import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer.main
@@ -57,6 +60,16 @@ def test_debug_shows_where_an_error_arose(arguments, tmp_path):
     shown = _invoke(*arguments, "--store", tmp_path / "nowhere")
     assert isinstance(shown.exception, FileNotFoundError)
     assert str(shown.exception) in plain.stderr
+
+
+def test_output_that_nobody_reads_ends_a_command_without_a_word():
+    here, to = os.pipe()
+    os.close(here)  # as `head` does when it has its lines
+    done = subprocess.run(
+        [sys.executable, "-m", "focalcal.cli", "study", "--list"], stdout=to, stderr=subprocess.PIPE, check=False
+    )
+    os.close(to)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_colours_are_left_out_on_request():

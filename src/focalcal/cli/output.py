@@ -59,6 +59,8 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise  # who reads the output, such as `head`, has enough: Typer ends without a word
     except Exception as error:
         if tracebacks.get() or not _can_be_fixed(error):
             raise
