@@ -3,7 +3,7 @@
     python results/audits.py [NAME ...] [--data FOLDER] [--store FOLDER]
 
 Published networks are read from FOLDER/logits (by default $FOCALCAL_DATA), forests are trained here, and of the
-published studies the networks of cross-entropy and FCL with the first seed are audited. Without names every model is
+published studies one network of cross-entropy and one of FCL are audited. Without names every model is
 audited whose predictions are there.
 """
 
@@ -30,7 +30,8 @@ from focalcal.experiments import load_study
 from focalcal.results import Store
 from focalcal.results.layout import store_folder
 
-SHOWN = ("cifar10-resnet56", "cifar100-densenet-bc-100", "forest-digits", "teacher-fcl")  # with a page
+# Those with a page.
+SHOWN = ("cifar10-resnet56", "cifar100-densenet-bc-100", "forest-digits", "newsgroups-19997-ce", "teacher-fcl")
 PAGES = Path(__file__).parent.parent / "docs" / "results" / "audits"
 Model = tuple[str, Callable[[], Audit]]  # what it is, and its audit
 _FORESTS = {
@@ -75,9 +76,9 @@ def forests() -> dict[str, Model]:
 
 
 def stored(store: Store) -> dict[str, Model]:
-    """Networks of the published studies: cross-entropy's and FCL's, with the first seed."""
+    """Networks of the published studies: cross-entropy's and FCL's, with the first seed that is stored."""
     models: dict[str, Model] = {}
-    specs = [spec for study in _STUDIES for spec in load_study(study, seeds=1).specs()]
+    specs = [spec for study in _STUDIES for spec in load_study(study).specs()]
     runs, _ = collected([store], [spec for spec in specs if spec.objective in ("ce", "fcl")])
     for run in runs:
         spec, options = run.spec, run.settings["objective_options"]
@@ -85,7 +86,7 @@ def stored(store: Store) -> dict[str, Model]:
         removed = run.settings["training"]["data_options"].get("strip_tags")
         title = f"{spec.model}, {spec.data_set}{', tags removed' if removed else ''}, {spec.objective}"
         name = title.partition(", ")[2].replace(", ", "-").replace(" ", "-").replace("_", "-")
-        models[name] = title, partial(audit, run.predictions("test"), trained_with=trained)
+        models.setdefault(name, (title, partial(audit, run.predictions("test"), trained_with=trained)))
     return models
 
 

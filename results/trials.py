@@ -61,6 +61,17 @@ class Trials:
         mean = _mean([factor * row[column] for row in self.where(**equal).rows], decimals)
         return "-" if mean is None else mean.text
 
+    def largest(self, column: str, **equal: Any) -> str:
+        """The largest value of a column in the rows with these values, as a table shows it."""
+        _, factor, decimals = _SHOWN[column]
+        return f"{max(factor * row[column] for row in self.where(**equal).rows):.{decimals}f}"
+
+    def within(self, role: str) -> str:
+        """How many runs of a role need no temperature, of those beside a predicted cell that the verdict counts."""
+        counted = {row["baseline"] for row in self.where(role="predicted", helps=True, matched=True).rows}
+        misses = [row["miss"] for row in self.where(role=role).rows if row["baseline"] in counted]
+        return f"{sum(miss <= self.verdict.tolerance for miss in misses)} of {len(misses)}"
+
     @property
     def seeds(self) -> int:
         """How many there are."""
@@ -77,10 +88,12 @@ class Trials:
 def _value(text: str) -> Any:
     if text in ("True", "False"):
         return text == "True"
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _mean(values: list[float], decimals: int) -> Mean | None:
