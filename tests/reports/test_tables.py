@@ -91,6 +91,7 @@ def test_latex_headings_go_in_as_they_are():
 def test_a_column_has_one_notation():
     fixed = Table({"slope": [-0.99412, -1.00049, -0.9]}).rows()
     assert fixed == [["-0.994"], ["-1.000"], ["-0.900"]]
+    assert Table({"gap": [35.4, 0.612, 11.2]}).rows() == [["35.40"], ["0.61"], ["11.20"]]
     powers = Table({"error": [0.5, 1.25e-9, 0.0]}).rows()
     assert powers == [["5.00e-01"], ["1.25e-09"], ["0"]]
     assert Table({"gamma": [1.0, 32768.0]}).rows() == [["1"], ["32768"]]

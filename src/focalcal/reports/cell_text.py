@@ -1,7 +1,7 @@
 """The text of a table's cells: numbers with digits that can be read, and what each format escapes.
 
 A column of floats is written in one notation, so that its decimal points line up: with a fixed number of decimals if
-that leaves every number other than 0 at least two significant digits, else in powers of ten.
+few are enough to leave every number other than 0 at least two significant digits, else in powers of ten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*"},  # else, first in a row, options of the \\ before it
 }
-MARKDOWN = {character: "\\" + character for character in "\\|_*`<[]"} | {"\n": " ", "\r": " "}
+# An entity for <: not every reader of Markdown takes a backslash before it.
+MARKDOWN = {character: "\\" + character for character in "\\|_*`[]"} | {"<": "&lt;", "\n": " ", "\r": " "}
 PLUS_MINUS = "±"
 _WIDEST = 6  # digits before the point, and zeros after it, that are still read at a glance
 
@@ -52,8 +53,9 @@ def _form(sizes: list[float], digits: int) -> str:
         return ".0f"
     least, most = (math.floor(math.log10(size)) for size in (min(sizes), max(sizes)))
     middle = math.floor(math.log10(float(np.median(sizes))))
-    decimals = max(0, digits - 1 - middle)
-    readable = most < _WIDEST and decimals <= _WIDEST and least + decimals >= min(digits, 2) - 1
+    usual = max(0, digits - 1 - middle)
+    decimals = max(usual, min(digits, 2) - 1 - least)
+    readable = most < _WIDEST and decimals <= _WIDEST and decimals <= usual + 1
     return f".{decimals}f" if readable else f".{digits - 1}e"
 
 
