@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from focalcal.posthoc import (
     CALIBRATORS,
+    CalibrationWarning,
     DirichletCalibration,
     EnsembleTemperatureScaling,
     FocalTemperatureScaling,
@@ -63,8 +64,46 @@ def test_ensemble_weights_are_the_best_mixture():
 
 
 def test_a_component_that_explains_everything_has_all_the_weight():
-    weights = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50), np.ones(50))
-    np.testing.assert_allclose(weights, [1, 0, 0], atol=1e-6)
+    weights, gap = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50), np.ones(50))
+    np.testing.assert_array_equal(weights, [1, 0, 0])
+    assert gap <= 1e-9
+
+
+def pulls(likelihoods, weights):
+    """mean_i l_ij / (w.l_i): at most 1, and 1 where w_j > 0, at the optimum and nowhere else."""
+    return (likelihoods / (likelihoods @ weights)[:, None]).mean(0)
+
+
+@pytest.mark.parametrize("classes", [2, 20])
+@pytest.mark.parametrize("tail", [1, 8, 20, 60])
+@pytest.mark.parametrize("same", [False, True])
+def test_mixture_weights_are_optimal_where_few_rows_are_badly_predicted(classes, tail, same):
+    """Rows with a likelihood of e^-20 stop SLSQP 0.002 to 0.1 nats above the optimum of a third of such tables."""
+    rng = np.random.default_rng(tail)
+    for rows in (1, 40, 900):
+        scaled = np.exp(-rng.exponential(size=rows) / 2)
+        scaled[: rows // 50] = np.exp(-tail * rng.exponential(size=rows // 50))
+        likelihoods = np.stack([scaled, scaled if same else scaled**1.3, np.full(rows, 1 / classes)], 1)
+        weights, gap = mixture_weights(likelihoods, np.ones(rows))
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1, abs=1e-12)
+        assert gap <= 1e-9
+        assert pulls(likelihoods, weights).max() == pytest.approx(1, abs=2e-9)
+        np.testing.assert_allclose(pulls(likelihoods, weights)[weights > 1e-6], 1, atol=1e-6)
+
+
+def test_a_row_with_weight_two_is_the_same_as_two_rows():
+    likelihoods = np.random.default_rng(0).uniform(size=(60, 4))
+    twice = np.vstack([likelihoods, likelihoods[:20]])
+    weights, _ = mixture_weights(likelihoods, np.r_[np.full(20, 2.0), np.ones(40)])
+    np.testing.assert_allclose(weights, mixture_weights(twice, np.ones(80))[0], atol=1e-6)
+
+
+def test_an_unfinished_mixture_is_a_warning(monkeypatch):
+    monkeypatch.setattr("focalcal.posthoc.ensemble._MOST_STEPS", 1)
+    with pytest.warns(CalibrationWarning, match="duality gap"):
+        fitted = EnsembleTemperatureScaling().fit(4 * LOGITS, LABELS)
+    assert "duality gap" in fitted.status_
 
 
 def test_focal_temperature_finds_the_gamma_that_distorted_the_posterior():
