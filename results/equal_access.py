@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from record import RECORDS, measured
+from record import RECORDS, measured, origin
 
 from focalcal.auditing.fixes import Fix, compare_fixes
 from focalcal.cli.progress import grid_display
@@ -206,7 +206,13 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
         if use == "with T":
             temperature, calibrator = problem.judgement(run).temperature, "temperature"
         probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
-    return {"calibrator": calibrator, "temperature": temperature, **measured(probs, test)}
+    return {
+        "calibrator": calibrator,
+        "temperature": temperature,
+        **measured(probs, test),
+        "val_temperature": problem.judgement(run).temperature,
+        **origin(run),
+    }
 
 
 def measured_rows(problem: Problem, task: str, chosen: list[Choice], seed: int) -> list[dict[str, Any]]:

@@ -84,6 +84,19 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
     return line
 
 
+def origin(run: Run) -> dict[str, str]:
+    """Where a run's numbers come from; another instruction set rounds differently, and a network trains apart."""
+    provenance = run.record["provenance"]
+    software = provenance["software"]
+    commit = software.get("commit") or {"id": "unknown", "dirty": False}
+    return {
+        "instructions": provenance["machine"]["instructions"],
+        "torch": software["torch"],
+        "focalcal": software["focalcal"],
+        "commit": commit["id"][:12] + "+" * commit["dirty"],
+    }
+
+
 def _is_cross_entropy(run: Run) -> bool:
     options = run.settings["objective_options"]
     return bool(run.settings["objective"] == "ce" or options.get("gamma") == options.get("lam") == 0)
