@@ -19,13 +19,16 @@ from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import Evidence, RunEvidence
 from focalcal.analysis.labels import run_labels
 from focalcal.analysis.numbers import Mean, Rounded, best
+from focalcal.analysis.paper_claims import judged_claims
 from focalcal.analysis.paper_numbers import paper_number
+from focalcal.analysis.paper_runs import PaperRuns
 from focalcal.cli.overhead import overhead_text
 from focalcal.experiments.overhead import Overhead, Timing
 from focalcal.reports.objectives import short_name
 from focalcal.reports.study_tables.paired import comparison_table
 from focalcal.reports.tables import Table
 from focalcal.results import Spec
+from focalcal.training.recipes import operating_points
 
 # of a metric: the title, factor and decimals of its mean
 SHOWN = {
@@ -185,6 +188,26 @@ def surface_corners(records: Records) -> str:
                 | {name: Rounded(cells[cell], ".3f") for name, cell in named.items()}
             )
     return Table({name: [row[name] for row in rows] for name in rows[0]}).markdown()
+
+
+def paper_claims() -> str:
+    """One row per claim of the paper that a shipped study can judge: its verdict in all records, and the numbers."""
+    named = [path.stem for path in sorted(RECORDS.glob("*.jsonl")) if path.stem != "audits"]
+    runs = [run for name in named for run in Records.read(name).evidence.runs]
+    judged = judged_claims(PaperRuns(Evidence("records", tuple(runs)), operating_points()))
+    columns = {
+        "claim": [one.claim.says for one in judged],
+        "where": [one.claim.section for one in judged],
+        "verdict": [one.verdict for one in judged],
+        "the paper's numbers": [
+            "; ".join(f"{part.part.what}: {part.part.printed}" for part in one.parts) for one in judged
+        ],
+        "ours": ["; ".join(str(part.answer or "not run") for part in one.parts) for one in judged],
+        "command": [f"focalcal study {one.claim.study}" for one in judged],
+    }
+    if not any(part.answer for one in judged for part in one.parts):
+        del columns["ours"]
+    return Table(columns).markdown()
 
 
 def scale_of(line: dict[str, Any]) -> str:

@@ -1,12 +1,9 @@
 """The sums were added up from the paper's own tables, so that a digit which slipped in copying shows."""
 
 import pytest
-from support.paper_evidence import evidence_of, papers_own_evidence
 
 from focalcal.analysis import paper_numbers as paper
-from focalcal.analysis.paper_claims import CLAIMS, judged_claims
 from focalcal.analysis.paper_numbers import literature_auroc, paper_number
-from focalcal.analysis.paper_runs import PaperRuns
 
 VISION = [
     *(f"cifar{k}/{model}" for k in (100, 10) for model in ("resnet50", "resnet110", "wide_resnet26_10", "densenet121")),
@@ -118,28 +115,3 @@ def test_means_of_the_literature_columns():
     assert [round(one, 3) for one in means[:2]] == [0.738, 0.803]
     assert round(means[2], 3) == 0.841  # which those who repeat CheXNet quote
     assert literature_auroc("Fever") == {}
-
-
-def test_the_papers_own_tables_bear_its_claims_out():
-    judged = judged_claims(PaperRuns(papers_own_evidence()))
-    verdicts = {one.claim.says: one.verdict for one in judged}
-    tabled = ("vision", "adafocal", "transformer-finetune")
-    assert {verdicts[claim.says] for claim in CLAIMS if claim.study in tabled} == {"holds"}
-    assert {verdicts[claim.says] for claim in CLAIMS if claim.study not in tabled} == {"not run"}
-
-
-@pytest.mark.parametrize("study", sorted({claim.study for claim in CLAIMS}))
-def test_the_study_that_is_named_has_the_runs(study):
-    runs = PaperRuns(evidence_of(study))
-    for judged in judged_claims(runs):
-        if judged.claim.study == study:
-            assert judged.judgement is not None, judged.claim.says
-            assert judged.judgement.numbers
-
-
-def test_a_claim_that_fails_is_said_to():
-    runs = PaperRuns(evidence_of("adafocal"))  # where FCL's numbers are half of every other's
-    (judged,) = (one for one in judged_claims(runs) if "AdaFocal attains a lower binned ECE" in one.claim.says)
-    assert judged.verdict == "does not hold"
-    ((_, answer),) = judged.judgement.numbers
-    assert (answer.value, answer.of) == (0, 3)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -117,8 +118,28 @@ def test_more_overconfidence_than_gamma_can_cancel(truth):
         1 / strong.overfitting, rel=1e-4
     )
     assert f"gamma = {strong.gamma_needed:.3g}" in strong.sentence
+    assert strong.paste == strong.record()["paste"] == ""  # the sentence says why
+    assert "FocalCalibrationLoss" not in repr(strong) + strong._repr_html_()
+    assert "<pre>" not in strong._repr_html_()
     alternative = operating_point(1.4 * np.log(eta), labels, gamma=0.5, resamples=50)
     assert f"Take gamma = 2 with lam = {alternative.matches[2].lam:.3g}" in alternative.sentence
+    loss = eval(alternative.paste, {"FocalCalibrationLoss": focalcal.FocalCalibrationLoss})  # what the sentence says
+    assert (loss.gamma, loss.lam) == (2.0, float(f"{alternative.matches[2].lam:.3g}"))
+    assert alternative.paste in repr(alternative)
+    reached = effective_temperature(alternative.posteriors, gamma=loss.gamma, lam=loss.lam)
+    assert reached * alternative.overfitting == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("inflated", [0.9, 1.005, 1.2, 1.5, 1.8, 2.2, 3.0])
+def test_the_line_to_paste_is_what_the_sentence_says(truth, inflated):
+    eta, labels = truth
+    for gamma in (0.5, 1.0, 3.0, 5.0):
+        point = operating_point(inflated * np.log(eta), labels, gamma=gamma, resamples=20)
+        named = re.search(r"(?:Train with|Take) gamma = (\S+) (?:and|with) lam = ([\d.e+-]*\d)", point.sentence)
+        if named:
+            assert point.paste == f'FocalCalibrationLoss(gamma={named[1]}, lam={named[2]}, scale="matched")'
+        else:
+            assert point.paste == ("CrossEntropyLoss()" if point.sentence.startswith("Keep cross-entropy") else "")
 
 
 def test_flat_posteriors_over_many_classes_are_left_to_cross_entropy():

@@ -14,6 +14,8 @@ from focalcal.analysis.comparisons import comparisons
 from focalcal.analysis.evidence import gather
 from focalcal.analysis.gaps import EvidenceGap
 from focalcal.analysis.labels import origins
+from focalcal.analysis.paper_queries import Answer
+from focalcal.analysis.paper_verdicts import Claim, JudgedClaim, JudgedPart, Part
 from focalcal.reports import headline_text
 from focalcal.reports import page as kit
 from focalcal.reports.page import THEME, template
@@ -163,6 +165,20 @@ def test_a_page_of_nothing_says_so():
     assert "The store holds no whole run." in body
     assert 'id="chart-' not in body
     assert data_of(made)["cells"] == []
+
+
+def test_a_claim_has_its_verdict_and_the_papers_numbers_beside_ours(evidence):
+    def judged(says, answer):
+        part = Part("won", lambda runs: None, 3, 3, 3, "3 of 3")
+        return JudgedClaim(Claim(says, "6.2", "vision", (part,)), (JudgedPart(part, answer),))
+
+    answers = (Answer(3, 3), Answer(1, 2, 1), Answer(0, 3), None)
+    text = study_page(evidence, claims=[judged(f"claim {at}", answer) for at, answer in enumerate(answers)])
+    rows = [re.sub(r"<[^>]*>", "|", row) for row in re.findall(r'<tr class="[\w-]*"><td>claim.*?</tr>', text)]
+    assert [row.split("||")[2].strip("|") for row in rows] == ["✓ holds", "◐ partly", "✗ does not hold", "○ not run"]
+    assert "won: 1 of 2 (1 tied), 1 not run (paper: 3 of 3)" in rows[1]
+    assert "focalcal study vision" in rows[3]
+    assert "1 holds, 1 partly, 1 does not hold, 1 not run" in text
 
 
 def test_numbers_that_json_lacks_are_named(tmp_path):

@@ -1,6 +1,8 @@
 """Intervals, effect sizes, Holm's correction and verdicts."""
 
 import math
+from itertools import product
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -24,6 +26,65 @@ def test_intervals_agree_with_scipy(ours, theirs, n):
     assert mine.mean == d.mean()
     assert mine.low == pytest.approx(other.confidence_interval.low, abs=0.03 * width)
     assert mine.high == pytest.approx(other.confidence_interval.high, abs=0.03 * width)
+
+
+def skewed(n, seed=None):
+    return np.random.default_rng(n if seed is None else seed).exponential(1, n) - 0.5
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_few_pairs_give_the_interval_of_all_resamples(n):
+    """All n^n of them, one by one, and Efron's formula in its own words."""
+    d, normal = skewed(n), NormalDist()
+    means = np.sort([np.mean(draw) for draw in product(d, repeat=n)])
+    bias = normal.inv_cdf((np.mean(means < d.mean() - 1e-12) + np.mean(means < d.mean() + 1e-12)) / 2)
+    jackknife = np.array([np.delete(d, i).mean() for i in range(n)])
+    spread = jackknife.mean() - jackknife
+    acceleration = (spread**3).sum() / (6 * (spread**2).sum() ** 1.5)
+    for method in ("percentile", "bca"):
+        found = bootstrap_ci(d, method=method)
+        for end, at in ((found.low, 0.025), (found.high, 0.975)):
+            if method == "bca":
+                shifted = bias + normal.inv_cdf(at)
+                at = normal.cdf(bias + shifted / (1 - acceleration * shifted))
+            assert end == pytest.approx(means[math.ceil(at * n**n) - 1], abs=1e-12)
+
+
+def test_ten_pairs_agree_with_a_million_resamples_of_scipy_and_no_seed_matters():
+    d = skewed(10)
+    mine = bootstrap_ci(d)
+    other = bootstrap((d,), np.mean, method="BCa", n_resamples=10**6, batch=20_000, rng=np.random.default_rng(0))
+    assert mine.low == pytest.approx(other.confidence_interval.low, abs=0.004 * (mine.high - mine.low))
+    assert mine.high == pytest.approx(other.confidence_interval.high, abs=0.004 * (mine.high - mine.low))
+    for seed in range(3):
+        again = bootstrap_ci(d, seed=seed, resamples=99)
+        assert (again.low, again.high) == (mine.low, mine.high)
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 11])
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+def test_the_order_of_few_pairs_does_not_matter_and_their_sign_turns_the_interval_round(n, method):
+    d = skewed(n)
+    here = bootstrap_ci(d, method=method)
+    for seed in range(4):
+        there = bootstrap_ci(np.random.default_rng(seed).permutation(d), method=method)
+        assert (there.low, there.high) == (here.low, here.high)
+    turned = bootstrap_ci(-d, method=method)
+    assert (turned.low, turned.high) == (pytest.approx(-here.high, abs=1e-12), pytest.approx(-here.low, abs=1e-12))
+
+
+def test_a_quantile_that_is_reached_exactly_is_between_its_neighbours():
+    """Means 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4: the quartiles are any number from 0 to 1/2, and 1/2 to 1."""
+    interval = bootstrap_ci([0.0, 1.0], level=0.5, method="percentile")
+    assert (interval.low, interval.high) == (0.25, 0.75)
+
+
+def test_enumeration_ends_where_drawing_begins_without_a_jump():
+    d = skewed(11)
+    exact = bootstrap_ci(d)
+    drawn = bootstrap_ci([*d, d.mean()], resamples=200_000)  # the same sum of squares over twelve, not eleven
+    assert bootstrap_ci([*d, 0.3], seed=1, resamples=99) != bootstrap_ci([*d, 0.3], seed=2, resamples=99)
+    assert (drawn.high - drawn.low) / (exact.high - exact.low) == pytest.approx(11 / 12, abs=0.03)
 
 
 def test_an_interval_is_repeatable_moves_with_the_data_and_grows_with_the_level():

@@ -71,5 +71,5 @@ def _run(spec, label, *, shifted):
         metrics=metrics,
         epochs=bins,
         reliability=None,
-        scaled=Scaled(float(draw.uniform(0.8, 1.4)), "halves", {}, {}, None, None),
+        scaled=Scaled(float(draw.uniform(0.8, 1.4)), "halves", {}, dict(test), None, None),
     )

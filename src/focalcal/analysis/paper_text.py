@@ -74,7 +74,7 @@ def _shifts() -> Rows:
         ("SVHN", ("svhn",), "2 of 4"),
         ("CIFAR-10-C", ("cifar10c",), "0 of 4"),
     ):
-        query = partial(shift_wins, "fcl", shifts, CIFAR10)
+        query = partial(shift_wins, ["fcl"], shifts, CIFAR10)
         yield f"CIFAR-10 networks, {what}: fcl has the highest AUROC", printed, query
 
 
@@ -93,7 +93,7 @@ def _verdicts(
     metric: str | None = None,
 ) -> Rows:
     what = f"{where}: fcl {verdict}" if verdict == "indistinguishable" else f"{where}: fcl significantly {verdict}"
-    yield what, printed, partial(verdicts, verdict, settings, baseline=baseline, metric=metric)
+    yield what, printed, partial(verdicts, verdict, settings, baselines=[baseline] if baseline else [], metric=metric)
 
 
 def _surface(setting: str, gamma: float, printed: dict[float, str]) -> Rows:

@@ -62,10 +62,16 @@ class OperatingPoint:
 
     @property
     def paste(self) -> str:
-        """The line to train with next."""
+        """The line to train with next, as `sentence` says; "" where that names no gamma and lam to take."""
         if not self.helps:
             return "CrossEntropyLoss()"
-        return f'FocalCalibrationLoss(gamma={self.gamma:g}, lam={self.lam:.3g}, scale="matched")'
+        match = self._recommended
+        return f'FocalCalibrationLoss(gamma={match.gamma:g}, lam={match.lam:.3g}, scale="matched")' if match else ""
+
+    @property
+    def _recommended(self) -> Match | None:
+        """At `gamma`, or where that is too small at the least larger one with a lam that matches."""
+        return next((match for match in self.matches if match.gamma >= self.gamma and match.matched), None)
 
     @property
     def sentence(self) -> str:
@@ -90,7 +96,7 @@ class OperatingPoint:
     def _beyond(self) -> str:
         """What to do where `gamma` is too small."""
         regularise = "regularise the network, or train it for fewer epochs, and ask again."
-        larger = next((match for match in self.matches if match.matched), None)
+        larger = self._recommended
         if larger is not None:
             return f"Take gamma = {larger.gamma:g} with lam = {larger.lam:.3g}, or {regularise}"
         if self.gamma_needed is not None and math.isfinite(self.gamma_needed):
@@ -124,22 +130,20 @@ class OperatingPoint:
         }
 
     def __repr__(self) -> str:
-        """The sentence, the line to paste, and one line per gamma."""
+        """The sentence, the line to paste if there is one, and one line per gamma."""
         objective = "cross-entropy" if self.trained_with[0] == 0 else f"FCL{self.trained_with}"
         lines = [
             f"OperatingPoint: T = {self.temperature:.4f} after {objective}, {self.rows:,} rows, {self.classes} classes",
             *textwrap.wrap(self.sentence, 96, initial_indent="  ", subsequent_indent="  "),
-            f"  {self.paste}",
+            *([f"  {self.paste}"] if self.paste else []),
             *(f"  gamma = {match.gamma:<4g} {_lam_text(match)}" for match in self.matches),
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{match.gamma:g}</td><td>{_lam_text(match)}</td></tr>" for match in self.matches)
-        return (
-            f"<p>{html.escape(self.sentence)}</p><pre>{html.escape(self.paste)}</pre>"
-            f"<table><tr><th>gamma</th><th>lam</th></tr>{rows}</table>"
-        )
+        line = f"<pre>{html.escape(self.paste)}</pre>" if self.paste else ""
+        return f"<p>{html.escape(self.sentence)}</p>{line}<table><tr><th>gamma</th><th>lam</th></tr>{rows}</table>"
 
 
 def _lam_text(match: Match) -> str:

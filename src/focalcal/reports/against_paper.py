@@ -81,8 +81,8 @@ def paper_text(runs: PaperRuns) -> CaptionedTable:
     missing = sum(ours is None for _, ours in answered)
     note = (
         f"Test split. {missing} of {len(answered)} numbers have no runs here; the study in the last column makes them. "
-        "Counts are of what was run. Lowest and highest are means as printed, whatever the error; significant is as in "
-        f"the comparisons, where seeds suffice. {READ_INTO_IT} {_ELSEWHERE}"
+        "Counts are of what was run; lowest and highest are means as printed, whatever the error; a tie is none. "
+        f"Significant is as in the comparisons, where seeds suffice. {READ_INTO_IT} {_ELSEWHERE}"
     )
     return CaptionedTable("Beside the numbers of the paper's text", Table(columns, headings=headings), note)
 

@@ -24,7 +24,7 @@ from focalcal.reports.study_tables.runs import leaders_table, runs_table
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from focalcal.analysis.paper_claims import JudgedClaim
+    from focalcal.analysis.paper_verdicts import JudgedClaim
     from focalcal.reports.tables import CaptionedTable
 
 SCRIPTS = tuple(

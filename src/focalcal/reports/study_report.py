@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.analysis.evidence import Evidence, collected, gather
 from focalcal.analysis.operating_curve import operating_curves
-from focalcal.analysis.paper_claims import JudgedClaim, judged_claims
+from focalcal.analysis.paper_claims import judged_claims
 from focalcal.analysis.paper_runs import PaperRuns
+from focalcal.analysis.paper_verdicts import JudgedClaim
 from focalcal.analysis.temperature_effect import FittedOn
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import gammaln, ndtr, ndtri
 
 from focalcal.core.checks import between_zero_and_one, one_of, whole_number
 from focalcal.core.display import Displayed
@@ -16,6 +18,10 @@ from focalcal.stats.differences import checked_differences
 
 METHODS = ("bca", "percentile")
 _DRAWN_AT_ONCE = 1 << 22
+_ENUMERATED = (
+    400_000  # distinct resamples: those of 11 pairs are listed in a tenth of a second, those of 12 in half of one
+)
+_ROUNDING = 1e-12  # of probabilities
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +46,9 @@ def bootstrap_ci(
 ) -> PairedInterval:
     """Interval for the mean of differences (n,), n >= 2, from resamples of the pairs.
 
+    Up to n = 11 every distinct resample is counted with its probability, so that the interval is exact, and neither
+    `resamples` nor `seed` nor the order of the pairs plays a part; of more pairs `resamples` are drawn.
+
     "percentile" takes the (1 -+ level) / 2 quantiles of the resampled means; "bca" moves these by the bias z0 and the
     acceleration a (Efron 1987), a from the jackknife: q -> Phi(z0 + (z0 + z_q) / (1 - a (z0 + z_q))). Differences that
     are all the same give that point. With few seeds either interval is too short: at n = 3 the bootstrap knows 10
@@ -52,12 +61,31 @@ def bootstrap_ci(
     mean = float(d.mean())
     if (d == d[0]).all():
         return PairedInterval(mean, float(d[0]), float(d[0]), level, method, len(d))
-    means = np.sort(_resampled_means(d, resamples, seed))
+    weights = None  # all alike
+    if comb(2 * len(d) - 1, len(d)) <= _ENUMERATED:
+        counts, weights = _distinct_resamples(len(d))
+        d = np.sort(d)  # sums round alike in whatever order the pairs came
+        means = counts @ d / len(d)
+    else:
+        means = _resampled_means(d, resamples, seed)
     quantiles = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "bca":
-        quantiles = _bca_quantiles(quantiles, means, d)
-    low, high = np.quantile(means, quantiles)
+        quantiles = _bca_quantiles(quantiles, means, weights, d)
+    low, high = np.quantile(means, quantiles) if weights is None else _weighted_quantiles(quantiles, means, weights)
     return PairedInterval(mean, float(low), float(high), level, method, len(d))
+
+
+@lru_cache(maxsize=4)
+def _distinct_resamples(n: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """How often each of n pairs is drawn, a row per multiset (C(2n - 1, n), n), and the multinomial probabilities."""
+    counts, left = np.zeros((1, 0), np.int8), np.array([n])
+    for _ in range(n - 1):  # each row goes on with 0 to `left` draws of the next pair
+        parents = np.repeat(np.arange(len(left)), left + 1)
+        drawn = np.arange(len(parents)) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+        counts, left = np.column_stack([counts[parents], drawn.astype(np.int8)]), left[parents] - drawn
+    counts = np.column_stack([counts, left.astype(np.int8)])
+    log_factorials = gammaln(np.arange(n + 1) + 1.0)
+    return counts, np.exp(log_factorials[n] - log_factorials[counts].sum(1) - n * np.log(n))
 
 
 def _resampled_means(d: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
@@ -70,13 +98,29 @@ def _resampled_means(d: NDArray[np.float64], resamples: int, seed: int) -> NDArr
     return np.concatenate(parts)
 
 
+def _weighted_quantiles(
+    quantiles: NDArray[np.float64], means: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Where the distribution function reaches the quantile; halfway to the next mean where it equals it."""
+    order = np.argsort(means)
+    reached = np.cumsum(weights[order])
+    at = np.searchsorted(reached, [quantiles - _ROUNDING, quantiles + _ROUNDING]).clip(max=len(means) - 1)
+    return np.asarray(means[order][at].mean(0))
+
+
 def _bca_quantiles(
-    quantiles: NDArray[np.float64], means: NDArray[np.float64], d: NDArray[np.float64]
+    quantiles: NDArray[np.float64],
+    means: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    d: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     mean = d.mean()
     slack = 4 * np.finfo(np.float64).eps * np.abs(d).sum()
-    below, up_to = np.searchsorted(means, (mean - slack, mean + slack))
-    bias = ndtri(np.clip((below + up_to) / 2, 0.5, len(means) - 0.5) / len(means))  # ties count half
+    below = np.average(
+        (means < mean - slack) + 0.5 * (np.abs(means - mean) <= slack), weights=weights
+    )  # ties count half
+    least = 0.5 / len(means) if weights is None else weights.min()
+    bias = ndtri(np.clip(below, least, 1 - least))
     spread = d - mean  # the jackknife's deviations, but for a factor that cancels
     spread = spread / np.abs(spread).max()  # so that no power underflows
     acceleration = (spread**3).sum() / (6 * (spread**2).sum() ** 1.5)
