@@ -33,6 +33,10 @@ SEEDS, ROWS, CLASSES, EPOCHS = 10, 500, 10, 30
 GRID = [(gamma, lam) for gamma in (1.0, 3.0, 5.0) for lam in (0.0, 0.5, 1.0)]
 DRAWN = "['dots', 'pareto'].every((id) => document.querySelector(`#chart-${id} svg`)?.childElementCount > 5)"
 
+WHEN_DRAWN = f"""() => new Promise((done) => {{
+  const look = () => ({DRAWN} ? done(performance.now()) : requestAnimationFrame(look));
+  look();
+}})"""  # not `wait_for_function`, which needs eval
 SWITCHED = """() => {
   const began = performance.now();
   document.querySelector("#metric input[value=nll]").click();
@@ -93,8 +97,7 @@ def measured(path: Path) -> dict[str, float]:
             session = page.context.new_cdp_session(page)
             session.send("Performance.enable", {"timeDomain": "threadTicks"})
             page.goto(path.resolve().as_uri(), wait_until="commit")
-            page.wait_for_function(DRAWN)
-            opened.append(page.evaluate("performance.now()"))
+            opened.append(page.evaluate(WHEN_DRAWN))
             metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
             computed.append(1000 * metrics["TaskDuration"])
             switched.append(page.evaluate(SWITCHED))

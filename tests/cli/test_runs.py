@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from support.stored_runs import epochs_file, flip_a_bit, spec, stored
+from support.stored_runs import epochs_file, flip_a_bit, record, spec, stored
 from typer.testing import CliRunner
 
 from focalcal.cli.runs import app
@@ -194,6 +194,36 @@ def test_check_reads_every_file(run, store):
     assert result.exit_code == 1
     assert result.stdout == "2 runs are whole\n"
     assert "predictions/test.npz was changed after it was stored" in result.stderr
+
+
+def test_check_compares_weights_too(run, store, tmp_path):
+    weights = tmp_path / "weights.pt"
+    weights.write_bytes(bytes(1000))
+    kept = store.add(spec(5), record=record(), epochs=None, predictions=[], files={"weights.pt": weights})
+    assert run("check").stdout == "4 runs are whole\n"
+    flip_a_bit(kept.path / "weights.pt", 500)
+    result = run("check")
+    assert (result.exit_code, result.stdout) == (1, "3 runs are whole\n")
+    assert "weights.pt was changed after it was stored" in result.stderr
+
+
+def test_failures_says_which_cells_failed_and_why(run, store):
+    nothing = run("failures")
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", f"{store.path}: no failures\n")
+    store.record_failure(spec(4), kind="non-finite loss", message="loss is nan\nin batch 3", details={"batch": 3})
+    store.record_failure(spec(1), kind="error", message="its run is there")
+    foreign = store.path / "failures" / f"{spec(6).key}.json"
+    [stored_failure] = store.failures()
+    foreign.write_text(json.dumps({**stored_failure, "key": spec(6).key, "spec": {}}))
+    result = run("failures")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{spec(4).key[:12]}  digits/small_cnn fcl gamma=3 lam=1 seed 4  {stored_failure['time']}",
+        "    non-finite loss: loss is nan in batch 3",
+    ]
+    assert json.loads(run("failures", "--json").stdout) == [stored_failure]
+    assert stored_failure["details"] == {"batch": 3}
+    assert "no failure: must be a failure's record" in run("list").stderr
 
 
 def test_the_store_is_found_by_its_variable_or_its_usual_name(store, tmp_path, monkeypatch):

@@ -4,18 +4,18 @@ import contextlib
 import doctest
 import http.client
 import json
-import time
+import re
+import threading
 
 import pytest
-from playwright.sync_api import Error as PlaywrightError
-from support.browser import Tab
+from support.browser import Tab, wait_until
 from support.external_tools import needs
 from support.synthetic_study import add, spec
 
 from focalcal.analysis import evidence
 from focalcal.reports import live_report
 from focalcal.reports.live_report import Activity, CellShare, LiveReport, seconds_left
-from focalcal.reports.live_server import serve
+from focalcal.reports.live_server import LiveServer, serve
 from focalcal.results import Store
 
 CELLS = [spec(objective, seed) for seed in (0, 1) for objective in ("ce", "fcl")]
@@ -47,26 +47,20 @@ def answer(server, path, *, method="GET", host=None):
     return response, response.read()
 
 
-def wait_until(page, expression):
-    """Playwright's own waiting needs eval, which the page's policy forbids; and the page may be loaded meanwhile."""
-    deadline = time.monotonic() + 60
-    while True:
-        with contextlib.suppress(PlaywrightError):
-            if page.evaluate(expression):
-                return
-        assert time.monotonic() < deadline, expression
-        time.sleep(0.1)
-
-
 def test_the_page_and_its_progress_are_served_behind_the_token(server, store):
     add(store, CELLS[0])
     root = f"/{server.token}/"
     response, content = answer(server, root)
     assert response.status == 200
     assert b"<title>A study</title>" in content
-    assert "connect-src 'self'" in response.headers["Content-Security-Policy"]
+    [policy] = response.headers.get_all("Content-Security-Policy")
+    [stated] = re.findall(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', content)
+    assert policy == f"{stated.decode()}; frame-ancestors 'none'"
+    assert re.search(r"script-src( 'sha256-[\w+/]{43}=')+;", policy)
+    assert "connect-src 'self'" in policy
     assert response.headers["Cache-Control"] == "no-store"
     response, content = answer(server, f"{root}progress")
+    assert response.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
     progress = json.loads(content)
     assert (progress["done"], progress["cells"], progress["state"]) == (1, 4, "watching")
     response, content = answer(server, root, method="HEAD")
@@ -84,6 +78,37 @@ def test_nothing_else_is_served_and_nobody_else_is_answered(server):
         assert answer(server, root, host=host)[0].status == 403, host
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         assert answer(server, root, method=method)[0].status == 501
+
+
+def test_two_host_headers_are_refused_in_either_order(server):
+    own = f"127.0.0.1:{server.server_port}"
+    for hosts in ([own, "evil.example"], ["evil.example", own], [own, own]):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+        connection.putrequest("GET", f"/{server.token}/", skip_host=True)
+        for host in hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (400, b""), hosts
+
+
+def test_two_hundred_connections_at_once_all_get_the_page(store):
+    """They are made before the first is accepted: what the kernel does not keep waiting is not connected."""
+    add(store, CELLS[0])
+    with contextlib.ExitStack() as opened:
+        server = opened.enter_context(LiveServer(LiveReport([store], title="A study")))
+        connections = []
+        for _ in range(200):
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+            opened.callback(connection.close)
+            connection.connect()
+            connection.request("GET", f"/{server.token}/")
+            connections.append(connection)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        opened.callback(server.shutdown)
+        answers = [connection.getresponse() for connection in connections]
+        assert {response.status for response in answers} == {200}
+        assert {response.read() for response in answers} == {server.report.page()}
 
 
 def test_a_server_that_has_ended_answers_no_more(store):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.browser import Tab
+from support.browser import Tab, wait_until
 from support.external_tools import needs
 from support.synthetic_study import add, evidence_of, spec, study_store
 
@@ -65,7 +65,7 @@ def names(page, chart):
 def seen(page, chart):
     """Scroll to a chart and give the numbers that it shows."""
     page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
-    page.wait_for_function(f"Charts.made('{chart}')")
+    wait_until(page, f"Charts.made('{chart}')")
     return page.evaluate(f"Charts.made('{chart}')")
 
 
@@ -108,7 +108,7 @@ def test_a_chosen_objective_stands_out_everywhere(page):
         assert sorted(set(dimmed)) == ["ce", "fcl"], chart
     seen(page, "dots")
     page.locator("#chart-dots [data-name=focal]").press("Enter")  # once more
-    page.wait_for_function("!document.querySelector('#chart-dots .dim')")
+    wait_until(page, "!document.querySelector('#chart-dots .dim')")
     assert page.evaluate("location.hash") == ""
 
 
@@ -173,7 +173,7 @@ def test_panels_stand_in_rows_of_nearly_equal_length(page):
 def test_a_view_can_be_sent(tab, path, evidence):
     page = opened(tab, path, "metric=brier&objective=fcl&other=ce&scaling=after&at=reliability")
     assert page.locator("#metric input:checked").input_value() == "brier"
-    page.wait_for_function("scrollY > 500")  # it scrolls smoothly
+    wait_until(page, "scrollY > 500")  # it scrolls smoothly
     large = page.evaluate("Charts.made('large')")
     assert large["title"] == "Reliability of FCL and Cross-entropy"
     run = [one.scaled.reliability_after.count for one in evidence.of(SETTING, "fcl")]
@@ -187,7 +187,7 @@ def test_links_keep_what_is_chosen(page):
     page.locator("#metric label", has_text="NLL").click()
     page.locator("nav a", has_text="Training").click()
     assert page.evaluate("location.hash") == "#at=training&metric=nll"
-    page.wait_for_function("Math.abs(document.getElementById('training').getBoundingClientRect().top) < 120")
+    wait_until(page, "Math.abs(document.getElementById('training').getBoundingClientRect().top) < 120")
 
 
 def test_the_forest_shows_the_differences(page, evidence):
@@ -318,7 +318,7 @@ def test_colours_follow_the_system_until_chosen_and_are_remembered(tab, path):
     ground = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{ground} === 'rgb(20, 23, 27)'")
+    wait_until(page, f"{ground} === 'rgb(20, 23, 27)'")
     page.locator("#theme").click()
     assert page.inner_text("#theme") == "Theme: light"
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
@@ -368,14 +368,14 @@ def test_nothing_is_wider_than_the_window(chrome, path, width):
 
 def test_it_prints_in_light_colours_with_all_charts_and_comes_back(page):
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.dataset.colours === 'dark'")
+    wait_until(page, "document.documentElement.dataset.colours === 'dark'")
     page.evaluate(
         "window.addEventListener('beforeprint', () => { window.printed = [document.documentElement.dataset.colours,"
         "[...document.querySelectorAll('.chart:not([hidden]) svg')].every((e) => e.childElementCount)]; })"
     )
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
     assert page.evaluate("printed") == ["light", True]
-    page.wait_for_function("document.documentElement.dataset.colours === 'dark'")
+    wait_until(page, "document.documentElement.dataset.colours === 'dark'")
 
 
 def test_a_grid_has_a_surface(tab, tmp_path):

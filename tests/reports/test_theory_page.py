@@ -196,7 +196,7 @@ def test_signs_are_typeset(page):
     assert "slope of Cal\u2082\u00b2, gamma = 2" in body
 
 
-PROBE = """
+PROBE = """() => {
 const get = (id) => document.getElementById(id);
 const tell = (element, kind, value) => {
   if (value !== undefined) element.value = value;
@@ -238,19 +238,14 @@ tell(get("preset"), "change", "5");
 seen.outsideBars = get("outside").textContent;
 seen.marks = [...document.querySelectorAll("[data-mark]")].filter((shape) => !shape.getAttribute("d")).length;
 seen.bars = [get("simplex").hasAttribute("hidden"), get("bars").hasAttribute("hidden"), get("classes").rows.length];
-const probe = document.createElement("pre");
-probe.id = "probe";
-probe.textContent = JSON.stringify(seen);
-document.body.append(probe);
-"""
+return seen;
+}"""
 
 
 @needs_chromium
 def test_the_controls_work(tab, page, tmp_path):
-    probed = page.replace("</body>", f"<script>{PROBE}</script></body>")
-    shown = opened(tab, probed, tmp_path, "gamma=3&lam=1&eta=0.5,0.3,0.2")
-    seen = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1]))
-    assert seen == {
+    opened(tab, page, tmp_path, "gamma=3&lam=1&eta=0.5,0.3,0.2")
+    assert tab.page.evaluate(PROBE) == {
         "arrowUp": "0.51, 0.295, 0.195",
         "touchedBeside": "0.51, 0.295, 0.195",  # a finger there may want to scroll
         "touchActions": ["pan-y", "none"],

@@ -1,13 +1,18 @@
 import doctest
 import gc
+import json
 import math
 import sys
 from dataclasses import replace
 
 import pytest
+from support.prediction_samples import sample
 from support.stored_runs import epochs_file, spec, stored
 
+from focalcal.experiments.spec_builder import known_options
+from focalcal.losses import LOSSES
 from focalcal.results import Store, tables
+from focalcal.results.split_metrics import split_metrics
 
 
 @pytest.fixture
@@ -101,6 +106,25 @@ def test_an_empty_store_has_empty_tables(tmp_path):
     for table in ("runs", "test_metrics", "metrics", "epochs"):
         assert rows(store, f"select * from {table}") == []
     assert rows(store, "select avg(value) from metrics join runs using (key) where metric = 'nll'") == [(None,)]
+
+
+def test_before_the_first_run_the_columns_of_every_loss_and_metric_are_there(tmp_path):
+    empty, trained = Store(tmp_path / "empty"), Store(tmp_path / "trained")
+    options = {name: value for loss in LOSSES for name, value in known_options(loss).items()}
+    metrics = split_metrics(sample(20, 3, split="test"), "abc")
+    curves = {name: value for name, value in metrics.items() if name not in ("rows", "n_classes")} | {"loss": 1.0}
+    record = {"metrics": {"test": metrics}, "provenance": {}, "seconds": 1.0, "epochs": 1}
+    epoch = {"epoch": 1, "lr": 0.1, "seconds": 1.0, "train": {"loss": 1.0, "nll": 1.0, "error": 0.5}}
+    (tmp_path / "epochs").write_text(json.dumps(epoch | {"val": curves, "test": curves}))
+    one = replace(spec(0), objective_options=options)
+    trained.add(one, record=record, epochs=tmp_path / "epochs", predictions=[])
+    for table in ("runs", "test_metrics", "metrics", "epochs"):
+        query = f"select column_name, column_type from (describe {table})"
+        assert dict(rows(empty, query)) == dict(rows(trained, query)), table
+        assert rows(empty, f"select * from {table}") == []
+    readme = "select objective, avg(ece) from test_metrics group by all"
+    assert (empty.sql(readme).columns, rows(empty, readme)) == (["objective", "avg(ece)"], [])
+    assert rows(empty, "select avg(epochs), sum(value) from runs join metrics using (key)") == [(None, None)]
 
 
 def test_the_rows_outlive_the_store(store):

@@ -131,6 +131,14 @@ def test_their_networks_cannot_be_evaluated(mixed, store, tmp_path):
         evaluate_run(run, store, Evaluations(saliency=2))
 
 
+@pytest.mark.parametrize("part", [{"name": "a\0b"}, {"data_set": "a\0b"}, {"model": "a\0b"}, {"options": {"x": "a\0b"}},
+                                  {"options": {"a\0b": 1}}])  # fmt: skip
+def test_a_name_with_nul_is_refused(store, part):
+    with pytest.raises(ValueError, match=r"must have no NUL character, got 'a\\x00b'; leave it out"):
+        store.record(**({"name": "mine", "predictions": sample(split="test"), "seed": 0} | part))
+    assert store.runs() == []
+
+
 def test_recording_again_changes_nothing_and_other_predictions_are_refused(store):
     first = store.record(name="mine", predictions=sample(split="test"), seed=0)
     assert store.record(name="mine", predictions=sample(split="test"), seed=0).key == first.key

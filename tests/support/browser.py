@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 
 class Tab:
@@ -48,6 +49,17 @@ class Tab:
     def _dialog(self, dialog) -> None:
         self.dialogs.append(dialog.message)
         dialog.accept()
+
+
+def wait_until(page: Page, expression: str) -> None:
+    """Playwright's own waiting needs eval, which the policy of our pages forbids; the page may be loaded meanwhile."""
+    deadline = time.monotonic() + 60
+    while True:
+        with suppress(Error):
+            if page.evaluate(expression):
+                return
+        assert time.monotonic() < deadline, expression
+        time.sleep(0.05)
 
 
 @contextmanager

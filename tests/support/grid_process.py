@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,6 +29,16 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def session_of(leader: int) -> list[int]:
+    """Every process of the session that it began, cells and their fork server included, whoever their parent is now."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == leader:
+                found.append(int(folder.name))
+    return found
 
 
 def ended(pids: list[int], seconds: float = PATIENCE) -> bool:

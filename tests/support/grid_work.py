@@ -144,6 +144,14 @@ def until_told(spec, store, report) -> None:
     store_run(spec, store)
 
 
+@claimed
+def in_a_long_call(spec, store, report) -> None:
+    """Say which process this is, and then nothing for a minute: it is within one call of torch."""
+    report(Progress(spec.key, 0, 1, str(os.getpid())))
+    torch.linalg.svd(torch.randn(4000, 4000, dtype=torch.float64))
+    store_run(spec, store)
+
+
 def let_go(store) -> None:
     """Tell the cells of `until_told`."""
     Path(f"{store.path}-go").touch()

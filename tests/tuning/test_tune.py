@@ -1,6 +1,8 @@
 """A search: where it begins, what it chooses, that it goes on, and what it refuses."""
 
 import json
+import re
+import shlex
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +11,10 @@ import torch
 from support.ideal_networks import IdealNetworks
 from support.noisy_networks import NoisyNetworks
 from support.small_runs import PROTOCOL, digits_recipe
+from typer.testing import CliRunner
 
 import focalcal
+from focalcal.cli.app import app
 from focalcal.predictions import Predictions
 from focalcal.results import Protocol, Store
 from focalcal.tuning import judge, tune
@@ -167,8 +171,11 @@ def test_candidates_that_fail_are_left_out(store):
         digits_recipe(), store, executor=NoisyNetworks(fail=("focal",)), objectives=("focal", "fcl"), trials=4, seeds=1
     )
     assert "focal" not in {trial.candidate.objective for trial in result.trials}
-    with pytest.raises(ValueError, match=r"cross-entropy must be trained first, and .* could not be"):
+    with pytest.raises(ValueError, match=r"cross-entropy must be trained first, and .* could not be") as refused:
         tune(digits_recipe(epochs=2), store, executor=NoisyNetworks(fail=("ce",)), trials=4)
+    [command] = re.findall("`focalcal (.*)` says why", str(refused.value))
+    told = CliRunner().invoke(app, shlex.split(command))
+    assert told.exit_code == 0, told.output
 
 
 def test_candidates_and_their_parameters():

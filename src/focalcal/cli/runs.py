@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from focalcal.results import Run, Store, StoreProblem
 
 app = typer.Typer(
-    help="The runs in a store: list, look at, query, remove, export.",
+    help="The runs in a store: list, look at, query, remove, export, and those that failed.",
     epilog="Example: focalcal runs list",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -155,6 +155,26 @@ def export(
 
 @app.command()
 @plain_failures()
+def failures(store: StoredRuns = None, as_json: Json = False) -> None:
+    """The cells whose last attempt failed, and why; --json has tracebacks and what was printed, too.
+
+    Example: focalcal runs failures --store my-runs
+    """
+    opened = open_store(store)
+    failed = opened.failures()
+    if as_json:
+        print_json(failed)
+        return
+    for failure in failed:
+        message = " ".join(failure["message"].split())
+        name = _spec_text(failure["spec"])
+        typer.echo(f"{failure['key'][:_SHORT]}  {name}  {failure['time']}\n    {failure['kind']}: {message}")
+    if not failed:
+        typer.echo(f"{opened.path}: no failures", err=True)
+
+
+@app.command()
+@plain_failures()
 def check(store: StoredRuns = None) -> None:
     """Read every file of every run and compare its checksum; ends with 1 if something is wrong.
 
@@ -190,11 +210,21 @@ def list_text(rows: list[dict[str, Any]]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    options = " ".join(f"{name}={value}" for name, value in row["objective_options"].items())
+    options = _options_text(row["objective_options"])
     names = (row["key"][:_SHORT], row["data_set"], row["model"], row["objective"], options)
     test = row["test"]
     metrics = [f"{test[name]:.4f}" if name in test and not math.isnan(test[name]) else "-" for name in _SHOWN]
     return (*names, str(row["seed"]), f"{row['seconds']:.1f}", *metrics)
+
+
+def _options_text(options: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def _spec_text(spec: dict[str, Any]) -> str:
+    """As `Spec.name`, which costs what torch costs."""
+    what = f"{spec['data_set']}/{spec['model']} {spec['objective']} {_options_text(spec['objective_options'])}"
+    return f"{what.rstrip()} seed {spec['seed']}"
 
 
 def _metrics_table(metrics: dict[str, dict[str, float]]) -> str:

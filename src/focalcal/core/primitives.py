@@ -50,9 +50,11 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> str:
-    """`value`, if it is a string that is not empty."""
+    """`value`, if it is a string that is not empty, without NUL, which files, pages and SQL cut off or refuse."""
     if not isinstance(value, str) or not value:
         raise TypeError(f"{name} must be a string that is not empty, got {value!r}")
+    if "\0" in value:
+        raise ValueError(f"{name} must have no NUL character, got {value!r}; leave it out")
     return value
 
 
@@ -75,6 +77,8 @@ def options(name: str, values: Any) -> Options:
 
 def plain(name: str, value: Any) -> Any:
     """None, bool, str, int, float or a tuple of them; a whole number is an int, so that 2 and 2.0 are one value."""
+    if isinstance(value, str) and value:
+        return text(name, value)
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Sequence):

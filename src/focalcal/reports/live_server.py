@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sys
 import threading
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _NAMES = (LOOPBACK, "localhost")  # that a browser may have called this server by
 _POLLS = 10.0  # seconds within which an open page asks again
+_POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')  # before anything of a run
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -39,6 +39,7 @@ class LiveServer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = False
+    request_queue_size = 1024  # connections that wait to be accepted; beyond them the kernel drops some
 
     def __init__(self, report: LiveReport, port: int = 0) -> None:
         super().__init__((LOOPBACK, port), _Handler)
@@ -72,7 +73,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page or its progress."""
-        if self.headers.get("Host", "") not in {f"{name}:{self.server.server_port}" for name in _NAMES}:
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) > 1:  # of which another program on the way could have checked the other one
+            self._send(HTTPStatus.BAD_REQUEST)
+            return
+        if hosts not in [[f"{name}:{self.server.server_port}"] for name in _NAMES]:
             self._send(HTTPStatus.FORBIDDEN)
             return
         root = f"/{self.server.token}/"
@@ -92,8 +97,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the terminal shows the cells."""
 
     def _send(self, status: HTTPStatus, content: bytes = b"", kind: str = "text/plain; charset=utf-8") -> None:
+        stated = _POLICY.search(content) if kind.startswith("text/html") else None
+        policy = stated[1].decode() if stated else "default-src 'none'"
+        about = {
+            "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",  # which a <meta> element cannot say
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+        }
         self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+        for name, value in {**_HEADERS, **about}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -17,11 +17,16 @@ gets and gives) and, last, `Kit.start()`. The scripts of the kit, loaded before 
 
 A page that draws means with their intervals names kit/intervals.js and kit/marks.css as well.
 
+A page's Content-Security-Policy names the hash of each of its scripts, so that a browser runs these and no others, from
+a file as from a server: attributes such as `onclick` do nothing, and neither do `eval` and scripts that scripts add.
+
 All text is escaped unless it is markupsafe's Markup, which `render` and `html_table` return.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 import re
@@ -85,6 +90,7 @@ class Page:
     styles   files of `templates/`, or (rules) CSS itself
     lead     what stands below the title
     meta     <meta> elements by name
+    asks     whether its scripts ask the server that it comes from, as those of a live page do
     """
 
     title: str
@@ -95,12 +101,14 @@ class Page:
     styles: Sequence[str] = ()
     lead: Markup | str = ""
     meta: Mapping[str, str] = field(default_factory=dict)
+    asks: bool = False
 
     def html(self) -> str:
         """The file's text; equal pages give the same."""
         if not self.sections:
             raise ValueError("sections must hold one at least, got none; a page without content is no page")
         csv = {name: table.csv() for name, table in self.tables.items()}
+        theme, *scripts = [f"\n{template(name)}" for name in (THEME, *SCRIPTS, *self.scripts)]
         styles = [text if "{" in text else template(text) for text in (*STYLES, *self.styles, PRINT_STYLE)]
         text: str = (
             _environment()
@@ -112,8 +120,9 @@ class Page:
                 sections=self.sections,
                 lead=self.lead,
                 styles=[_markup(style) for style in styles],
-                theme=_markup(template(THEME)),
-                scripts=[_markup(template(name)) for name in (*SCRIPTS, *self.scripts)],
+                policy=_markup(_policy([theme, *scripts], asks=self.asks)),
+                theme=_markup(theme),
+                scripts=[_markup(script) for script in scripts],
                 data=_markup(inert_json({**self.data, "tables": csv})),
             )
         )
@@ -230,6 +239,17 @@ def number_or_name(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _policy(scripts: Sequence[str], *, asks: bool) -> str:
+    """These scripts and no others, and nothing from elsewhere. Styles are free: charts set the style of their marks."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    connections = "connect-src 'self'; " if asks else ""
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"{connections}base-uri 'none'; form-action 'none'"
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -117,6 +117,7 @@ def study_page(
         tables={name: table.table for name, table in given.items()}
         | {name: table for name, table in own.items() if table is not None},
         scripts=(*SCRIPTS, *((LIVE_SCRIPT,) if live else ())),
+        asks=bool(live),
         styles=(palette_css(), "study/study.css", *(("live/live.css",) if live else ())),
         meta={"focalcal-files": " ".join(files)},
     ).html()

@@ -32,6 +32,7 @@ _REMEDIES: dict[Kind, str] = {
 }
 _EVALUATE_AGAIN = "evaluate it again with `focalcal evaluate` (the folder is then set aside); the run itself is whole"
 _FAILURE_FIELDS = {"key", "spec", "kind", "message", "details", "time"}
+_NAMED_BY = {"data_set", "model", "objective", "objective_options", "seed"}  # of a spec
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,11 @@ def _read_failure(path: Path) -> dict[str, Any] | None:
         failure = None if path.is_symlink() else json.loads(path.read_bytes())
         if not isinstance(failure, dict) or not failure.keys() >= _FAILURE_FIELDS or not is_key(path.stem):
             return None
-        if failure["key"] != path.stem or not isinstance(failure["spec"], dict):
+        spec = failure["spec"]
+        if failure["key"] != path.stem or not isinstance(spec, dict) or not spec.keys() >= _NAMED_BY:
             return None
-        return {**failure, "key": current_key(failure["spec"]), "spec": current_fields(failure["spec"])}
+        if not isinstance(spec["objective_options"], dict) or not isinstance(failure["message"], str):
+            return None
+        return {**failure, "key": current_key(spec), "spec": current_fields(spec)}
     except (ValueError, RecursionError, OSError):
         return None

@@ -34,6 +34,22 @@ _RUN_COLUMNS = (*_WHAT_WAS_RUN, *_JSON_COLUMNS[1:])
 _METRIC_COLUMNS = ("key", "split", "metric", "value")
 _EPOCH_COLUMNS = ("key", "epoch")
 
+# The columns that runs of the package's losses have, for a store in which no run says so yet.
+USUAL_OPTIONS = (
+    *("gamma", "lam", "scale", "label_smoothing", "epsilon", "spread", "variant", "width", "gamma_hard", "gamma_easy"),
+    *("threshold", "bins", "gamma_init", "step", "switch", "gamma_min", "gamma_max"),
+)
+USUAL_METRICS = (
+    *("rows", "n_classes", "error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "mce", "smooth_ece"),
+    "confidence_gap",
+)
+USUAL_CURVES = (
+    *("lr", "seconds", "train_loss", "train_nll", "train_error"),
+    *(f"{split}_{name}" for split in ("val", "test") for name in ("loss", *USUAL_METRICS[2:])),
+)
+_WORDS = ("key", "data_set", "model", "objective", "scale", "spread", "variant", "split", "metric", *_JSON_COLUMNS)
+_WHOLE = ("seed", "epoch", "epochs")
+
 TABLES = "runs, test_metrics, metrics and epochs"
 _CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
 
@@ -125,11 +141,12 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
     engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
     connection = engine.connect(":memory:", config=_CLOSED)
-    _fill(connection, arrow, "runs", _RUN_COLUMNS, _run_rows(runs))
+    _fill(connection, arrow, "runs", _RUN_COLUMNS if runs else (*_RUN_COLUMNS, *USUAL_OPTIONS), _run_rows(runs))
     _fill(connection, arrow, "metrics", _METRIC_COLUMNS, _metric_rows(runs))
     _view_test_metrics(connection)
     named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
-    _fill(connection, arrow, "epochs", _EPOCH_COLUMNS, _epoch_rows(runs) if named else [])
+    records = list(_epoch_rows(runs)) if named else []
+    _fill(connection, arrow, "epochs", _EPOCH_COLUMNS if records else (*_EPOCH_COLUMNS, *USUAL_CURVES), records)
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     try:
@@ -160,10 +177,12 @@ def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: 
 def _view_test_metrics(connection: Any) -> None:
     """A view and no table: queries that do not name it pay nothing for its columns, of which several labels have many.
 
-    A run without metrics of the test split has a row of NULLs; a metric named like a column of runs is `metric_name`.
+    A run without metrics of the test split has a row of NULLs; where no run has any, the usual ones are the columns. A
+    metric named like a column of runs is `metric_name`.
     """
     taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
     known = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
+    known = known or [(name,) for name in USUAL_METRICS]
     titled = option_columns({name: name for (name,) in known}, taken, prefix="metric")
     titles = list(column_names(taken, [titled]).values())[len(taken) :]
     columns = [
@@ -230,10 +249,14 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _column(arrow: Any, name: str, values: list[Any]) -> Any:
+    if not values:
+        return arrow.array(
+            [], arrow.string() if name in _WORDS else arrow.int64() if name in _WHOLE else arrow.float64()
+        )
     kinds = {type(value) for value in values if value is not None}
     kind = arrow.string()
     if kinds and kinds <= {int, float}:
-        kind = arrow.int64() if name in ("seed", "epoch", "epochs") else arrow.float64()
+        kind = arrow.int64() if name in _WHOLE else arrow.float64()
     elif kinds == {list}:
         kind = arrow.list_(arrow.float64())
     elif kinds == {bool}:

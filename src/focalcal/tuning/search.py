@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -127,8 +128,8 @@ def search(
         if interrupted:
             return Searched([], interrupted=True)
         raise ValueError(
-            f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; `focalcal runs "
-            "failures` says why"
+            f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; "
+            f"`focalcal runs failures --store {shlex.quote(str(problem.store.path))}` says why"
         )
     check_held_out(runs[BASELINE].predictions("val"))
     baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[Candidate]()

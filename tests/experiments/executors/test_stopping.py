@@ -5,7 +5,10 @@ import math
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +16,7 @@ from threading import Event, Thread
 
 import pytest
 from support import grid_work
-from support.grid_process import PATIENCE, alive, ended, grid_process
+from support.grid_process import PATIENCE, alive, ended, grid_process, session_of
 from support.grid_work import cell, let_go
 
 from focalcal.experiments import load_study
@@ -96,6 +99,61 @@ def test_cells_end_when_the_grid_is_killed(store, monkeypatch):
     assert store.missing([cell(0), cell(1)]) == [cell(0), cell(1)]
     let_go(store)
     assert len(run_grid([cell(0), cell(1)], store, executor=LocalExecutor(2, work=grid_work.until_told)).done) == 2
+
+
+@pytest.mark.parametrize("work", [grid_work.until_told, grid_work.in_a_long_call])
+def test_nothing_of_a_killed_grid_is_left_after_a_moment(store, work):
+    with grid_process(store, work, seeds=2, jobs=2) as process:
+        cells = [int(process.stdout.readline()) for _ in range(2)]
+        family = session_of(process.pid)
+        assert {*cells, process.pid} < set(family)  # the fork server and the resource tracker besides
+        process.kill()
+        process.wait()
+        assert ended(family, seconds=3)  # one, where no other tests run
+
+
+SLOW = """
+import os, sys, time
+from pathlib import Path
+from focalcal.experiments.executors.local import LocalExecutor
+from focalcal.experiments.grid import run_grid
+from focalcal.results.store import Store
+from support.grid_work import cell
+
+class Slow:
+    def __del__(self):
+        time.sleep(100)
+
+if sys.argv[0] == "-c":  # the fork server
+    {what}
+    Path({note!r}).write_text(str(os.getpid()))
+    {then}
+
+def work(spec, store, report):
+    time.sleep(100)
+
+if __name__ == "__main__":
+    from slow_work import work
+    run_grid([cell(0)], Store({store!r}), executor=LocalExecutor(1, work=work))
+"""
+
+
+@pytest.mark.parametrize(("what", "then"), [("", "time.sleep(100)"), ("kept = Slow()", "")], ids=["import", "end"])
+def test_a_fork_server_neither_imports_on_nor_takes_its_time_to_end(store, tmp_path, what, then):
+    note, script = tmp_path / "server.txt", tmp_path / "slow_work.py"
+    script.write_text(SLOW.format(what=what, then=then, note=str(note), store=str(store.path)))
+    paths = os.pathsep.join([str(tmp_path), str(Path(grid_work.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen([sys.executable, script], env=os.environ | {"PYTHONPATH": paths}) as process:
+        deadline = time.monotonic() + PATIENCE
+        while not (note.exists() and note.read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        server = int(note.read_text())
+        assert alive(server)
+        process.kill()
+        process.wait()
+        assert ended([server], seconds=20)
 
 
 def test_a_cell_killed_from_outside_fails_alone(store):

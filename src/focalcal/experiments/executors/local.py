@@ -20,6 +20,7 @@ from typing import Any
 
 from focalcal.core.primitives import whole
 from focalcal.experiments.events import OnEvent, Progress
+from focalcal.experiments.executors import fork_server
 from focalcal.experiments.executors.cell import ONE_THREAD, Failure, Task, Work, cell_options, run_cell
 from focalcal.experiments.executors.interrupts import blocked_for_children
 from focalcal.experiments.executors.watch import Ended, watch
@@ -28,6 +29,7 @@ from focalcal.results.spec import NOTHING_MORE
 from focalcal.results.store import Store
 
 _PRELOADED = (
+    fork_server.__name__,  # first
     run_cell.__module__,
     "focalcal.experiments.run",
     "torch._dynamo",
@@ -208,7 +210,8 @@ def _context(work: Work | None) -> ForkServerContext | SpawnContext:
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*_PRELOADED, *([work.__module__] if work else [])])  # no effect on a running server
-    with _environment({**ONE_THREAD, **_NO_ALLOCATOR_THREAD, **_KEPT_MEMORY}), blocked_for_children():
+    started_by = {fork_server.STARTED_BY: str(os.getpid())}
+    with _environment({**ONE_THREAD, **_NO_ALLOCATOR_THREAD, **_KEPT_MEMORY, **started_by}), blocked_for_children():
         forkserver.ensure_running()
     return context
 

@@ -129,7 +129,10 @@ const Live = (() => {
     restore();
     ["pointerdown", "keydown", "wheel", "touchmove", "input"].forEach((kind) => document.addEventListener(kind, () => { touched = performance.now(); }, { passive: true }));
     State.on(() => { touched = performance.now(); });
-    ask();
+    if (location.protocol === "file:") {
+      part("live").hidden = false;
+      say("live-left", "a copy of a live page; it stays as it is");
+    } else ask();
   }
 
   return { start };
