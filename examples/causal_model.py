@@ -31,10 +31,10 @@ def documents(split: str, number: int) -> list[dict[str, torch.Tensor]]:
 torch.manual_seed(0)
 size = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": LENGTH}
 network = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, bos_token_id=0, eos_token_id=0, **size))
-calibration = CalibrationCallback(shift_labels=True)
+calibration = CalibrationCallback()
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
-        model=LossWithoutLogits(network, LinearFocalCalibrationLoss(gamma=1, lam=1)),
+        model=network,
         args=TrainingArguments(
             folder,
             num_train_epochs=2,
@@ -48,7 +48,9 @@ with tempfile.TemporaryDirectory() as folder:
         ),
         train_dataset=documents("train", DOCUMENTS),
         eval_dataset=documents("test", 100),
+        compute_loss_func=LossWithoutLogits(network, LinearFocalCalibrationLoss(gamma=1, lam=1)),
         compute_metrics=calibration.compute_metrics,
+        callbacks=[calibration],
     )
     trainer.train()
     measured = trainer.evaluate()

@@ -5,8 +5,8 @@ import torch
 import transformers
 from torch.nn import functional as F
 
-from focalcal import AdaFocalLoss, FocalCalibrationLoss, LinearFocalCalibrationLoss, MMCELoss
-from focalcal.integrations.hugging_face import CalibrationCallback, LossWithoutLogits, compute_loss_func
+from focalcal import AdaFocalLoss, FocalCalibrationLoss, MMCELoss
+from focalcal.integrations.hugging_face import CalibrationCallback, compute_loss_func
 from focalcal.metrics import ece, nll
 
 WORDS, CLASSES = 16, 3
@@ -71,7 +71,7 @@ def test_accumulated_batches_add_up_to_the_mean_over_all_items():
 def test_tokens_and_shifted_labels():
     (logits,), (labels,) = batches(2, length=4)
     labels[0, 2] = -100
-    compute = compute_loss_func(FocalCalibrationLoss(gamma=0, lam=0))
+    compute = compute_loss_func(FocalCalibrationLoss(gamma=0, lam=0), shift_labels=False)
     wanted = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
     torch.testing.assert_close(compute((logits,), labels), wanted)
     shifted = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
@@ -124,58 +124,3 @@ def test_the_callback_updates_adafocal_in_training_only(tmp_path):
     assert predicted.metrics["test_ece"] == pytest.approx(ece(probs, predicted.label_ids), abs=1e-9)
     assert predicted.metrics["test_nll"] == pytest.approx(nll(probs, predicted.label_ids), abs=1e-6)
     assert predicted.metrics["test_ece_low"] <= predicted.metrics["test_ece"] <= predicted.metrics["test_ece_high"]
-
-
-def causal_model():
-    torch.manual_seed(0)
-    size = {
-        "n_embd": 8,
-        "n_layer": 1,
-        "n_head": 2,
-        "n_positions": 16,
-        "vocab_size": WORDS,
-        "bos_token_id": 0,
-        "eos_token_id": 0,
-    }
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**size, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
-
-
-def test_a_causal_model_trained_without_logits_is_the_one_trained_with_them(tmp_path):
-    texts = torch.randint(WORDS, (9, 7), generator=torch.Generator().manual_seed(1))
-    data = [{"input_ids": text, "labels": torch.where(text == 3, -100, text)} for text in texts]
-    weights = []
-    for without in (True, False):
-        model = causal_model()
-        loss = FocalCalibrationLoss(gamma=3, lam=1)
-        trainer = transformers.Trainer(
-            model=LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1, chunk=5)) if without else model,
-            args=arguments(
-                tmp_path,
-                max_steps=3,
-                per_device_train_batch_size=2,
-                gradient_accumulation_steps=2,
-                learning_rate=0.01,
-            ),
-            train_dataset=data,
-            compute_loss_func=None if without else compute_loss_func(loss, shift_labels=True),
-        )
-        trainer.train()
-        weights.append(model.state_dict())
-    for name, value in weights[0].items():
-        torch.testing.assert_close(value, weights[1][name], rtol=1e-4, atol=1e-5)
-
-
-def test_without_logits_an_evaluation_still_returns_them_and_no_labels_is_the_model():
-    model = causal_model()
-    wrapped = LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=0, lam=0))
-    texts = torch.randint(WORDS, (2, 5))
-    assert wrapped(labels=texts, input_ids=texts).keys() == {"loss"}
-    wrapped.eval()
-    evaluated = wrapped(labels=texts, input_ids=texts)
-    expected = model(input_ids=texts, labels=texts)
-    torch.testing.assert_close(evaluated["loss"], expected.loss)
-    torch.testing.assert_close(evaluated["logits"], expected.logits)
-    torch.testing.assert_close(wrapped(input_ids=texts).logits, expected.logits)
-    assert wrapped(labels=torch.full_like(texts, -100), input_ids=texts)["loss"] == 0
-    with pytest.raises(TypeError, match=r"model must have a body and a linear output layer.* got Linear"):
-        LossWithoutLogits(torch.nn.Linear(2, 3), LinearFocalCalibrationLoss())

@@ -54,6 +54,22 @@ def test_loss_and_gradients_are_those_of_the_logits(rows, chunk, gamma, lam, sca
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
+def test_a_soft_cap_is_that_of_the_logits():
+    hidden, weight, bias, labels = layer()
+    settings = {"gamma": 3, "lam": 1}
+    capped = 0.5 * (linear(hidden, weight, bias) / 0.5).tanh()
+    whole = FocalCalibrationLoss(**settings)(capped, labels)
+    parts = linear_focal_calibration(hidden, weight, labels, bias, **settings, soft_cap=0.5, chunk=3)
+    torch.testing.assert_close(parts, whole, rtol=1e-12, atol=1e-14)
+    for ours, theirs in zip(
+        gradients(parts, hidden, weight, bias), gradients(whole, hidden, weight, bias), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+    for wrong in (0, -1.0, float("inf")):
+        with pytest.raises(ValueError, match=f"soft_cap must be .* got {wrong}"):
+            linear_focal_calibration(hidden, weight, labels, bias, **settings, soft_cap=wrong)
+
+
 def test_gradients_agree_with_finite_differences():
     hidden, weight, bias, labels = layer()
 

@@ -2,81 +2,186 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from transformers import TrainerCallback
 
 from focalcal.integrations.validation import calibration_metrics, update_adaptive_loss
 
 _IGNORED = -100  # the label that a Trainer leaves out when it counts the items of a batch
+_SCALES = {"logit_scale": 1, "lm_head_multiplier": 1, "logits_scaling": -1}  # of logits, in configurations; the power
 
 
-def compute_loss_func(loss: nn.Module, *, shift_labels: bool = False) -> Callable[..., Tensor]:
+def compute_loss_func(loss: nn.Module, *, shift_labels: bool | None = None) -> Callable[..., Tensor]:
     """`Trainer(compute_loss_func=compute_loss_func(loss))` for any loss of (logits, labels) that returns a mean.
 
     With gradient accumulation a `Trainer` adds up the losses of several batches and passes the number of items in all
     of them. Each batch's mean is weighted by its share of these items, so that the sum is the mean over all of them,
     however unequal the batches are. Logits (N, K) or (N, T, K) with labels (N,) or (N, T); labels of -100 do not count.
 
-    `shift_labels=True` is for causal language models: the logits at position t belong to the label at t + 1.
+    In a causal language model the logits at position t belong to the label at t + 1. Its outputs are recognised, as
+    those of an encoder with a decoder and of token classification, which are not shifted; others with logits (N, T, K)
+    are refused unless `shift_labels` says what they are. `shift_labels=False` is also for labels that are shifted
+    already, and for the few models whose own loss does not shift, such as `BartForCausalLM`.
     """
-    if getattr(loss, "reduction", "mean") != "mean":
-        raise ValueError(f"loss must have reduction='mean', got {loss.reduction!r}; the Trainer needs one number")
-    if getattr(loss, "ignore_index", _IGNORED) != _IGNORED:
-        raise ValueError(
-            f"loss must have ignore_index={_IGNORED}, which a Trainer does not count, got {loss.ignore_index!r}"
-        )
+    _check_loss(loss)
 
     def compute_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        logits, labels = rows_with_labels(_logits(outputs), labels, shift_labels=shift_labels)
+        logits: Tensor = outputs["logits"] if hasattr(outputs, "keys") else outputs[0]
+        tokens = logits.dim() == 3 and labels.shape == logits.shape[:-1]
+        shift = (tokens and _is_causal(outputs)) if shift_labels is None else shift_labels
+        logits, labels = rows_with_labels(logits, labels.to(logits.device), shift_labels=shift)
         return _share_of_items(lambda: loss(logits, labels), logits, labels, num_items_in_batch)
 
     return compute_loss
 
 
-class LossWithoutLogits(nn.Module):
-    """A causal language model that is trained without the logits of all its tokens: they would not fit.
+class LossWithoutLogits:
+    """Trains a language model without the logits of all its tokens, which would not fit.
 
-        Trainer(LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1)), ...)
+        Trainer(model, compute_loss_func=LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1)), ...)
 
-    `loss(hidden, weight, labels, bias)` is given the hidden states of the model's body and its output layer. The states
-    at position t belong to the label at t + 1, and labels of -100 do not count. In evaluation the logits are returned
-    as well, for `CalibrationCallback(shift_labels=True)`. The model itself stays `.model`, to be saved and used.
+    `loss(hidden, weight, labels, bias)` is given what the model gives to its output layer, and that layer. While the
+    model is in training mode and gradients are on, its output layer sees the last token alone, so that the model
+    returns the logits of one token; else it returns all of them. The model is otherwise what it was: it is saved,
+    resumed, adapted by PEFT and trained by TRL's `SFTTrainer` as any other. Labels are shifted as in
+    `compute_loss_func`.
+
+    What a model does to its logits after its output layer is done here too if its configuration names it:
+    `final_logit_softcapping` (Gemma 2), `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), `logits_scaling`
+    (Granite). Logits are compared with the model's own, at once for random states and in the first batch for its last
+    token; a model that does anything else is refused.
+
+    `hook.remove()` gives the model all its logits back in training mode.
     """
 
-    def __init__(self, model: Any, loss: nn.Module) -> None:
-        super().__init__()
-        head = getattr(model, "get_output_embeddings", lambda: None)()
-        if head is None or getattr(model, "base_model", model) is model:
+    def __init__(self, model: Any, loss: nn.Module, *, shift_labels: bool | None = None) -> None:
+        _check_loss(loss)
+        head: Any = getattr(model, "get_output_embeddings", lambda: None)()
+        if getattr(head, "weight", None) is None or isinstance(head, nn.Embedding) or not hasattr(model, "config"):
             raise TypeError(
-                f"model must have a body and a linear output layer, as AutoModelForCausalLM's have, got "
+                f"model must be of transformers and have a linear output layer, as AutoModelForCausalLM's do, got "
                 f"{type(model).__name__}; use compute_loss_func, which needs logits only"
             )
-        self.model: Any = model
-        self.loss = loss
+        self._model, self._loss, self._shift_labels = model, loss, shift_labels
+        self._scale, soft_cap = _after_the_head(model)
+        self._cap: dict[str, Any] = {} if soft_cap is None else {"soft_cap": soft_cap}
+        try:
+            inspect.signature(getattr(loss, "forward", loss)).bind("hidden", "weight", "labels", "bias", **self._cap)
+        except TypeError:
+            raise TypeError(
+                f"loss must take (hidden, weight, labels, bias{', *, soft_cap' * bool(self._cap)}), got "
+                f"{type(loss).__name__}; use LinearFocalCalibrationLoss, or compute_loss_func for a loss of logits"
+            ) from None
+        self._taken: tuple[Tensor, bool, torch.dtype] | None = None
+        # Not a wrapper, which is no PreTrainedModel, nor a new `forward`, which SFTTrainer goes around.
+        if (earlier := vars(head).get("_loss_without_logits")) is not None:
+            earlier.remove()  # a cell of a notebook that runs again
+        self.hook = head._loss_without_logits = head.register_forward_pre_hook(self._take)
+        self._trial, self._compared = True, False  # with random states, with a batch of a training
+        try:
+            self._compare_random_states()
+        except Exception:
+            self.hook.remove()  # the model is refused, and left as it was
+            raise
+        self._trial = False
 
-    def forward(
-        self,
-        input_ids: Tensor | None = None,  # named, with the mask, because a Trainer leaves out columns that are not
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
-        **inputs: Any,
-    ) -> Any:
-        """What the model returns if there are no labels; else the loss, and in evaluation the logits."""
-        inputs |= {"input_ids": input_ids, "attention_mask": attention_mask}
-        if labels is None:
-            return self.model(**inputs)
-        head = self.model.get_output_embeddings()
-        hidden = self.model.base_model(**inputs)[0]
-        states, targets, bias = hidden[..., :-1, :], labels[..., 1:], getattr(head, "bias", None)
-        loss = _share_of_items(
-            lambda: self.loss(states, head.weight, targets, bias), hidden, targets, num_items_in_batch
+    def __getattr__(self, name: str) -> Never:
+        """Refused: what is asked of a model, as by a `Trainer` that was given this in a model's place."""
+        raise AttributeError(
+            f"LossWithoutLogits has no {name!r}, it is no model; call "
+            "Trainer(model, compute_loss_func=LossWithoutLogits(model, loss)), and ask the model itself"
         )
-        return {"loss": loss} if self.training else {"loss": loss, "logits": head(hidden)}
+
+    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """The loss of the batch that the model has just returned `outputs` for."""
+        states, autocast, dtype = self._last_taken()
+        with torch.autocast(states.device.type, dtype=dtype, enabled=autocast):
+            if not self._compared:
+                self._compare(outputs, states[:, -1:])
+                self._compared = bool(self._model.training)  # a model may do something in training only
+            labels = labels.to(states.device)
+            if _is_causal(outputs) if self._shift_labels is None else self._shift_labels:
+                states, labels = states[..., :-1, :], labels[..., 1:]
+            weight, bias = self._head()
+            return _share_of_items(
+                lambda: self._loss(self._scaled(states), weight, labels, bias, **self._cap),
+                states,
+                labels,
+                num_items_in_batch,
+            )
+
+    def __deepcopy__(self, memo: Any) -> LossWithoutLogits:
+        """Itself: PEFT copies an output layer that it trains, and the copy's hook must report here."""
+        return self
+
+    def _take(self, head: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Keep what the output layer is given; in training hand it the last token alone."""
+        states, device = args[0], args[0].device.type
+        if self._trial:  # logits of up to 100, which show a cap that those of a new model would not reach
+            states = torch.randn_like(states)
+            states *= 100 / linear(states, head.weight).abs().max().clamp(min=0.01)
+        # The Trainer calls the loss outside of the model's autocast.
+        self._taken = states, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+        return (states[..., -1:, :] if head.training and torch.is_grad_enabled() else states, *args[1:])
+
+    def _last_taken(self) -> tuple[Tensor, bool, torch.dtype]:
+        if self._taken is None:
+            raise RuntimeError(
+                f"the output layer of {type(self._model).__name__} must make the logits, but it was not called; make "
+                "LossWithoutLogits of the model that the Trainer trains, after its last change such as "
+                "resize_token_embeddings, or use compute_loss_func"
+            )
+        taken, self._taken = self._taken, None
+        return taken
+
+    def _head(self) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias, by which the scale is multiplied here as in the hidden states."""
+        head = self._model.get_output_embeddings()
+        weight, bias = head.weight, getattr(head, "bias", None)
+        others = [name for name, value in head.named_parameters() if value.requires_grad and value is not weight]
+        if any(not name.endswith("bias") for name in others):
+            raise ValueError(
+                f"the model's output layer must train its weight and bias only, got {', '.join(others)}; leave the "
+                "layer out of target_modules, or name it in modules_to_save"
+            )
+        return weight, None if bias is None else self._scaled(bias)
+
+    def _scaled(self, value: Tensor) -> Tensor:
+        return value if self._scale == 1 else value * self._scale
+
+    def _compare_random_states(self) -> None:
+        """Run the model on two tokens, with random states in place of its own, whose values could hide a difference."""
+        device = self._model.device
+        tokens = torch.zeros(1, 2, dtype=torch.long, device=device)
+        inputs = {"decoder_input_ids": tokens} if getattr(self._model.config, "is_encoder_decoder", False) else {}
+        inputs |= {"input_ids": tokens, "attention_mask": tokens + 1}
+        # Nothing must be drawn here that training would have drawn.
+        with torch.no_grad(), torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
+            outputs = self._model(**inputs)
+        self._compare(outputs, self._last_taken()[0])
+
+    @torch.no_grad()
+    def _compare(self, outputs: Any, states: Tensor) -> None:
+        """Refuse a model whose logits of the last tokens are not those that the loss would compute of their states."""
+        weight, bias = self._head()
+        ours = linear(self._scaled(states), weight, bias)
+        if cap := self._cap.get("soft_cap"):
+            ours = cap * (ours / cap).tanh()
+        own: Tensor = (outputs["logits"] if hasattr(outputs, "keys") else outputs[0])[:, -states.shape[1] :]
+        largest = ours.float().abs().max()  # not of the model's own, which may be infinite
+        difference = (own.float() - ours.float()).abs().max() if own.shape == ours.shape else torch.inf
+        if not difference <= max(1e-5, 4 * torch.finfo(ours.dtype).eps) * largest:
+            raise ValueError(
+                f"model must make its logits with its output layer and what {', '.join(_SCALES)} and "
+                f"final_logit_softcapping say, got {type(self._model).__name__}, whose logits differ by "
+                f"{difference:.3g} from these, of up to {largest:.3g}; use compute_loss_func, which needs no such rule"
+            )
 
 
 class CalibrationCallback(TrainerCallback):
@@ -88,11 +193,15 @@ class CalibrationCallback(TrainerCallback):
     Adds `ece`, `ece_low`, `ece_high`, `ece_chance`, `nll`, `nll_low`, `nll_high` and `error` to the evaluation's
     metrics; `ece_chance` is the ECE that chance alone would give. The loss is updated after evaluations
     that a training makes, never by `Trainer.predict` or an evaluation afterwards. Every process sees the predictions of
-    all, as the Trainer gathers them.
+    all, as the Trainer gathers them. Labels are shifted for the causal language models of transformers, as in
+    `compute_loss_func`, or as `shift_labels` says.
     """
 
-    def __init__(self, loss: nn.Module | None = None, *, shift_labels: bool = False, resamples: int = 200) -> None:
+    def __init__(
+        self, loss: nn.Module | None = None, *, shift_labels: bool | None = None, resamples: int = 200
+    ) -> None:
         self._loss, self._shift_labels, self._resamples = loss, shift_labels, resamples
+        self._causal: bool | None = None  # unknown
         self._rows: tuple[Tensor, Tensor] | None = None
         self._training = False
 
@@ -100,7 +209,16 @@ class CalibrationCallback(TrainerCallback):
         """The metrics of an `EvalPrediction` with logits."""
         predictions = evaluated.predictions
         logits = torch.as_tensor(predictions[0] if isinstance(predictions, tuple) else predictions)
-        logits, labels = rows_with_labels(logits, torch.as_tensor(evaluated.label_ids), shift_labels=self._shift_labels)
+        labels = torch.as_tensor(evaluated.label_ids)
+        shift = self._shift_labels
+        if shift is None and logits.dim() == 3 and labels.shape == logits.shape[:-1]:
+            shift = self._causal
+            if shift is None:
+                raise ValueError(
+                    "shift_labels must say whether logits of tokens belong to the next label, got None and no model of "
+                    "transformers; pass callbacks=[calibration] to the Trainer as well, or shift_labels"
+                )
+        logits, labels = rows_with_labels(logits, labels, shift_labels=bool(shift))
         counted = labels.ne(_IGNORED)
         self._rows = logits[counted], labels[counted]
         return calibration_metrics(*self._rows, resamples=self._resamples)
@@ -108,6 +226,11 @@ class CalibrationCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """From now on evaluations update the loss."""
         self._training = True
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Note whether the model's labels are to be shifted."""
+        if hasattr(model, "can_generate"):
+            self._causal = model.can_generate() and not model.config.is_encoder_decoder
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Update the loss if this evaluation belongs to a training."""
@@ -143,6 +266,32 @@ def _share_of_items(
     return mean() if num_items_in_batch is None else mean() * (items / num_items_in_batch)
 
 
-def _logits(outputs: Any) -> Tensor:
-    logits: Tensor = outputs["logits"] if hasattr(outputs, "keys") else outputs[0]
-    return logits
+def _is_causal(outputs: Any) -> bool:
+    """Whether token logits belong to the next label, as far as the outputs show it."""
+    names, kind = (set(outputs.keys()) if hasattr(outputs, "keys") else set()), type(outputs).__name__
+    if "encoder_last_hidden_state" in names or any(part in kind for part in ("Seq2Seq", "TokenClassifier", "MaskedLM")):
+        return False
+    if "CausalLM" in kind or "past_key_values" in names:
+        return True
+    raise ValueError(
+        f"shift_labels must be True for a causal language model and False for other logits of tokens, got outputs of "
+        f"type {kind}, which do not show it; pass shift_labels"
+    )
+
+
+def _after_the_head(model: Any) -> tuple[float, float | None]:
+    """By what the model multiplies the logits of its output layer, and the value at which it then caps them."""
+    config, scale = model.config.get_text_config(), 1.0
+    for name, power in _SCALES.items():
+        if isinstance(value := getattr(config, name, None), float | int):
+            scale *= value**power
+    return scale, getattr(config, "final_logit_softcapping", None)
+
+
+def _check_loss(loss: nn.Module) -> None:
+    if getattr(loss, "reduction", "mean") != "mean":
+        raise ValueError(f"loss must have reduction='mean', got {loss.reduction!r}; the Trainer needs one number")
+    if getattr(loss, "ignore_index", _IGNORED) != _IGNORED:
+        raise ValueError(
+            f"loss must have ignore_index={_IGNORED}, which a Trainer does not count, got {loss.ignore_index!r}"
+        )

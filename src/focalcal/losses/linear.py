@@ -35,6 +35,7 @@ def linear_focal_calibration(
     gamma: float,
     lam: float,
     scale: Scale = "paper",
+    soft_cap: float | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     chunk: int | None = None,
@@ -42,9 +43,10 @@ def linear_focal_calibration(
 ) -> Tensor:
     """FCL of the logits hidden W^T + b, without the logits: the mean or sum over the rows that are not ignored.
 
-    hidden (*b, D), weight (K, D), labels (*b) class indices, bias (K,). `chunk` is the number of rows whose logits are
-    in memory at a time; by default those of 8 million logits, and 32 at least. The gradients are computed with the loss
-    and added up in float32 for half precision. A mean over no row is NaN, as cross-entropy's.
+    hidden (*b, D), weight (K, D), labels (*b) class indices, bias (K,). With `soft_cap` c the logits are c tanh(z / c),
+    z = hidden W^T + b, as Gemma 2 has them. `chunk` is the number of rows whose logits are in memory at a time; by
+    default those of 8 million logits, and 32 at least. The gradients are computed with the loss and added up in float32
+    for half precision. A mean over no row is NaN, as cross-entropy's.
     """
     _check(hidden, weight, labels, bias, reduction)
     label("ignore_index", ignore_index)
@@ -54,6 +56,8 @@ def linear_focal_calibration(
         lam=not_negative("lam", lam),
         matched=check_scale("scale", scale) == "matched",
     )
+    if soft_cap is not None and not (soft_cap := not_negative("soft_cap", soft_cap)):
+        raise ValueError("soft_cap must be positive, got 0; None leaves the logits as they are")
     rows, labels = hidden.reshape(-1, hidden.shape[-1]), labels.reshape(-1).long()
     labels_in_range(labels, weight.shape[0], ignore_index)
     counted = labels != ignore_index
@@ -64,7 +68,7 @@ def linear_focal_calibration(
         rows, weight, bias = rows.to(half), weight.to(half), None if bias is None else bias.to(half)
     size = max(_FEWEST, _LOGITS // weight.shape[0]) if chunk is None else chunk
     size = whole_number("chunk", size, least=1, remedy="it is how many rows have their logits in memory; None chooses")
-    call = _Call(terms, size, engine, torch.is_grad_enabled())
+    call = _Call(terms, size, engine, soft_cap, torch.is_grad_enabled())
     total: Tensor = _LinearLoss.apply(rows, weight, bias, labels, call)  # type: ignore[no-untyped-call]
     return total if reduction == "sum" else total / len(labels)
 
@@ -99,7 +103,15 @@ class LinearFocalCalibrationLoss(nn.Module):
         self.scale: Scale = check_scale("scale", scale)
         self.ignore_index, self.reduction, self.chunk = ignore_index, _check_reduction(reduction), chunk
 
-    def forward(self, hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        hidden: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        bias: Tensor | None = None,
+        *,
+        soft_cap: float | None = None,
+    ) -> Tensor:
         """One number."""
         return linear_focal_calibration(
             hidden,
@@ -109,6 +121,7 @@ class LinearFocalCalibrationLoss(nn.Module):
             gamma=self.gamma,
             lam=self.lam,
             scale=self.scale,
+            soft_cap=soft_cap,
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             chunk=self.chunk,
@@ -125,6 +138,7 @@ class _Call(NamedTuple):
     terms: Terms
     chunk: int
     engine: Engine
+    soft_cap: float | None
     grad_enabled: bool
 
 
@@ -176,12 +190,13 @@ def _pass(
         with torch.enable_grad():
             logits = linear(rows[part].detach(), weight.detach(), None if bias is None else bias.detach())
             logits.requires_grad_(any(needed))
-            loss = focal_family(logits, labels[part], call.terms, None, None, "sum", call.engine)
+            capped = logits if call.soft_cap is None else call.soft_cap * (logits / call.soft_cap).tanh()
+            loss = focal_family(capped, labels[part], call.terms, None, None, "sum", call.engine)
         total += loss.detach()
         if not any(needed):
             continue
         (to_logits,) = torch.autograd.grad(loss, logits)
-        del logits, loss
+        del logits, capped, loss
         if to_rows is not None:
             to_rows[part] = to_logits @ weight
         if to_weight is not None:
