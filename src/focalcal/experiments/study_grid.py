@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from inspect import Parameter
 from itertools import chain, product
+from pathlib import Path
 from typing import Any
 
 from focalcal.core.checks import unknown_name
+from focalcal.experiments.own_data import own_fingerprint
 from focalcal.experiments.spec_builder import (
     build_loss,
     has_validation,
@@ -67,17 +68,24 @@ class StudyGrid:
     evaluations: Evaluations
     faults: Sequence[Fault]
 
-    @cached_property
-    def specs(self) -> tuple[Spec, ...]:
-        """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting."""
+    def specs(self, data_dir: Path | None = None) -> tuple[Spec, ...]:
+        """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting.
+
+        Data that are not shipped are loaded from `data_dir`, once each, for their fingerprints.
+        """
         by_setting: dict[KeyPath, list[dict[str, Any]]] = {}
+        fingerprints: dict[Any, str | None] = {}
         for setting, objective in self.pairs:
+            recipe = setting.recipe
+            if (data := (recipe.data_set, recipe.data_options)) not in fingerprints:
+                partial = self.protocol.allow_partial
+                fingerprints[data] = own_fingerprint(recipe, allow_partial=partial, data_dir=data_dir)
             cell = {
-                "data_set": setting.recipe.data_set,
-                "model": setting.recipe.model,
+                "data_set": recipe.data_set,
+                "model": recipe.model,
                 "objective": objective.name,
                 "objective_options": objective.options,
-                "training": training_of(setting.recipe, objective.name),
+                "training": training_of(recipe, objective.name, fingerprints[data]),
                 "protocol": self.protocol,
             }
             by_setting.setdefault(setting.path, []).append(cell)
