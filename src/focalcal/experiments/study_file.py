@@ -102,6 +102,9 @@ def parse_study(
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which says line and column
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
+    except RecursionError:
+        message = "must be tables and lists of a few levels, got brackets nested too deeply; remove some"
+        raise StudyError([Fault((), message)], file, {}) from None
     if seeds is not None:
         written["seeds"] = list(range(whole_number("seeds", seeds, least=1, most=10_000, remedy="10 is usual")))
     table, faults, removed = _check_tables(written)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter
 from itertools import chain, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from focalcal.training import RECIPES
 from focalcal.training.recipe import Recipe
 
 KeyPath = tuple[str | int, ...]
+_MOST_CELLS = 100_000  # half a gigabyte to plan, and months to train
 _PROTOCOL_FIELDS = [field.name for field in fields(Protocol)]
 
 
@@ -99,8 +101,14 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
     objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
     faults: list[Fault] = []
-    settings = _settings(small.settings if len(settings_at) > 1 else study.settings, settings_at, faults)
-    objectives = _objectives(small.objectives if len(objectives_at) > 1 else study.objectives, objectives_at, faults)
+    seeds = small.seeds if smoke else study.seeds
+    written = small.settings if len(settings_at) > 1 else study.settings
+    shared = small.objectives if len(objectives_at) > 1 else study.objectives
+    if (count := _count(written, shared, len(seeds))) > _MOST_CELLS:
+        message = f"must be at most {_MOST_CELLS:,} cells with the settings and seeds, got {count:,}; divide the study"
+        return StudyGrid((), seeds, EVERYTHING, NOTHING_MORE, [Fault(("smoke",) if smoke else objectives_at, message)])
+    settings = _settings(written, settings_at, faults)
+    objectives = _objectives(shared, objectives_at, faults)
     protocol, evaluations = _rules(study.protocol, EVERYTHING, NOTHING_MORE)
     if smoke:
         size: dict[str, Any] = {
@@ -113,8 +121,7 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
             replace(setting, recipe=shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
             for setting in settings
         ]
-        shared = [setting for setting in settings if not setting.objectives]
-        crossed = _cover(shared, objectives)
+        crossed = _cover([setting for setting in settings if not setting.objectives], objectives)
         crossed += [pair for setting in settings for pair in _cover([setting], setting.objectives)]
     else:
         faults += _temperature_faults(study, settings)
@@ -124,7 +131,18 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
         if (problem := saliency_problem(model, evaluations)) is not None:
             faults.append(Fault((*of_saliency, "protocol", "saliency"), problem))
-    return StudyGrid(pairs, small.seeds if smoke else study.seeds, protocol, evaluations, faults)
+    return StudyGrid(pairs, seeds, protocol, evaluations, faults)
+
+
+def _count(settings: Iterable[SettingsTable], objectives: Sequence[ObjectivesTable], seeds: int) -> int:
+    """How many cells there would be, without making one."""
+
+    def points(tables: Iterable[ObjectivesTable]) -> int:
+        return sum(len(table.name) * prod(map(len, table.options().values())) for table in tables)
+
+    common = points(objectives)
+    pairs = sum(len(table.recipe) * (points(table.objectives) if table.objectives else common) for table in settings)
+    return max(pairs, common) * seeds
 
 
 def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault]) -> list[Setting]:
