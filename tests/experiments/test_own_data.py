@@ -77,8 +77,8 @@ class Project:
         cells = plan_study(self.study(**options), self.store.path)
         return [cell.spec.objective.rpartition(":")[2] for cell in cells if cell.state != "done"]
 
-    def flip_labels(self):
-        np.save(self.folder / "labels.npy", np.load(self.folder / "labels.npy")[::-1])
+    def permute_labels(self):
+        np.save(self.folder / "labels.npy", np.sort(np.load(self.folder / "labels.npy")))
 
     def edit(self, old, new):
         assert old in self.module.read_text()
@@ -101,13 +101,18 @@ def test_changed_examples_are_new_cells_and_a_touched_file_is_not(project, named
     assert project.to_train(named=named) == []
     os.utime(project.folder / "labels.npy")
     assert project.to_train(named=named) == []
-    project.flip_labels()
+    project.permute_labels()
     assert project.to_train(named=named) == ["ce", "Mine"] * 2
     with pytest.raises(ValueError, match=r"data set 'own' must hold the examples that the run was planned with \(fing"):
         run_spec(old[0].spec, Store(project.folder / "others"))
-    project.train(named=named)
+    new, *_ = project.train(named=named)
     evidence = measured(reading_order(project.store.runs()), title="both")
     assert [len(evidence.of(setting, "ce")) for setting in evidence.settings] == [2, 2]  # nothing is pooled
+    commonest = [np.bincount(run.predictions("test").labels).max() / 30 for run in (old[0], new)]
+    assert len(set(commonest)) == 2
+    assert sorted({run.constant_error for run in evidence.runs}) == pytest.approx(
+        sorted(1 - share for share in commonest)
+    )
 
 
 def test_edits_of_the_module_train_again_what_depends_on_them(project):
@@ -137,7 +142,7 @@ def test_data_whose_files_are_named_is_loaded_only_after_a_change(project, monke
     time.sleep(0.1)
     assert [fingerprint() for _ in range(2)] == [(first, 1), (first, 0)]
     look = os.stat("labels.npy")
-    project.flip_labels()
+    project.permute_labels()
     os.utime("labels.npy", ns=(look.st_atime_ns, look.st_mtime_ns))  # of the same size and time, as `cp -p` leaves it
     changed, calls = fingerprint()
     assert changed != first
@@ -146,7 +151,7 @@ def test_data_whose_files_are_named_is_loaded_only_after_a_change(project, monke
 
 def test_runs_on_different_examples_under_one_name_are_not_compared(project):
     before = project.train()
-    project.flip_labels()
+    project.permute_labels()
     after = project.train()
     one_setting = [before[0], next(run for run in after if run.spec.objective != before[0].spec.objective)]
     with pytest.raises(ValueError, match=r"same data to be compared, got different train examples in .*`focalcal runs"):

@@ -255,7 +255,8 @@ def _constant_error(run: Run, test: Predictions | None, known: dict[str, float |
     spec = run.settings
     protocol = {name: spec["protocol"].get(name) for name in ("test_examples", "allow_partial")}
     rows = run.record["metrics"].get("test", {}).get("rows")
-    same = json.dumps([spec["data_set"], spec["training"].get("data_options"), protocol, rows], sort_keys=True)
+    data = [spec["data_set"], spec["training"].get("data_options"), spec["training"].get("fingerprint")]
+    same = json.dumps([*data, protocol, rows], sort_keys=True)
     if same not in known:
         read = _predictions(run, "test", [])
         if read is None:
