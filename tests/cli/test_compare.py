@@ -2,10 +2,12 @@ import json
 
 import pytest
 import typer
+from support import stored_runs
 from support import synthetic_study as synthetic
 from typer.testing import CliRunner
 
 from focalcal.cli.compare import compare
+from focalcal.cli.report import report
 from focalcal.results import Store
 
 app = typer.Typer()
@@ -131,3 +133,20 @@ def test_a_candidate_without_company_in_its_setting_says_so(tmp_path):
     ended = run("fcl", "--store", tmp_path)
     assert ended.exit_code == 1
     assert "no setting has the candidate and another objective" in ended.stdout
+
+
+def test_runs_on_other_examples_of_the_same_name_are_refused_in_one_sentence(tmp_path):
+    store = Store(tmp_path)
+    for objective, sha256 in (("ce", "a" * 64), ("fcl", "b" * 64)):
+        for seed in (0, 1):
+            told = stored_runs.record()
+            told["provenance"]["data"] = {"fingerprints": {"test": sha256}}
+            store.add(stored_runs.spec(seed, objective), record=told, epochs=None, predictions=[])
+    ended = run("fcl", "ce", "--store", tmp_path)
+    assert (ended.exit_code, ended.stderr.count("\n")) == (2, 1)
+    assert "runs must have seen the same data to be compared, got different test examples in" in ended.stderr
+    assert "remove the runs of the data that is out of date with `focalcal runs rm`" in ended.stderr
+    pages = typer.Typer()
+    pages.command()(report)
+    written = CliRunner().invoke(pages, ["--store", str(tmp_path), "--no-figures"])
+    assert (written.exit_code, written.stderr) == (2, ended.stderr)

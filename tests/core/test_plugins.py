@@ -1,12 +1,12 @@
 """Other people's code by name: what is found, what is refused, and the hash that tells versions apart."""
 
-import hashlib
 import os
 import sys
 
 import pytest
 
 from focalcal.core import plugins
+from focalcal.core.source_code import code_hash
 
 SHIPPED = {"ce": dict, "focal": list}
 
@@ -24,13 +24,14 @@ def test_what_the_package_ships_comes_first_and_has_no_hash(folder):
     assert plugins.source_hash("objectives", "ce", SHIPPED) is None
 
 
-def test_a_name_is_imported_from_the_current_folder_with_the_hash_of_the_file_that_defines_it(folder):
+def test_a_name_is_imported_from_the_current_folder_with_the_hash_of_what_defines_it(folder):
     (folder / "plugin_parts").mkdir()
     (folder / "plugin_parts" / "__init__.py").write_text("from plugin_parts.inner import Mine\n")
     (folder / "plugin_parts" / "inner.py").write_text("class Mine:\n    class Part:\n        pass\n")
     made = plugins.load_plugin("objectives", "plugin_parts:Mine", SHIPPED)
     assert made.target.__name__ == "Mine"
-    assert made.sha256 == hashlib.sha256((folder / "plugin_parts" / "inner.py").read_bytes()).hexdigest()
+    exported, defined = (str(folder / "plugin_parts" / name) for name in ("__init__.py", "inner.py"))
+    assert made.sha256 == code_hash({exported: ["Mine"], defined: ["Mine"]})
     assert plugins.resolve("models", "plugin_parts:Mine.Part", {}) is made.target.Part
 
 

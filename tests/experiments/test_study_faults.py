@@ -1,5 +1,7 @@
 """Whatever is wrong with a study is reported at once, with file, key path and remedy."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,14 @@ from focalcal.experiments.study_grid import build_grid
 from focalcal.experiments.study_schema import BY_KEY, StudyTable
 
 KEYS = ["gamma", *dict.fromkeys(key for table in (StudyTable, *BY_KEY.values()) for key in table.model_fields)]
+GOOD = """
+title = "one cell"
+seeds = [0]
+settings = [{ recipe = "digits_mlp_lite" }]
+[[objectives]]
+name = "fcl"
+gamma = 3
+"""
 WRONG = """\
 title = ""
 seeds = [0, -1, 1.5]
@@ -196,3 +206,21 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path):
     file.write_bytes(b"seeds = [0]\ntitle = '\xe9'\n")
     with pytest.raises(StudyError, match=r"latin\.toml: must be text in UTF-8, got .* at byte 21"):
         load_study(file)
+
+
+def test_cells_are_counted_before_they_are_made():
+    values = ", ".join(f"{1 + k / 1000}" for k in range(3000))
+    text = GOOD.replace("gamma = 3", f"gamma = [{values}]\nlam = [{values}]")
+    tracemalloc.start()
+    try:
+        with pytest.raises(StudyError, match=r"objectives: must be at most 100,000 cells .*, got 9,000,000; divide"):
+            parse_study(text)
+        assert tracemalloc.get_traced_memory()[1] < 20e6  # bytes; the cells would take 3.4e9
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("depth", [50, 300, 20_000])
+def test_brackets_nested_too_deeply_are_a_fault(depth):
+    with pytest.raises(StudyError, match=r"study\.toml: "):
+        parse_study(GOOD.replace("gamma = 3", f"gamma = {'[' * depth}{']' * depth}"))

@@ -5,6 +5,8 @@ import json
 import pickle
 import shutil
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -376,3 +378,34 @@ def test_a_folder_that_lacks_what_its_header_states(tmp_path):
         refused(tmp_path / name, f"there must be an array '{name}'")
     np.save(tmp_path / "whole" / "labels.npy", np.zeros(39, int))
     refused(tmp_path / "whole", "39")
+
+
+MEASURE = """
+import resource, sys
+import pyarrow.csv, torch
+from focalcal.predictions import Predictions
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in sys.argv[1:]:
+    try:
+        print(Predictions.load(path))
+    except ValueError as error:
+        print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_a_csv_of_very_many_columns_takes_little_memory(tmp_path):
+    """Arrow takes kilobytes for a column: these took 2,000 MB."""
+    columns, rest = 200_000, ",0" * 199_998
+    for name, first, row in (("scores", "prob_", "0,0"), ("named", "c", "c1,0"), ("others", "c", "0,1")):
+        names = ["prob_0", "label"] if name == "others" else ["label", f"{first}0"]
+        header = ",".join([*names, *(f"{first}{k}" for k in range(1, columns - 1))])
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{row}{rest}\n")
+    command = [sys.executable, "-W", "ignore", "-c", MEASURE]
+    command += [str(tmp_path / f"{name}.csv") for name in ("scores", "named", "others")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    scores, named, others, megabytes = done.stdout.splitlines()
+    assert "must have at most 32,768 columns of scores and labels, got 200,000; name those that are meant" in scores
+    assert "must have at most 32,768 columns of scores and labels, got 200,000" in named
+    assert others.startswith("Predictions(probs float64 (1, 2)")  # two columns of many are read
+    assert int(megabytes) < 200

@@ -162,6 +162,7 @@ def gather(
         if (state := states[run.key]) not in read:
             read[state] = _read(run, labels[run.key], temperature, constants, whole=whole, details=details)
     evidence = tuple(read[state] for state in states.values())
+    _check_same_data(evidence)
     gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing)]
     gaps += [
         EvidenceGap("unreadable", run.key, run.name, detail=note.detail)
@@ -171,6 +172,24 @@ def gather(
     ]
     gaps += [*metrics_not_finite(evidence), *seeds_short(evidence, set(order))]
     return Evidence(title, evidence, tuple(dict.fromkeys(gaps)), temperature)
+
+
+def _check_same_data(runs: Iterable[RunEvidence]) -> None:
+    """Refuse to put runs of one setting side by side that saw different examples under the same name."""
+    first: dict[str, tuple[str, RunEvidence]] = {}
+    for run in runs:
+        fingerprints = run.record.get("provenance", {}).get("data", {}).get("fingerprints", {})
+        asked = [run.spec["training"].get("data_options"), run.spec["protocol"]]
+        for split, fingerprint in fingerprints.items():
+            # Objectives may hold out other rows of the training split, but are tested on the same.
+            same = json.dumps([run.setting, split, None if split == "test" else asked], sort_keys=True)
+            known, other = first.setdefault(same, (fingerprint, run))
+            if known != fingerprint:
+                raise ValueError(
+                    f"runs must have seen the same data to be compared, got different {split} examples in "
+                    f"{other.key[:12]} ({other.name}) and {run.key[:12]} ({run.name}); show the cells of one study "
+                    "alone (--study), or remove the runs of the data that is out of date with `focalcal runs rm`"
+                )
 
 
 def reading_order(runs: Iterable[Run]) -> list[Run]:
@@ -236,7 +255,8 @@ def _constant_error(run: Run, test: Predictions | None, known: dict[str, float |
     spec = run.settings
     protocol = {name: spec["protocol"].get(name) for name in ("test_examples", "allow_partial")}
     rows = run.record["metrics"].get("test", {}).get("rows")
-    same = json.dumps([spec["data_set"], spec["training"].get("data_options"), protocol, rows], sort_keys=True)
+    data = [spec["data_set"], spec["training"].get("data_options"), spec["training"].get("fingerprint")]
+    same = json.dumps([*data, protocol, rows], sort_keys=True)
     if same not in known:
         read = _predictions(run, "test", [])
         if read is None:

@@ -27,7 +27,8 @@ def run_labels(specs: Sequence[Spec]) -> dict[str, Label]:
     setting    data set and network, `digits/mlp`. Where an objective was trained there in several ways, each way is a
                setting, named by what differs: `digits/mlp lr=0.1`. A way of its own for each objective is not named
     objective  its name, with those of its options that differ among its runs in the setting: `fcl` is one objective
-               over settings that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two of a sweep
+               over settings that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two of a sweep.
+               Two versions of somebody's own code are told apart by its hash, `mine:Loss code=1f3a9c20`
     """
     places: dict[str, list[Spec]] = {}
     for spec in specs:
@@ -35,17 +36,23 @@ def run_labels(specs: Sequence[Spec]) -> dict[str, Label]:
     settings = {key: name for place, own in places.items() for key, name in _settings(place, own).items()}
     points: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for spec in specs:
-        points.setdefault((settings[spec.key], spec.objective), []).append(dict(spec.objective_options))
+        points.setdefault((settings[spec.key], spec.objective), []).append(_point(spec))
     labels: dict[str, Label] = {}
     for spec in specs:
         setting = settings[spec.key]
         shown = [
             f"{name}={_value_text(value)}"
-            for name, value in dict(spec.objective_options).items()
+            for name, value in _point(spec).items()
             if any(name not in point or point[name] != value for point in points[setting, spec.objective])
         ]
         labels[spec.key] = Label(setting, " ".join([spec.objective, *shown]))
     return labels
+
+
+def _point(spec: Spec) -> dict[str, Any]:
+    """The objective's options, and the version of its code if it is somebody's own."""
+    code = spec.training.get("sources", {}).get("objective")
+    return {**dict(spec.objective_options), **({"code": code[:8]} if code else {})}
 
 
 def _settings(place: str, specs: Sequence[Spec]) -> dict[str, str]:
@@ -53,7 +60,8 @@ def _settings(place: str, specs: Sequence[Spec]) -> dict[str, str]:
     ways = {spec.key: dict(_leaves("", {**spec.training, **spec.protocol.as_dict()})) for spec in specs}
     of_point: dict[str, list[dict[str, Any]]] = {}
     for spec in specs:
-        of_point.setdefault(f"{spec.objective} {dict(spec.objective_options)}", []).append(ways[spec.key])
+        ways[spec.key].pop(".sources.objective", None)  # of the point, not of how it was trained
+        of_point.setdefault(f"{spec.objective} {_point(spec)}", []).append(ways[spec.key])
     if all(way == own[0] for own in of_point.values() for way in own):
         return dict.fromkeys(ways, place)
     paths = dict.fromkeys(path for way in ways.values() for path in way)

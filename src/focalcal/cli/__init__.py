@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-USAGE, INTERRUPTED = 2, 130  # exit codes
+USAGE, UNFORESEEN, INTERRUPTED = 2, 3, 130  # exit codes; 1 is that of a gate, a check or a study that is not met
 INTERRUPTION = "focalcal: interrupted; no file was left half-written"
 
 
@@ -27,4 +27,9 @@ def main() -> None:
 
         print(f"focalcal: the command line needs the package typer: {install_command('typer')}", file=sys.stderr)
         raise SystemExit(USAGE) from None
-    app()
+    try:
+        app()
+    except Exception as error:  # of the command line itself, or any with --debug
+        from focalcal.cli.output import report_failure
+
+        raise SystemExit(report_failure(error, debug="--debug" in sys.argv)) from None

@@ -75,7 +75,7 @@ def audit(
 ) -> None:
     """Say how far the confidences of a model can be trusted, with error bars, and what would fix them.
 
-    Exit codes: 0 if every gate passes, 1 if one fails, 2 for input that cannot be used.
+    Exit codes: 0 if every gate passes, 1 if one fails, 2 for input that cannot be used, 3 for any other error.
 
     Example: focalcal audit predictions.parquet --labels y --fail-if 'ece > 0.05' --out audit
     """

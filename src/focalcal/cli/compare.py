@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from focalcal.cli.options import Json, Stores, open_stores
+from focalcal.cli.options import DataDir, Json, Stores, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def compare(
     ] = "ece,adaptive_ece,nll,brier",
     split: Annotated[str, typer.Option(help="The split that is compared.")] = "test",
     alpha: Annotated[float, typer.Option(help="The chance of a false verdict in one family.")] = 0.05,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Test whether an objective is better than others, setting by setting, over the seeds that both have.
@@ -52,7 +53,7 @@ def compare(
     from focalcal.analysis.contenders import constant_guesses
     from focalcal.reports.study_summary import flag_sentences, gap_sentences
 
-    evidence = _evidence(store, study)
+    evidence = _evidence(store, study, data_dir)
     wanted = [name.strip() for name in metrics.split(",") if name.strip()]
     _check(evidence, candidate, wanted, split)
     families = [
@@ -70,7 +71,7 @@ def compare(
         raise typer.Exit(NOT_TESTED)
 
 
-def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
+def _evidence(folders: list[Path] | None, study: str | None, data_dir: Path | None) -> Evidence:
     from focalcal.analysis.evidence import measured, reading_order
     from focalcal.analysis.gaps import gaps_of_stores
     from focalcal.results.merge import runs_of
@@ -83,7 +84,7 @@ def _evidence(folders: list[Path] | None, study: str | None) -> Evidence:
     else:
         from focalcal.experiments import load_study
 
-        loaded = load_study(study)
+        loaded = load_study(study, data_dir=data_dir)
         known, title = loaded.specs(), loaded.title
         keys = {spec.key for spec in known}
         runs = [run for run in runs if run.key in keys]

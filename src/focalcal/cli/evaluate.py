@@ -56,7 +56,7 @@ def evaluate(
         asked = Evaluations(shifts=tuple(shift or ()), severities=tuple(severity or (5,)), saliency=saliency)
     except TypeError as error:  # of a value that was typed in, so not a bug
         raise ValueError(str(error)) from None
-    runs, of_study = _choose_runs(opened, keys or [], study)
+    runs, of_study = _choose_runs(opened, keys or [], study, data_dir)
     if not asked.names and not test_set:
         asked = of_study
     if not asked.names and not test_set:
@@ -72,7 +72,9 @@ def evaluate(
         raise typer.Exit(REFUSED)
 
 
-def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[list[Run], Evaluations]:
+def _choose_runs(
+    store: RunStore, keys: list[str], study: str | None, data_dir: Path | None
+) -> tuple[list[Run], Evaluations]:
     """The runs that are named, and the evaluations of the study."""
     from focalcal.results.spec import NOTHING_MORE
 
@@ -81,7 +83,7 @@ def _choose_runs(store: RunStore, keys: list[str], study: str | None) -> tuple[l
     if study is not None:
         from focalcal.experiments import load_study
 
-        chosen = load_study(study)
+        chosen = load_study(study, data_dir=data_dir)
         asked, stored = chosen.evaluations(), {run.key: run for run in store.runs()}
         runs |= {spec.key: stored[spec.key] for spec in chosen.specs() if spec.key in stored}
     if not runs:

@@ -59,7 +59,8 @@ def operating_point_study(
     from focalcal.reports.tables import Table
 
     chosen = names or ["operating-point", "operating-point-real"]
-    baselines = [spec for name in chosen for spec in load_study(name, seeds=seeds).specs() if spec.objective == "ce"]
+    studies = [load_study(name, seeds=seeds, data_dir=data_dir) for name in chosen]
+    baselines = [spec for study in studies for spec in study.specs() if spec.objective == "ce"]
     executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
     with grid_display() as display:
         trials, interrupted = run_operating_points(

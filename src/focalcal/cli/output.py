@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Any
 
 import typer
 
-from focalcal.cli import INTERRUPTED, INTERRUPTION, USAGE
+from focalcal.cli import INTERRUPTED, INTERRUPTION, UNFORESEEN, USAGE
 
 tracebacks = ContextVar("tracebacks", default=False)  # what --debug asks for
 
@@ -48,9 +49,9 @@ def to_go_on() -> str:
 
 @contextmanager
 def plain_failures(*, resumable: bool = False) -> Iterator[None]:
-    """The library's errors and warnings, and Ctrl-C, as lines on stderr; anything else is a bug, with a traceback.
+    """The library's errors and warnings, and Ctrl-C, as lines on stderr; see `report_failure`.
 
-    With --debug every error keeps its own. A command that goes on where it was when it is given again is `resumable`,
+    With --debug errors are raised. A command that goes on where it was when it is given again is `resumable`,
     and says so when it is interrupted.
     """
     try:
@@ -59,14 +60,29 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"{INTERRUPTION}; {to_go_on()}" if resumable else INTERRUPTION, err=True)
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        raise  # who reads the output, such as `head`, has enough: Typer ends without a word
+    except (BrokenPipeError, typer.Exit, typer.Abort):
+        raise  # the command's own end; who reads the output, such as `head`, has enough: Typer ends without a word
     except Exception as error:
-        if tracebacks.get() or not _can_be_fixed(error):
+        if tracebacks.get():
             raise
+        raise typer.Exit(report_failure(error)) from None
+
+
+def report_failure(error: Exception, *, debug: bool = False) -> int:
+    """Say on stderr what went wrong, or where; the exit code is USAGE if the user can fix it, else UNFORESEEN."""
+    foreseen = _can_be_fixed(error)
+    if debug:
+        traceback.print_exception(error)
+    elif foreseen:
         for line in _message(error).splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
-        raise typer.Exit(USAGE) from None
+    else:
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        line = f"an error that should not occur ({told}); report it with what the same command prints with --debug"
+        if isinstance(error, MemoryError):
+            line = f"not enough memory ({told}); use less data at a time, or a machine with more"
+        typer.echo(f"focalcal: {line}", err=True)
+    return USAGE if foreseen else UNFORESEEN
 
 
 @contextmanager
@@ -97,6 +113,6 @@ def _message(error: Exception) -> str:
 def _can_be_fixed(error: Exception) -> bool:
     if isinstance(error, ValueError | OSError | ModuleNotFoundError):
         return True
-    from focalcal.theory.minimiser import SolverError  # here, because it costs what NumPy costs
-
-    return isinstance(error, SolverError)
+    # Nothing is imported here, which could fail once more: there may be no memory left.
+    solver = sys.modules.get("focalcal.theory.minimiser")
+    return solver is not None and isinstance(error, solver.SolverError)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Json, Seeds, Stores, open_stores
+from focalcal.cli.options import DataDir, Json, Seeds, Stores, open_stores
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def report(
         Against | None, typer.Option(help="Put the paper's numbers beside ours, marked as such.")
     ] = None,
     figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
@@ -52,7 +53,7 @@ def report(
     if study is not None:
         from focalcal.experiments import load_study
 
-        chosen = load_study(study, seeds=seeds)
+        chosen = load_study(study, seeds=seeds, data_dir=data_dir)
         out = out or opened[0].path / FOLDER / chosen.name
         options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
     made = write_report(opened, out=out, against_paper=against is Against.paper, with_figures=figures, **options)

@@ -96,7 +96,7 @@ def study(
 
     if address is not None and executor is Engine.local:
         raise ValueError(f"--address names a Ray cluster, got {address!r} without it; add --executor ray")
-    chosen, folder = load_study(name, seeds=seeds), store_folder(store)
+    chosen, folder = load_study(name, seeds=seeds, data_dir=data_dir), store_folder(store)
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)

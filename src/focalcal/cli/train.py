@@ -99,7 +99,7 @@ def train(
     try:
         chosen = override_recipe(recipe_named(recipe), changes)
         values = {**given(gamma=gamma, lam=lam), **name_values("--option", option)}
-        spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol)
+        spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol, data_dir=data_dir)
     except TypeError as error:  # of a value that was typed in, so not a bug
         raise ValueError(str(error)) from None
     options = {

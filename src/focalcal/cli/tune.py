@@ -103,6 +103,7 @@ def tune(
             weight_decay=weight_decay,
             executor=LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir}),
             jobs=jobs,
+            data_dir=data_dir,
             storage=storage,
             on_event=display,
         )

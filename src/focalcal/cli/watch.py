@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Seeds, Stores, open_stores
+from focalcal.cli.options import DataDir, Seeds, Stores, open_stores
 from focalcal.cli.output import plain_failures
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def watch(
     seeds: Seeds = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Show the cells of the study's smallest size.")] = False,
     port: Port = 0,
+    data_dir: DataDir = None,
 ) -> None:
     """Serve the report of runs that another process stores, renewed when a run is finished; Ctrl-C ends it.
 
@@ -49,7 +50,8 @@ def watch(
     from focalcal.experiments import load_study
 
     stores = open_stores(store)
-    with live_page(stores, load_study(name, seeds=seeds) if name else None, smoke=smoke, port=port) as server:
+    study = load_study(name, seeds=seeds, data_dir=data_dir) if name else None
+    with live_page(stores, study, smoke=smoke, port=port) as server:
         try:
             Event().wait()
         except KeyboardInterrupt:

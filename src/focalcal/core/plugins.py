@@ -8,7 +8,6 @@ Likewise `focalcal.data_sets` and `focalcal.models`. What the package ships has 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from types import FunctionType
 from typing import Any, Literal
 
 from focalcal.core.checks import unknown_name
+from focalcal.core.source_code import code_hash
 
 Kind = Literal["objectives", "data_sets", "models"]
 Table = Mapping[str, Callable[..., Any]]  # what the package ships, by name
@@ -28,7 +28,7 @@ _SINGULAR = {"objectives": "objective", "data_sets": "data set", "models": "mode
 
 @dataclass(frozen=True)
 class Plugin:
-    """What was imported, and SHA-256 of the file that defines it, as that was when it was imported."""
+    """What was imported, and SHA-256 of the code that defines it (`code_hash`), as that was when it was imported."""
 
     target: Callable[..., Any]
     sha256: str
@@ -40,7 +40,7 @@ def resolve(kind: Kind, name: str, shipped: Table) -> Callable[..., Any]:
 
 
 def source_hash(kind: Kind, name: str, shipped: Table) -> str | None:
-    """SHA-256 of the file that a plug-in is defined in; None for what the package ships."""
+    """SHA-256 of the code that a plug-in is defined by; None for what the package ships."""
     return None if name in shipped else load_plugin(kind, name, shipped).sha256
 
 
@@ -102,9 +102,13 @@ def _load(module: str, attribute: str) -> Plugin:
     target = reduce(getattr, attribute.split("."), home)
     if not callable(target):
         raise _UnusableError(f"{attribute} of {module}, which cannot be called")
-    defined_in = target.__module__ if isinstance(target, type | FunctionType) else module
-    file = getattr(sys.modules.get(defined_in, home), "__file__", None)
-    if file is None or not os.path.isfile(file):
-        raise _UnusableError(f"{attribute} of {defined_in}, which is in no file")
-    with open(file, "rb") as source:
-        return Plugin(target, hashlib.file_digest(source, "sha256").hexdigest())
+    roots = {module: [attribute]}  # a re-exported class is defined elsewhere, one made by a function in both places
+    if isinstance(target, type | FunctionType):
+        roots.setdefault(target.__module__, []).append(target.__qualname__)
+    names: dict[str, set[str]] = {}
+    for defined_in, paths in roots.items():
+        file = getattr(sys.modules.get(defined_in, home), "__file__", None)
+        if file is None or not os.path.isfile(file):
+            raise _UnusableError(f"{attribute} of {defined_in}, which is in no file")
+        names.setdefault(file, set()).update(path.partition(".")[0] for path in paths)
+    return Plugin(target, code_hash(names))

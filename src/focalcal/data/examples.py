@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,8 @@ class DataSet:
     `classes` names the classes (or the labels, where an example has several). `vocabulary`, for texts, holds the word
     of each token; token 0 is padding. `provenance` says, in what JSON can express, which files were read (size and
     SHA-256), how the splits were made, how many examples each holds, the fingerprint of each, and whether parts are
-    missing.
+    missing. `files`, which a loader of one's own may name, are all files and folders that decide what it returns: while
+    none of them changes, a study is planned without loading the data again.
     """
 
     name: str
@@ -96,6 +98,7 @@ class DataSet:
     test: Examples
     vocabulary: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[Path | str] = ()
 
     def __post_init__(self) -> None:
         """Refuse labels without a class, and splits that overlap; complete the provenance."""

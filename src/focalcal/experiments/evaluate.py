@@ -15,6 +15,7 @@ import torch
 from focalcal.data import DataSet, Examples
 from focalcal.experiments.events import Report, RunProgress
 from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
+from focalcal.experiments.own_data import FINGERPRINT
 from focalcal.experiments.provenance import machine, software
 from focalcal.experiments.shifts import SHIFTS, Shift
 from focalcal.experiments.spec_builder import check_sources, recipe_of
@@ -116,7 +117,8 @@ def add_missing(
     store.check_writable()
     recipe, protocol, place = recipe_of(run.spec), run.spec.protocol, torch.device(device)
     with fixed_conditions(threads):
-        data, clean = load_run_data(recipe, protocol, data_dir), run.predictions("test")
+        data = load_run_data(recipe, protocol, data_dir, run.spec.training.get(FINGERPRINT))
+        clean = run.predictions("test")
         _check_same(run, data)
         tasks = evaluation_tasks(evaluations, names, recipe, data, protocol, data_dir)
         tasks += [_test_set(path, data) for path in own]

@@ -16,6 +16,7 @@ from focalcal.experiments.completeness import examine_cells
 from focalcal.experiments.events import OnEvent
 from focalcal.experiments.grid import Executor, run_grid
 from focalcal.experiments.operating_point_trial import Role, Trial, measured
+from focalcal.experiments.own_data import FINGERPRINT
 from focalcal.experiments.spec_builder import has_validation, recipe_of, spec_of
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.results import Run, Spec, Store
@@ -142,7 +143,8 @@ def _fcl_cell(
 ) -> _Cell:
     """The baseline's cell with FCL in place of cross-entropy."""
     options = {"gamma": gamma, "lam": float(f"{lam:.{_DIGITS}g}"), "scale": scale}
-    spec = spec_of(recipe_of(baseline), "fcl", options, seed=baseline.seed, protocol=baseline.protocol)
+    recipe, protocol, fingerprint = recipe_of(baseline), baseline.protocol, baseline.training.get(FINGERPRINT)
+    spec = spec_of(recipe, "fcl", options, seed=baseline.seed, protocol=protocol, fingerprint=fingerprint)
     return _Cell(baseline, spec, role, helps, matched)
 
 

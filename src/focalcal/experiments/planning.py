@@ -48,7 +48,7 @@ def plan_study(
     Refuses what would fail later: every plug-in of a cell that is to train is called once, and a store that could not
     be written to is an OSError.
     """
-    chosen = study if isinstance(study, Study) else load_study(study)
+    chosen = study if isinstance(study, Study) else load_study(study, data_dir=data_dir)
     place = Path(folder)
     store = Store(place, create=False) if place.exists() else None
     cells = plan_cells(chosen.specs(smoke), store, chosen.evaluations(smoke), device=device, threads=threads)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ import torch
 from torch import Tensor
 
 from focalcal.data import DataSet
+from focalcal.experiments.own_data import FINGERPRINT, blame
 from focalcal.experiments.spec_builder import SOURCES, is_multilabel, loss_of, recipe_of
 from focalcal.experiments.subsets import load_run_data
 from focalcal.results.spec import Spec
@@ -39,8 +38,8 @@ def try_plugins(specs: Iterable[Spec], data_dir: Path | None = None) -> None:
         if "data_set" in sources or "model" in sources:
             which = repr([spec.data_set, recipe.data_options, spec.protocol])
             if which not in loaded:
-                with _blame("data set", spec.data_set):
-                    loaded[which] = load_run_data(recipe, spec.protocol, data_dir)
+                with blame("data set", spec.data_set):
+                    loaded[which] = load_run_data(recipe, spec.protocol, data_dir, spec.training.get(FINGERPRINT))
             logits, labels = _outputs(spec, recipe, loaded[which], data_dir)
         else:
             logits, labels = _made_up(spec, recipe.classes)
@@ -51,7 +50,7 @@ def try_plugins(specs: Iterable[Spec], data_dir: Path | None = None) -> None:
 def _outputs(spec: Spec, recipe: Recipe, data: DataSet, data_dir: Path | None) -> tuple[Tensor, Tensor]:
     """What the network says about the first training examples, and their labels."""
     few = data.train.take(np.arange(min(_EXAMPLES, len(data.train))))
-    with _blame("model", spec.model):
+    with blame("model", spec.model):
         batch = Inputs(few, recipe, torch.device("cpu")).training_batch(torch.arange(len(few)), None)
         logits = build_network(recipe, data, seed=spec.seed, data_dir=data_dir)(batch)
         if not isinstance(logits, Tensor) or logits.shape != (len(few), recipe.classes):
@@ -69,7 +68,7 @@ def _made_up(spec: Spec, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def _try_loss(spec: Spec, logits: Tensor, labels: Tensor) -> None:
-    with _blame("objective", spec.objective):
+    with blame("objective", spec.objective):
         outputs = logits.float().requires_grad_()
         loss = loss_of(spec)(outputs, labels)
         if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
@@ -77,15 +76,3 @@ def _try_loss(spec: Spec, logits: Tensor, labels: Tensor) -> None:
         torch.autograd.backward(loss)
         if not loss.isfinite() or outputs.grad is None or not outputs.grad.isfinite().all():
             raise ValueError(f"the loss and its gradient must be finite, got {loss.item()} for {len(labels)} examples")
-
-
-@contextmanager
-def _blame(kind: str, name: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # whatever somebody's code raises
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}, line {frame.lineno}"
-        raise ValueError(
-            f"{kind} {name!r} must work when it is called once, got {type(error).__name__}: {error} ({place})"
-        ) from error

@@ -16,6 +16,7 @@ from focalcal.data import DataSet
 from focalcal.experiments.evaluate import WEIGHTS, add_missing
 from focalcal.experiments.events import Report, RunProgress
 from focalcal.experiments.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
+from focalcal.experiments.own_data import FINGERPRINT
 from focalcal.experiments.provenance import earlier_attempts, machine, software
 from focalcal.experiments.spec_builder import check_sources, loss_of, recipe_of
 from focalcal.experiments.subsets import load_run_data
@@ -125,7 +126,7 @@ def _prepare(
     check_sources(spec)
     recipe, protocol = recipe_of(spec), spec.protocol
     check_start(recipe, data_dir)
-    data = load_run_data(recipe, protocol, data_dir)
+    data = load_run_data(recipe, protocol, data_dir, spec.training.get(FINGERPRINT))
     tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
     store.check_writable(_bytes_of_predictions(data, sum(len(task.shifts) for task in tasks)))
     folder = store.workspace(spec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -14,6 +15,7 @@ from focalcal.core.plugins import resolve, source_hash
 from focalcal.core.primitives import Options
 from focalcal.core.primitives import options as canonical_options
 from focalcal.data import DATA_SETS, data_options
+from focalcal.experiments.own_data import FINGERPRINT, own_fingerprint
 from focalcal.experiments.shifts import SHIFTS
 from focalcal.losses import LOSSES
 from focalcal.models import MODEL_INFO, MODELS, model_info, model_options
@@ -22,7 +24,7 @@ from focalcal.training.operating_points import operating_point
 from focalcal.training.recipe import Recipe, Schedule
 
 CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
-SOURCES = "sources"  # in a spec's training: the hash of each file that a plug-in is defined in, if there is one
+SOURCES = "sources"  # in a spec's training: the hash of the code of each plug-in, if there is one
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
 _CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
@@ -76,12 +78,16 @@ def spec_of(
     *,
     seed: int,
     protocol: Protocol = EVERYTHING,
+    data_dir: Path | None = None,
+    fingerprint: str | None = None,
 ) -> Spec:
     """The run of this recipe with this objective and these of its options; the others have their defaults.
 
     `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `operating_point`
     where they are not given. Whatever can be refused without data is refused here: an unknown objective or option, a
     value the loss does not take, an objective that does not go with the recipe.
+
+    Data that are not shipped are loaded from `data_dir` for their `fingerprint`, unless that is given.
     """
     resolved = objective_options(objective, options, recipe)
     problem = pair_problem(recipe, objective, build_loss(objective, resolved))
@@ -89,27 +95,30 @@ def spec_of(
         raise ValueError(problem)
     for field, _, message in unknown_options(recipe):
         raise ValueError(f"{field}: {message}")
+    if fingerprint is None:
+        fingerprint = own_fingerprint(recipe, allow_partial=protocol.allow_partial, data_dir=data_dir)
     return Spec(
         data_set=recipe.data_set,
         model=recipe.model,
         objective=objective,
         objective_options=resolved,
-        training=training_of(recipe, objective),
+        training=training_of(recipe, objective, fingerprint),
         protocol=protocol,
         seed=seed,
     )
 
 
-def training_of(recipe: Recipe, objective: str) -> dict[str, Any]:
-    """What a spec says about the training: the recipe by value, and the sources of plug-ins."""
+def training_of(recipe: Recipe, objective: str, fingerprint: str | None = None) -> dict[str, Any]:
+    """What a spec says about the training: the recipe by value, the sources of plug-ins, own data's fingerprint."""
     settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
     sources = plugin_sources(recipe.data_set, recipe.model, objective)
-    return {**settings, **({SOURCES: sources} if sources else {})}
+    own = {SOURCES: sources or None, FINGERPRINT: fingerprint}
+    return {**settings, **{name: value for name, value in own.items() if value is not None}}
 
 
 def recipe_of(spec: Spec) -> Recipe:
     """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol."""
-    settings = {name: value for name, value in spec.training.items() if name != SOURCES}
+    settings = {name: value for name, value in spec.training.items() if name not in (SOURCES, FINGERPRINT)}
     return Recipe.from_dict({**settings, "data_set": spec.data_set, "model": spec.model})
 
 
@@ -119,7 +128,7 @@ def loss_of(spec: Spec) -> nn.Module:
 
 
 def plugin_sources(data_set: str, model: str, objective: str) -> dict[str, str]:
-    """SHA-256 of the file that each plug-in among these is defined in."""
+    """SHA-256 of the code of each plug-in among these."""
     hashes = {
         "data_set": source_hash("data_sets", data_set, DATA_SETS),
         "model": source_hash("models", model, MODELS),
@@ -129,13 +138,13 @@ def plugin_sources(data_set: str, model: str, objective: str) -> dict[str, str]:
 
 
 def check_sources(spec: Spec) -> None:
-    """Refuse plug-ins whose file is not the one that the spec was made with: the run would not be what its key says."""
+    """Refuse plug-ins whose code is not that which the spec was made with: the run would not be what its key says."""
     present = plugin_sources(spec.data_set, spec.model, spec.objective)
     for part, sha256 in spec.training.get(SOURCES, {}).items():
         if present.get(part) != sha256:
             raise ValueError(
-                f"{part} {getattr(spec, part)!r} must be the code that run {spec.key[:12]} was planned with, got a "
-                "file that has changed since; restore it, or start the study again for a run of its own"
+                f"{part} {getattr(spec, part)!r} must be the code that run {spec.key[:12]} was planned with, got "
+                "code that has changed since; restore it, or start the study again for a run of its own"
             )
 
 

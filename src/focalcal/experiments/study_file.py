@@ -31,10 +31,16 @@ class StudyError(ValueError):
 
 
 class Study:
-    """What a study's file says, without fault. `specs()` are its cells, which are crossed once per size."""
+    """What a study's file says, without fault. `specs()` are its cells, which are crossed once per size.
 
-    def __init__(self, table: StudyTable, file: str, grids: Mapping[bool, StudyGrid]) -> None:
-        self.table, self.file, self._grids = table, file, grids
+    Data that are not shipped are then loaded from `data_dir`, or where FOCALCAL_DATA points, for their fingerprints.
+    """
+
+    def __init__(
+        self, table: StudyTable, file: str, grids: Mapping[bool, StudyGrid], data_dir: Path | None = None
+    ) -> None:
+        self.table, self.file, self._grids, self._data_dir = table, file, grids, data_dir
+        self._specs: dict[bool, tuple[Spec, ...]] = {}
 
     @property
     def name(self) -> str:
@@ -53,17 +59,22 @@ class Study:
 
     def specs(self, smoke: bool = False) -> list[Spec]:
         """What every cell trains, each once: setting by setting, seed by seed, in the order of the objectives."""
-        return list(self._grids[smoke].specs)
+        if smoke not in self._specs:
+            self._specs[smoke] = self._grids[smoke].specs(self._data_dir)
+        return list(self._specs[smoke])
 
     def evaluations(self, smoke: bool = False) -> Evaluations:
         """Those of every trained network; a cell is complete when it has them."""
         return self._grids[smoke].evaluations
 
 
-def load_study(name_or_path: str | os.PathLike[str], *, seeds: int | None = None) -> Study:
+def load_study(
+    name_or_path: str | os.PathLike[str], *, seeds: int | None = None, data_dir: Path | None = None
+) -> Study:
     """The shipped study of that name, or the file of that path (with a folder or ending in .toml).
 
-    seeds  train with 0, ..., seeds - 1 in place of the seeds that it names
+    seeds     train with 0, ..., seeds - 1 in place of the seeds that it names
+    data_dir  the folder of the data sets, by default what FOCALCAL_DATA names
     """
     file = Path(name_or_path)
     if file.suffix != ".toml" and file.parent == Path():
@@ -80,15 +91,20 @@ def load_study(name_or_path: str | os.PathLike[str], *, seeds: int | None = None
     except UnicodeDecodeError as error:
         message = f"must be text in UTF-8, got {error.reason} at byte {error.start}; save it as such"
         raise StudyError([Fault((), message)], str(file), {}) from None
-    return parse_study(text, str(file), seeds=seeds)
+    return parse_study(text, str(file), seeds=seeds, data_dir=data_dir)
 
 
-def parse_study(text: str, file: str = "study.toml", *, seeds: int | None = None) -> Study:
+def parse_study(
+    text: str, file: str = "study.toml", *, seeds: int | None = None, data_dir: Path | None = None
+) -> Study:
     """The study of a TOML text; `file` stands in the messages. Every fault of it is reported at once."""
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which says line and column
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
+    except RecursionError:
+        message = "must be tables and lists of a few levels, got brackets nested too deeply; remove some"
+        raise StudyError([Fault((), message)], file, {}) from None
     if seeds is not None:
         written["seeds"] = list(range(whole_number("seeds", seeds, least=1, most=10_000, remedy="10 is usual")))
     table, faults, removed = _check_tables(written)
@@ -102,7 +118,7 @@ def parse_study(text: str, file: str = "study.toml", *, seeds: int | None = None
         faults += [fault for fault in beyond if fault.path not in of_form]
     if faults:
         raise StudyError(faults, file, written)
-    return Study(table, file, grids)
+    return Study(table, file, grids, data_dir)
 
 
 def _check_tables(written: Mapping[str, Any]) -> tuple[StudyTable, list[Fault], set[KeyPath]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from inspect import Parameter
 from itertools import chain, product
+from math import prod
+from pathlib import Path
 from typing import Any
 
 from focalcal.core.checks import unknown_name
+from focalcal.experiments.own_data import own_fingerprint
 from focalcal.experiments.spec_builder import (
     build_loss,
     has_validation,
@@ -28,6 +30,7 @@ from focalcal.training import RECIPES
 from focalcal.training.recipe import Recipe
 
 KeyPath = tuple[str | int, ...]
+_MOST_CELLS = 100_000  # half a gigabyte to plan, and months to train
 _PROTOCOL_FIELDS = [field.name for field in fields(Protocol)]
 
 
@@ -67,17 +70,24 @@ class StudyGrid:
     evaluations: Evaluations
     faults: Sequence[Fault]
 
-    @cached_property
-    def specs(self) -> tuple[Spec, ...]:
-        """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting."""
+    def specs(self, data_dir: Path | None = None) -> tuple[Spec, ...]:
+        """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting.
+
+        Data that are not shipped are loaded from `data_dir`, once each, for their fingerprints.
+        """
         by_setting: dict[KeyPath, list[dict[str, Any]]] = {}
+        fingerprints: dict[Any, str | None] = {}
         for setting, objective in self.pairs:
+            recipe = setting.recipe
+            if (data := (recipe.data_set, recipe.data_options)) not in fingerprints:
+                partial = self.protocol.allow_partial
+                fingerprints[data] = own_fingerprint(recipe, allow_partial=partial, data_dir=data_dir)
             cell = {
-                "data_set": setting.recipe.data_set,
-                "model": setting.recipe.model,
+                "data_set": recipe.data_set,
+                "model": recipe.model,
                 "objective": objective.name,
                 "objective_options": objective.options,
-                "training": training_of(setting.recipe, objective.name),
+                "training": training_of(recipe, objective.name, fingerprints[data]),
                 "protocol": self.protocol,
             }
             by_setting.setdefault(setting.path, []).append(cell)
@@ -91,8 +101,14 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
     objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
     faults: list[Fault] = []
-    settings = _settings(small.settings if len(settings_at) > 1 else study.settings, settings_at, faults)
-    objectives = _objectives(small.objectives if len(objectives_at) > 1 else study.objectives, objectives_at, faults)
+    seeds = small.seeds if smoke else study.seeds
+    written = small.settings if len(settings_at) > 1 else study.settings
+    shared = small.objectives if len(objectives_at) > 1 else study.objectives
+    if (count := _count(written, shared, len(seeds))) > _MOST_CELLS:
+        message = f"must be at most {_MOST_CELLS:,} cells with the settings and seeds, got {count:,}; divide the study"
+        return StudyGrid((), seeds, EVERYTHING, NOTHING_MORE, [Fault(("smoke",) if smoke else objectives_at, message)])
+    settings = _settings(written, settings_at, faults)
+    objectives = _objectives(shared, objectives_at, faults)
     protocol, evaluations = _rules(study.protocol, EVERYTHING, NOTHING_MORE)
     if smoke:
         size: dict[str, Any] = {
@@ -105,8 +121,7 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
             replace(setting, recipe=shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
             for setting in settings
         ]
-        shared = [setting for setting in settings if not setting.objectives]
-        crossed = _cover(shared, objectives)
+        crossed = _cover([setting for setting in settings if not setting.objectives], objectives)
         crossed += [pair for setting in settings for pair in _cover([setting], setting.objectives)]
     else:
         faults += _temperature_faults(study, settings)
@@ -116,7 +131,18 @@ def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
         if (problem := saliency_problem(model, evaluations)) is not None:
             faults.append(Fault((*of_saliency, "protocol", "saliency"), problem))
-    return StudyGrid(pairs, small.seeds if smoke else study.seeds, protocol, evaluations, faults)
+    return StudyGrid(pairs, seeds, protocol, evaluations, faults)
+
+
+def _count(settings: Iterable[SettingsTable], objectives: Sequence[ObjectivesTable], seeds: int) -> int:
+    """How many cells there would be, without making one."""
+
+    def points(tables: Iterable[ObjectivesTable]) -> int:
+        return sum(len(table.name) * prod(map(len, table.options().values())) for table in tables)
+
+    common = points(objectives)
+    pairs = sum(len(table.recipe) * (points(table.objectives) if table.objectives else common) for table in settings)
+    return max(pairs, common) * seeds
 
 
 def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault]) -> list[Setting]:

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 
 from focalcal.data import DataSet, DataSetError, Examples, load_data
 from focalcal.data.splits import long_tailed, shuffled
+from focalcal.experiments.own_data import check_fingerprint
 from focalcal.results import Protocol
 from focalcal.training import Recipe
 
 SEED = 1  # of every subset: runs that are compared must see the same examples
 
 
-def load_run_data(recipe: Recipe, protocol: Protocol, data_dir: Path | None) -> DataSet:
-    """The recipe's data set, as the protocol has it."""
+def load_run_data(recipe: Recipe, protocol: Protocol, data_dir: Path | None, fingerprint: str | None = None) -> DataSet:
+    """The recipe's data set, as the protocol has it; refused if the whole has another `fingerprint`."""
     options = dict(recipe.data_options)
     loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
+    check_fingerprint(loaded, fingerprint)
     return apply_protocol(loaded, protocol)
 
 

@@ -25,6 +25,7 @@ PREFIXES = {
 }
 COLUMNS = {"ids": "id", "groups": "group"}
 LABELS = ("label", "labels", "target", "y", "y_true", "true_label")
+_MOST_COLUMNS = 1 << 15  # to read: Arrow takes kilobytes for each, whatever is in it; ImageNet-21k has 21,841 classes
 
 
 class Columns(NamedTuple):
@@ -79,9 +80,19 @@ def find_layout(
         present = usual in counts or (name == "posterior" and "posterior_0" in counts)
         if names.reads(name, header, present=present):
             fields[name] = _listed_columns(getattr(names, name) or usual, counts).names
+    check_width(sum(map(len, fields.values())))
     single = labels[0] in LABELS if names.labels is None else labels == [names.labels]
     several = not single if header is None else header.multilabel
     return Layout(fields, several if names.multilabel is None else names.multilabel, scores.classes)
+
+
+def check_width(columns: int) -> None:
+    """Refuse to read more columns than a table of predictions has, before memory is taken for them."""
+    if columns > _MOST_COLUMNS:
+        raise PredictionsFileError(
+            f"a table must have at most {_MOST_COLUMNS:,} columns of scores and labels, got {columns:,}; name those "
+            "that are meant, e.g. load(path, probs=[...], labels='...'), or save so many classes as .npz"
+        )
 
 
 def _named_by_classes(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.extras import required
 from focalcal.predictions.arrays_file import stored
-from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, find_layout
+from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, check_width, find_layout
 from focalcal.predictions.header import (
     KEY,
     KINDS,
@@ -199,8 +199,15 @@ def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[s
     lines = handle.readlines(1 << 20)
     handle.seek(start)
     reader = _arrow(".csv")
-    table = reader.read_csv(_arrow().BufferReader(b"".join(lines)), reader.ReadOptions(column_names=columns))
-    return _floating_columns(table.schema, labels)
+
+    def schema(**only: Any) -> Any:
+        text, names = _arrow().BufferReader(b"".join(lines)), reader.ReadOptions(column_names=columns)
+        return reader.read_csv(text, names, convert_options=reader.ConvertOptions(**only)).schema
+
+    if not _is_text(schema(include_columns=[labels]).field(labels).type):
+        return []
+    check_width(len(columns))
+    return _floating_columns(schema(), labels)
 
 
 def _floating_columns(schema: Any, labels: str) -> list[str]:

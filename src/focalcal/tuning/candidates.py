@@ -71,11 +71,12 @@ class Candidate:
     lr: float | None = None
     weight_decay: float | None = None
 
-    def spec(self, recipe: Recipe, *, seed: int, protocol: Protocol) -> Spec:
-        """The run of this candidate."""
+    def spec(self, recipe: Recipe, *, seed: int, protocol: Protocol, fingerprint: str | None) -> Spec:
+        """The run of this candidate, on data of this fingerprint if they are not shipped."""
         changes = {name: value for name in ("lr", "weight_decay") if (value := getattr(self, name)) is not None}
         changed = override_recipe(recipe, {"optimizer": changes}) if changes else recipe
-        return spec_of(changed, self.objective, dict(self.options), seed=seed, protocol=protocol)
+        options = dict(self.options)
+        return spec_of(changed, self.objective, options, seed=seed, protocol=protocol, fingerprint=fingerprint)
 
     @property
     def name(self) -> str:

@@ -39,7 +39,7 @@ _ASKED_AT_MOST = 5  # times the trials wanted: a small space has fewer different
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched, and where it is trained."""
+    """What is searched, and where it is trained; `fingerprint` is of data that are not shipped."""
 
     recipe: Recipe
     objectives: tuple[str, ...]
@@ -48,12 +48,13 @@ class Problem:
     protocol: Protocol
     store: Store
     executor: Executor
+    fingerprint: str | None = None
     on_event: OnEvent | None = field(default=None, repr=False)
     _judgements: dict[str, Judgement] = field(default_factory=dict, init=False, repr=False)
 
     def spec(self, chosen: Candidate, seed: int = 0) -> Spec:
         """The run of a candidate."""
-        return chosen.spec(self.recipe, seed=seed, protocol=self.protocol)
+        return chosen.spec(self.recipe, seed=seed, protocol=self.protocol, fingerprint=self.fingerprint)
 
     @property
     def name(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.plugins import check_name
 from focalcal.experiments import LocalExecutor
+from focalcal.experiments.own_data import own_fingerprint
 from focalcal.experiments.spec_builder import has_validation, is_multilabel
 from focalcal.losses import LOSSES
 from focalcal.results import Protocol, Run, Store
@@ -43,6 +45,7 @@ def tune(
     protocol: Protocol | None = None,
     executor: Executor | None = None,
     jobs: int = 2,
+    data_dir: Path | None = None,
     storage: str | None = None,
     seed: int = 0,
     on_event: OnEvent | None = None,
@@ -60,6 +63,7 @@ def tune(
     learning_rate, weight_decay
                    search them as well, up to a factor of sixteen from the recipe's
     executor       where runs are trained; by default `jobs` at a time in processes of this machine
+    data_dir       the folder of the data sets, by default what FOCALCAL_DATA names; an `executor` has one of its own
     storage        an Optuna storage URL, for a search by several machines; by default a file in the store
     seed           of the sampler
 
@@ -78,7 +82,8 @@ def tune(
         criteria=criteria,
         protocol=protocol or Protocol(),
         store=store if isinstance(store, Store) else Store(store),
-        executor=executor or LocalExecutor(jobs),
+        executor=executor or LocalExecutor(jobs, options={"data_dir": data_dir}),
+        fingerprint=own_fingerprint(chosen, allow_partial=(protocol or Protocol()).allow_partial, data_dir=data_dir),
         on_event=on_event,
     )
     tried, interrupted, notes = search(problem, trials=trials, sampler=sampler, seed=seed, jobs=jobs, storage=storage)

@@ -1,0 +1,70 @@
+"""How a command ends that fails: 1 is kept for gates and checks."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from focalcal.cli.output import plain_failures
+
+STUDY = """
+title = "its loss cannot be made"
+seeds = [0]
+settings = [{ recipe = "digits_mlp_lite" }]
+objectives = [{ name = "odd_loss:Odd" }]
+"""
+
+
+def _index():
+    return {}["absent"]
+
+
+def _allocate():
+    return np.empty(1 << 55)
+
+
+def _too_deep():
+    return _too_deep()
+
+
+def _check():
+    raise typer.Exit(1)
+
+
+@pytest.mark.parametrize(
+    ("work", "code", "told"),
+    [
+        (_index, 3, "focalcal: an error that should not occur (KeyError: 'absent'); report it with what"),
+        (_too_deep, 3, "focalcal: an error that should not occur (RecursionError: maximum recursion depth exceeded"),
+        (_allocate, 3, "Unable to allocate 256. PiB"),
+        (lambda: int("x"), 2, "focalcal: invalid literal"),
+        (lambda: os.stat("/nowhere/at/all"), 2, "focalcal: /nowhere/at/all: No such file"),
+        (_check, 1, ""),
+    ],
+)
+def test_an_error_is_one_line_and_its_code_says_whose_it_is(work, code, told):
+    app = typer.Typer()
+    app.command()(plain_failures()(lambda: work()))
+    ended = CliRunner().invoke(app, [])
+    assert ended.exit_code == code
+    assert told in ended.stderr
+    assert ended.stderr.count("\n") == bool(told)
+
+
+def test_the_command_ends_alike_and_shows_the_place_on_request(tmp_path):
+    (tmp_path / "odd_loss.py").write_text("class Odd:\n    def __init__(self):\n        raise KeyError('odd')\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    command = [sys.executable, "-m", "focalcal.cli", "study", "study.toml", "--dry-run"]
+    plain, shown = (
+        subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for more in ([], ["--debug"])
+    )
+    assert (plain.returncode, plain.stderr.count("\n")) == (3, 1)
+    assert "an error that should not occur (KeyError: 'odd')" in plain.stderr
+    assert shown.returncode == 3
+    assert "Traceback" in shown.stderr
+    assert "odd_loss.py" in shown.stderr
