@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -59,7 +60,11 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
     else:
         schema = schema.with_metadata({KEY: Header.of(predictions)})
         repeated = [name for name in schema.names if name in ("id", "group", "label")]
-        writer = _arrow(".parquet").ParquetWriter(handle, schema, use_dictionary=repeated, write_page_checksum=True)
+        # Scores hardly shrink, and numbers without a codec are not read with another one when a footer is damaged.
+        codecs = {field.name: "snappy" if _is_text(field.type) else "none" for field in schema}
+        writer = _arrow(".parquet").ParquetWriter(
+            handle, schema, use_dictionary=repeated, compression=codecs, write_page_checksum=True
+        )
     with writer:
         for batch in predictions.batches(max(1, min(65536, (1 << 24) // predictions.n_classes))):
             writer.write_table(_table(batch))
@@ -236,18 +241,19 @@ def _open_parquet(
     stated = (schema.metadata or {}).get(KEY.encode())
     header = None if stated is None else Header.parse(stated.decode())
     layout = find_layout(names, header, schema.names, partial(_floating_columns, schema))
-    chunks = [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    ]
-    check_unpacked_size(sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks), size)
+    # Not by chunk: pyarrow raises for a row group that makes no sense, and aborts for a chunk.
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    sizes = [max(group.total_byte_size, 8 * group.num_rows * metadata.num_columns) for group in groups]
+    check_unpacked_size(sum(sizes), size)
     # Text stays a dictionary, so that it can be measured before there is a copy for each row.
     kinds = {name: schema.field(name).type for places in layout.columns.values() for name in places}
     texts = [name for name, kind in kinds.items() if _is_text(kind)]
     file = parquet.ParquetFile(
         handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
     )
+    lists = [name for name, kind in kinds.items() if _arrow(".types").is_nested(kind)]
+    for first in islice(file.iter_batches(1, columns=lists) if lists else (), 1):
+        check_unpacked_size(first.nbytes * metadata.num_rows, size)  # no footer says how long lists are
     return header, layout, file.iter_batches(batch_rows, row_groups=row_groups, columns=list(kinds))
 
 
