@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.forked import ended, started
 from support.prediction_samples import SUFFIXES, full, sample
 
-from focalcal.predictions import Predictions, PredictionsFileError, header
+from focalcal.predictions import Predictions, PredictionsFileError, header, table_file
 
 # A flipped bit can leave digits of a .csv that miss a sum of one by no more than printing would.
 pytestmark = pytest.mark.filterwarnings("ignore::focalcal.core.checks.ProbabilityWarning")
@@ -53,6 +53,7 @@ def refused(path, reason="", **names):
         assert isinstance(outcome, PredictionsFileError), outcome
         message = str(outcome)
         assert message.startswith(f"{path}: ")
+        assert "\n" not in message
         assert reason in message
         assert "; " in message  # behind which the remedy stands
 
@@ -194,6 +195,15 @@ def test_files_of_a_table_with_versions_are_refused(tmp_path, monkeypatch, log, 
 class Trap:
     def __reduce__(self):
         return (exec, ("import pytest; pytest.fail('code of a file was run')",))
+
+
+def test_bytes_behind_an_array_are_refused_when_it_is_mapped_too(tmp_path):
+    sample().save(tmp_path / "a")
+    with (tmp_path / "a" / "logits.npy").open("ab") as file:
+        file.write(b"more")
+    for mmap in (False, True):
+        with pytest.raises(PredictionsFileError, match="'logits' must end where its shape says, got more bytes"):
+            Predictions.load(tmp_path / "a", mmap=mmap)
 
 
 def npy(array=None, *, stated=None, data=b"") -> bytes:
@@ -367,6 +377,7 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
         ("label,logit_0,logit_1\n0,,2\n", "column 'logit_0' must hold a number in every row, got '' in row 0"),
         ("label,logit_0,logit_1\n0,1_0,2\n", "got '1_0' in row 0"),
         ("label,logit_0,logit_1\n0.5,1,2\n", "labels must be whole numbers, the index of each row's class, got 0.5"),
+        ("label,logit_0,logit_1\n1e23,1,2\n", "labels must be whole numbers, the index of each row's class, got 1e+23"),
         ("label,logit_0,logit_1\n2,1,2\n", "labels must be from 0 to 1, got 2"),
         ("label,logit_0,logit_1\n0,nan,2\n", "logits must be finite, got nan in row 0"),
         ("label,logit_0,logit_2\n0,1,2\n", "must have a column 'logit_1', got 'label', 'logit_0', 'logit_2'"),
@@ -414,6 +425,38 @@ def test_a_score_that_is_no_number_is_named(tmp_path, cell, comment):
     path.write_text(f"{comment}label,logit_0,other,logit_1\n1,0.3,x,0.7\n0,0.1,x,{quoted}\n1,0.5,x,0.5\n")
     refused(path, f"a.csv: column 'logit_1' must hold a number in every row, got '{cell}' in row 1; fill it in")
     assert all("cut off" not in str(outcome) for outcome in outcomes(path))
+
+
+@pytest.mark.parametrize("cell", ["-2.44e1308556", "2.44e1308556", '"-1e400"', "-" + "9" * 400])
+@pytest.mark.parametrize("infinite", ["-inf", "-Infinity"])
+def test_a_number_that_overflows_is_no_infinity(tmp_path, monkeypatch, cell, infinite):
+    monkeypatch.setattr(table_file, "_CSV_BLOCK", 1000)  # that is read in several blocks, of which the first has none
+    path, few = tmp_path / "a.csv", "0,1,2\n" * 300
+    path.write_text(f"# made elsewhere\nlabel,logit_0,logit_1\n{few}0,1e-400,{infinite}\n{few}1,-inf,{cell}\n{few}")
+    got = cell.strip('"')[:50]
+    refused(path, f"column 'logit_1' must hold numbers within the range of double, got '{got}' in row 601; fix it")
+    path.write_text(path.read_text().replace(cell, "-1e-400"))
+    assert Predictions.load(path).logits[[300, 601]].tolist() == [[0.0, float("-inf")], [float("-inf"), 0.0]]
+
+
+def test_a_number_that_its_type_cannot_hold_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("label,logit_0,logit_1\n0,1,2\n0,-1e39,-inf\n")
+    assert Predictions.load(tmp_path / "a.csv").logits[1].tolist() == [-1e39, float("-inf")]
+    refused(tmp_path / "a.csv", "logits must fit in float32, got -1e+39; load them as float64", dtype="float32")
+    for suffix, width in product(SUFFIXES, ("float32", "float16")):
+        path = tmp_path / f"{width}{suffix}"
+        with_header(path, stated(dtype="float64"))
+        assert Predictions.load(path).n == 2
+        huge = np.array([[-1e39, 0.0], [0.0, 1.0]])
+        if suffix == ".npz":
+            archive(path, **GOOD | {"logits": npy(huge)}, focalcal=npy(np.array(stated(dtype=width))))
+        elif suffix == ".csv":
+            path.write_text(f"# focalcal: {stated(dtype=width)}\nlabel,logit_0,logit_1\n0,-1e39,0.0\n1,0.0,1.0\n")
+        else:
+            arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+            table = arrow.table({"label": [0, 1], "logit_0": huge[:, 0], "logit_1": huge[:, 1]})
+            parquet.write_table(table.replace_schema_metadata({"focalcal": stated(dtype=width)}), path)
+        refused(path, "float")
 
 
 def test_a_label_that_is_empty_is_no_class(tmp_path):

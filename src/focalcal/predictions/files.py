@@ -164,7 +164,10 @@ def _predictions(
     for name in (*KINDS, "posterior"):
         width = names.dtype or names.stated_type(name, header)
         if width and name in fields and fields[name].dtype.kind == "f":
-            fields[name] = as_tensor(name, fields[name]).to(getattr(torch, width))
+            given = as_tensor(name, fields[name])
+            fields[name] = given.to(getattr(torch, width))
+            if given.dtype != fields[name].dtype and bool((lost := fields[name].isinf() & given.isfinite()).any()):
+                raise PredictionsFileError(f"{name} must fit in {width}, got {given[lost][0]:g}; load them as float64")
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
     fields |= {"positive": names.positive, "normalize": names.normalize}
