@@ -37,6 +37,17 @@ def test_a_folder_of_parts_is_one_set_of_rows(parts, tmp_path):
     assert of_parts.record() == of_whole.record() == audit(sample(), **QUICK).record()
 
 
+@pytest.mark.parametrize("log", ["_delta_log/0.json", "metadata/00001-a.metadata.json"])
+def test_a_table_with_versions_is_refused_as_a_folder_and_by_its_files(parts, log):
+    (parts / log).parent.mkdir()
+    (parts / log).touch()
+    for paths in (parts, sorted(parts.glob("*.parquet")), [parts / "part-1.parquet"]):
+        with pytest.raises(PredictionsFileError, match=r"table in .*parts, whose files can hold rows .*python -c"):
+            audit_files(paths, **QUICK)
+        with pytest.raises(PredictionsFileError, match=r"table in .*parts, whose files can hold rows .*python -c"):
+            audit_files(paths, columns={"logits": "logit", "labels": "label"}, **QUICK)
+
+
 def test_a_sample_of_many_rows_does_not_depend_on_the_parts(parts, tmp_path):
     rows = sample()
     rows.save(tmp_path / "whole.npz")

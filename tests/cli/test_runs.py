@@ -207,6 +207,14 @@ def test_check_compares_weights_too(run, store, tmp_path):
     assert "weights.pt was changed after it was stored" in result.stderr
 
 
+def test_check_says_which_files_have_no_checksum(run, store):
+    added = store.path / "runs" / spec(1).key / "weights.pt"
+    added.write_bytes(bytes(100))
+    result = run("check")
+    assert (result.exit_code, result.stdout) == (0, "3 runs are whole\n")
+    assert result.stderr == f"note: {added} has no checksum: it was not stored with the run\n"
+
+
 def test_failures_says_which_cells_failed_and_why(run, store):
     nothing = run("failures")
     assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", f"{store.path}: no failures\n")

@@ -115,6 +115,13 @@ def test_infinite_arguments_are_valid_json(tmp_path):
     assert load_calibrator(path).get_params()["spread_l2"] == float("inf")
 
 
+def test_an_argument_that_overflows_is_not_infinite(tmp_path):
+    path = saved(tmp_path, VectorScaling(bias_l2=0.5))
+    path.write_text(path.read_text().replace('"bias_l2": 0.5', '"bias_l2": 1e400'))
+    with pytest.raises(ValueError, match="is damaged: bias_l2 must be within the range of float64"):
+        load_calibrator(path)
+
+
 def test_files_of_any_size_are_not_read(tmp_path, monkeypatch):
     path = saved(tmp_path, TemperatureScaling())
     monkeypatch.setattr(storage, "LARGEST_FILE", path.stat().st_size)

@@ -241,6 +241,18 @@ def test_parquet_of_others(tmp_path):
     assert several.labels.tolist() == [[True, False, True], [False, False, True]]
 
 
+@pytest.mark.parametrize("kind", ["bool", "datetime64[s]", "timedelta64[s]", "str"])
+def test_a_column_that_holds_no_numbers_is_named(tmp_path, kind):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"label": [0, 1], "logit_0": np.ones(2).astype(int).astype(kind), "logit_1": [0.5, 2.0]}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(PredictionsFileError, match=r"must hold numbers, got logit_0 \w+.*, logit_1 double;"):
+        Predictions.load(tmp_path / "a.parquet")
+    several = {"label_0": [True, False], "label_1": [0, 1], "logit_0": [0.5, 1.5], "logit_1": [1.0, 2.0]}
+    parquet.write_table(arrow.table(several), tmp_path / "a.parquet")
+    assert Predictions.load(tmp_path / "a.parquet").labels.tolist() == [[True, False], [False, True]]
+
+
 def test_published_logits(data_folder):
     path = data_folder / "logits" / "cifar10_test_logits_akamaster_resnets.npz"
     loaded = Predictions.load(path, logits="resnet20", split="test")

@@ -251,3 +251,10 @@ def test_names_are_names_in_any_order_of_columns(order):
     found = read_inputs(PROBS[:, order], WORDS, classes=[NAMES[at] for at in order])
     own = found.scores.gather(1, found.labels[:, None])[:, 0]
     assert own.tolist() == PROBS[np.arange(4), LABELS].tolist()
+
+
+def test_labels_that_only_an_unsigned_integer_holds_are_none_to_ignore():
+    wrapped = np.array([1, 2**64 - 100], dtype=np.uint64)  # -100 as int64
+    with pytest.raises(ValueError, match=f"labels must fit in 64 bits with sign, got {2**64 - 100}; fix it"):
+        read_inputs(np.eye(2), wrapped, ignore_index=-100)
+    assert read_inputs(np.eye(2), wrapped[:1].repeat(2), ignore_index=-100).labels.tolist() == [1, 1]

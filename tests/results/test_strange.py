@@ -48,6 +48,7 @@ RESULTS = {
     "metric of text": ('"nll": 0.5', '"nll": "low"', "got other metrics"),
     "metric of a list": ('"nll": 0.5', '"nll": [0.5]', "got other metrics"),
     "metric too large": ('"nll": 0.5', f'"nll": {10**400}', "got other metrics"),
+    "infinite metric": ('"nll": 0.5', '"nll": -2.44e1308556', "got other metrics"),
     "split of text": ('"val": {\n   "nll": 0.75\n  }', '"val": "good"', "got other metrics"),
     "seconds of text": ('"seconds": 1.5', '"seconds": "fast"', "got other seconds"),
     "epochs of text": ('"epochs": 2', '"epochs": "two"', "got other epochs"),
@@ -92,10 +93,11 @@ def test_a_strange_run_is_named_and_the_others_are_shown(store, name, old, new, 
     [
         ('"gammas": [1.0, 1.0]', f'"gammas": {DEEP}', "at most 50 levels"),
         ('"lr": 0.1', '"lr": "slow"', "must have numbers for lr, got 'slow'"),
+        ('"lr": 0.1', '"lr": 1e400', "must have numbers for lr, got inf"),
         ('"epoch": 1', '"epoch": [1]', "must have numbers for epoch"),
         ('"train": {"loss": 1.0}', '"train": "well"', "must have numbers for train, got 'well'"),
     ],
-    ids=["deep", "lr", "epoch", "train"],
+    ids=["deep", "lr", "infinite", "epoch", "train"],
 )
 def test_strange_epochs_are_named_and_those_of_others_are_shown(store, old, new, said):
     rewritten(store, "epochs.jsonl", old, new)

@@ -18,7 +18,7 @@ from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
-from focalcal.predictions.files import stored_columns
+from focalcal.predictions.files import refuse_versions, stored_columns
 from focalcal.predictions.header import KINDS
 from focalcal.predictions.inputs import InputWarning
 
@@ -86,6 +86,7 @@ def part_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         if not given.is_dir() or (given / "logits.npy").is_file() or (given / "probs.npy").is_file():
             files.append(given)
             continue
+        refuse_versions(given)
         parts = sorted(part for part in given.iterdir() if not part.name.startswith((".", "_")))
         foreign = [part for part in parts if part.suffix.lower() not in SUFFIXES or part.is_dir()]
         if foreign:

@@ -180,8 +180,15 @@ def check(store: StoredRuns = None) -> None:
 
     Example: focalcal runs check --store my-runs
     """
+    from focalcal.results.layout import FILES
+    from focalcal.results.run_folder import state_of
+
     runs, problems = open_store(store).survey(contents=True)
     typer.echo(f"{len(runs)} runs are whole")
+    for run in runs:
+        for name in sorted(state_of(str(run.path)).keys() - set(run.files)):
+            if Path(name).name != FILES:
+                typer.echo(f"note: {run.path / name} has no checksum: it was not stored with the run", err=True)
     _print_problems(problems)
     if problems:
         raise typer.Exit(FAULTY)

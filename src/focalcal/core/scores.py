@@ -35,6 +35,8 @@ def as_tensor(name: str, values: Any) -> Tensor:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "u" and array.itemsize > 1:
+        if array.itemsize == 8 and array.size and (largest := int(array.max())) > np.iinfo(np.int64).max:
+            raise ValueError(f"{name} must fit in 64 bits with sign, got {largest}; fix it")  # it could be -100 there
         array = array.astype(np.int64)
     if any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.copy()  # torch has no negative strides, nor parts of elements

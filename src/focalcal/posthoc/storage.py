@@ -98,6 +98,8 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
             f"{path} is damaged: it must hold {sorted(_FIELDS)} with 2 to {MOST_CLASSES} classes, "
             f"got {reprlib.repr(sorted(content))} with {reprlib.repr(classes)}"
         )
+    if beyond := [name for name, value in content["params"].items() if value in (math.inf, -math.inf)]:
+        raise ValueError(f"{path} is damaged: {beyond[0]} must be within the range of float64, got a number beyond it")
     params = {name: math.inf if value == "inf" else value for name, value in content["params"].items()}
     names = None if names is None else tuple(names)
     return Stored(content["class"], params, classes, content["state"], names, one_column)

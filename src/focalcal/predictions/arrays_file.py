@@ -87,7 +87,7 @@ def row_batches(
         keys = _keys(path, names, header, sources)
         multilabel = {"multilabel": bool(header and header.multilabel)}
         if mmap:
-            mapped = {field: np.load(sources[key], mmap_mode="c", allow_pickle=False) for field, key in keys.items()}
+            mapped = {field: _mapped(key, sources[key]) for field, key in keys.items()}
             yield header, mapped | multilabel
         elif rows is None:
             yield header, {field: _whole(key, sources[key]) for field, key in keys.items()} | multilabel
@@ -151,6 +151,14 @@ def _whole(key: str, source: Path | zipfile.Path) -> NDArray[Any]:
             raise _not_an_array(key, error) from error
         _check_end(key, stream)
         return array
+
+
+def _mapped(key: str, source: Path) -> NDArray[Any]:
+    array = np.load(source, mmap_mode="c", allow_pickle=False)
+    with source.open("rb") as stream:
+        stream.seek(array.offset + array.nbytes)
+        _check_end(key, stream)
+    return array  # type: ignore[no-any-return]
 
 
 def _check_end(key: str, stream: IO[bytes]) -> None:

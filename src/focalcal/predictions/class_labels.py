@@ -149,7 +149,7 @@ def _listed(names: Sequence[Any]) -> str:
 def _whole(labels: Tensor) -> Tensor:
     """Integers, booleans and whole floats as int64."""
     if labels.is_floating_point():
-        wrong = ~labels.isfinite() | (labels != labels.round())
+        wrong = ~(labels.abs() < 2**63) | (labels != labels.round())
         if bool(wrong.any()):
             at = int(wrong.flatten().nonzero()[0])
             raise ValueError(

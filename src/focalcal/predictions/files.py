@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".npz", *table_file.SUFFIXES)
 UNKNOWN_SPLIT = "unknown"
+_ICEBERG = re.compile(r"v?(\d+)(?:-.*)?(?:\.gz)?\.metadata\.json")  # a version of a table
 
 
 def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
@@ -63,6 +65,7 @@ def stored_columns(path: str | os.PathLike[str]) -> list[str]:
     """The names of the columns of a table; none of another file."""
     path = Path(path)
     with _naming(path):
+        refuse_versions(path)
         return table_file.stored_columns(path) if path.suffix.lower() in table_file.SUFFIXES and path.exists() else []
 
 
@@ -111,11 +114,33 @@ def stream(
     return each()
 
 
+def refuse_versions(path: Path) -> None:
+    """Refuse a Delta or Iceberg table, and a file of one: some of them hold rows that were overwritten or deleted."""
+    folders = (path.resolve(), *path.resolve().parents) if path.is_dir() or path.suffix.lower() == ".parquet" else ()
+    for folder in folders:
+        versions = {file: _ICEBERG.fullmatch(file.name) for file in (folder / "metadata").glob("*.metadata.json")}
+        numbers = {str(file): int(match[1]) for file, match in versions.items() if match}
+        if (folder / "_delta_log").is_dir():
+            kind, table = "a Delta", f"import deltalake; deltalake.DeltaTable({str(folder)!r})"
+        elif numbers:
+            newest = max(numbers, key=lambda file: numbers[file])
+            kind = "an Iceberg"
+            table = f"from pyiceberg.table import StaticTable; StaticTable.from_metadata({newest!r}).scan()"
+        else:
+            continue
+        export = f"{table}.to_pandas().to_parquet('plain.parquet')"
+        raise PredictionsFileError(
+            f"predictions must be in plain files, got {kind} table in {folder}, whose files can hold rows that were "
+            f'overwritten; export those that count: python -c "{export}"'
+        )
+
+
 def _row_batches(
     path: Path, names: Names, rows: int | None, *, mmap: bool = False, row_groups: range | None = None
 ) -> Iterator[Any]:
     """What the format's module reads, of a path that names something readable."""
     suffix = path.suffix.lower()
+    refuse_versions(path)
     if not path.exists():
         raise PredictionsFileError("the file must exist, got nothing of that name; check the path")
     if path.is_dir() or suffix == ".npy":
@@ -139,7 +164,10 @@ def _predictions(
     for name in (*KINDS, "posterior"):
         width = names.dtype or names.stated_type(name, header)
         if width and name in fields and fields[name].dtype.kind == "f":
-            fields[name] = as_tensor(name, fields[name]).to(getattr(torch, width))
+            given = as_tensor(name, fields[name])
+            fields[name] = given.to(getattr(torch, width))
+            if given.dtype != fields[name].dtype and bool((lost := fields[name].isinf() & given.isfinite()).any()):
+                raise PredictionsFileError(f"{name} must fit in {width}, got {given[lost][0]:g}; load them as float64")
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
     fields |= {"positive": names.positive, "normalize": names.normalize}

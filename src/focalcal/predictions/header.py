@@ -86,7 +86,8 @@ class Header:
             and type(header.provenance) is dict
             and type(header.classes) in (list, type(None))
         ):
-            raise PredictionsFileError(f"{KEY!r} must be the documented header, got {text[:200]}; make the file again")
+            got = " ".join(text.split())[:200]
+            raise PredictionsFileError(f"{KEY!r} must be the documented header, got {got}; make the file again")
         return header
 
 

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -59,7 +60,11 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
     else:
         schema = schema.with_metadata({KEY: Header.of(predictions)})
         repeated = [name for name in schema.names if name in ("id", "group", "label")]
-        writer = _arrow(".parquet").ParquetWriter(handle, schema, use_dictionary=repeated, write_page_checksum=True)
+        # Scores hardly shrink, and numbers without a codec are not read with another one when a footer is damaged.
+        codecs = {field.name: "snappy" if _is_text(field.type) else "none" for field in schema}
+        writer = _arrow(".parquet").ParquetWriter(
+            handle, schema, use_dictionary=repeated, compression=codecs, write_page_checksum=True
+        )
     with writer:
         for batch in predictions.batches(max(1, min(65536, (1 << 24) // predictions.n_classes))):
             writer.write_table(_table(batch))
@@ -174,12 +179,24 @@ def _csv_columns(handle: IO[bytes]) -> tuple[Header | None, list[str]]:
 
 
 def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]) -> Iterator[Any]:
-    """Arrow's batches; a cell that is no number is named by its row, counted from 0, and its column."""
+    """Arrow's batches; a cell that is no number, or too large for one, is named by its row, from 0, and its column."""
+    arrow, reader = _arrow(), _arrow(".csv")
     try:
         # Arrow's own file: its threads may hold it while Python ends, which aborts if it is one of Python's.
-        with _arrow().OSFile(handle.name) as rows:
-            rows.seek(handle.tell())
-            yield from _arrow(".csv").open_csv(rows, *options)
+        with arrow.OSFile(handle.name) as rows, arrow.OSFile(handle.name) as again:
+            for file in (rows, again):
+                file.seek(handle.tell())
+            first_row, texts = 0, None
+            for number, batch in enumerate(reader.open_csv(rows, *options)):
+                floats = [field.name for field in batch.schema if _arrow(".types").is_floating(field.type)]
+                if texts is None and any(np.isinf(batch.column(name)).any() for name in floats):
+                    kinds = dict.fromkeys(floats, arrow.string())
+                    as_text = reader.ConvertOptions(include_columns=floats, column_types=kinds)
+                    texts = islice(reader.open_csv(again, *options[:2], as_text), number, None)  # from here on in step
+                if texts is not None:
+                    _check_range(batch, next(texts), first_row)
+                first_row += batch.num_rows
+                yield batch
     except _arrow().ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             raise PredictionsFileError("the file must hold at least one row, got none; make it again") from error
@@ -191,6 +208,20 @@ def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]
             f"column {column!r} must hold a number in every row, got {value[:50]!r} in row {row}; fill it in, or leave "
             "the row out"
         ) from error
+
+
+def _check_range(batch: Any, text: Any, first_row: int) -> None:
+    """Refuse digits that Arrow reads as an infinity, as it does -1e400; `text` are the cells of floating columns."""
+    for name in text.schema.names:
+        has_digits = _arrow(".compute").match_substring_regex(text.column(name), "[0-9]")
+        overflows = np.isinf(batch.column(name)) & np.asarray(has_digits)
+        if overflows.any():
+            at = int(overflows.argmax())
+            raise PredictionsFileError(
+                f"column {name!r} must hold numbers within the range of {batch.column(name).type}, got "
+                f"{text.column(name)[at].as_py()[:50]!r} in row {first_row + at}; fix it, or write -inf for the logit "
+                "of an impossible class"
+            )
 
 
 def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[str]:
@@ -243,18 +274,19 @@ def _open_parquet(
     stated = (schema.metadata or {}).get(KEY.encode())
     header = None if stated is None else Header.parse(stated.decode())
     layout = find_layout(names, header, schema.names, partial(_floating_columns, schema))
-    chunks = [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    ]
-    check_unpacked_size(sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks), size)
+    # Not by chunk: pyarrow raises for a row group that makes no sense, and aborts for a chunk.
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    sizes = [max(group.total_byte_size, 8 * group.num_rows * metadata.num_columns) for group in groups]
+    check_unpacked_size(sum(sizes), size)
     # Text stays a dictionary, so that it can be measured before there is a copy for each row.
     kinds = {name: schema.field(name).type for places in layout.columns.values() for name in places}
     texts = [name for name, kind in kinds.items() if _is_text(kind)]
     file = parquet.ParquetFile(
         handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
     )
+    lists = [name for name, kind in kinds.items() if _arrow(".types").is_nested(kind)]
+    for first in islice(file.iter_batches(1, columns=lists) if lists else (), 1):
+        check_unpacked_size(first.nbytes * metadata.num_rows, size)  # no footer says how long lists are
     return header, layout, file.iter_batches(batch_rows, row_groups=row_groups, columns=list(kinds))
 
 
@@ -267,7 +299,10 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
                 raise PredictionsFileError(
                     f"column {column!r} must have a value in every row, got {nulls} null(s); leave such rows out"
                 )
-        fields[name] = _names(table.column(columns[0]), size) if name in COLUMNS else _matrix(table, columns)
+        if name in COLUMNS:
+            fields[name] = _names(table.column(columns[0]), size)
+        else:
+            fields[name] = _matrix(table, columns, numbers="iufb" if name == "labels" else "iuf")
     if layout.multilabel:
         return fields
     if fields["labels"].shape[1] == 1:
@@ -298,10 +333,14 @@ def _names(column: Any, size: int) -> NDArray[Any]:
     return names
 
 
-def _matrix(table: Any, columns: list[str]) -> NDArray[Any]:
-    """Columns side by side, or one column of lists of equal length, (rows, K)."""
+def _matrix(table: Any, columns: list[str], numbers: str) -> NDArray[Any]:
+    """Columns side by side, or one column of lists of equal length, (rows, K); kinds of `numbers` may be mixed."""
     if len(columns) > 1 or not _arrow(".types").is_nested(table.column(columns[0]).type):
-        return np.column_stack([table.column(column).to_numpy() for column in columns])
+        arrays = [table.column(column).to_numpy() for column in columns]
+        if not {array.dtype.kind for array in arrays} <= {*numbers} and len({array.dtype for array in arrays}) > 1:
+            types = ", ".join(f"{column} {table.column(column).type}" for column in columns[:24])
+            raise PredictionsFileError(f"columns side by side must hold numbers, got {types}; name or convert columns")
+        return np.column_stack(arrays)
     compute, lists = _arrow(".compute"), table.column(columns[0])
     lengths, values = compute.list_value_length(lists).unique().to_pylist(), compute.list_flatten(lists)
     if values.null_count or len(lengths) > 1:

@@ -300,4 +300,6 @@ def _are_metrics(values: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) is float or (type(value) is int and abs(value) <= _LARGEST)
+    if type(value) is float:
+        return not math.isinf(value)  # JSON's 1e400; infinities that are meant are words
+    return type(value) is int and abs(value) <= _LARGEST
