@@ -11,7 +11,7 @@ from focalcal.reports.figures.catalogue import as_file_name, readable, unused
 from focalcal.reports.figures.style import plain
 from focalcal.results import Spec
 
-HOSTILE = ("<script>alert(1)</script>", "$x_$", "$\\frac{", "50 % {}", "_hidden", "a\nb\x00", "n" * 200)
+HOSTILE = ("<script>alert(1)</script>", "$x_$", "$\\frac{", "50 % {}", "_hidden", "a\nb\x01", "n" * 200)
 
 
 def test_every_figure_that_applies_and_no_other(evidence, nine, trained, study):
