@@ -80,13 +80,10 @@ def find_layout(
         present = usual in counts or (name == "posterior" and "posterior_0" in counts)
         if names.reads(name, header, present=present):
             fields[name] = _listed_columns(getattr(names, name) or usual, counts).names
-<<<<<<< HEAD
     check_width(sum(map(len, fields.values())))
-=======
     for name in () if header is None else (kind, "posterior"):
         if name in fields and getattr(names, name) is None and not is_ours(name, Columns(fields[name])):
             raise missing_column(f"{PREFIXES[name][0]}_0", counts)  # a damaged name would put classes in another order
->>>>>>> files
     single = labels[0] in LABELS if names.labels is None else labels == [names.labels]
     several = not single if header is None else header.multilabel
     return Layout(fields, several if names.multilabel is None else names.multilabel, scores.classes)
