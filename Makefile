@@ -12,7 +12,7 @@
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
 # make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
 # make bench                  the numbers in the README
-# make results                docs/results again, from the records of the runs in results/records
+# make paper                  docs/results again, from the records of the runs in paper/records
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -26,7 +26,7 @@ AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
 .PHONY: install study test test-slow test-other-processors test-without-kernel test-triton check coverage docs dist \
-        format bench results sanitize arm clean
+        format bench paper sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -95,8 +95,8 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-results: $(READY)
-	$(BIN)/python results/publish.py
+paper: $(READY)
+	$(BIN)/python -m paper.publish
 
 bench: $(READY)
 	$(BIN)/python benchmarks/import_time.py

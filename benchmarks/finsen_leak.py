@@ -19,9 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from focalcal.data import DataSet, data_folder, load_data
-from focalcal.data.finsen import Item, finsen_items
-from focalcal.data.source_files import SourceFiles
+from focalcal.lab.data import DataSet, data_folder, load_data
+from focalcal.lab.data.finsen import Item, finsen_items
+from focalcal.lab.data.source_files import SourceFiles
 
 
 def looked_up(items: Sequence[Item]) -> dict[str, float]:

@@ -19,13 +19,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from focalcal.experiments import load_study
-from focalcal.experiments.events import Event
-from focalcal.experiments.executors.local import LocalExecutor
-from focalcal.experiments.grid import Outcome, run_grid
-from focalcal.experiments.spec_builder import recipe_of, spec_of
-from focalcal.results import Spec
-from focalcal.results.store import Store
+from focalcal.lab.store import Spec
+from focalcal.lab.store.store import Store
+from focalcal.lab.studies import load_study
+from focalcal.lab.studies.events import Event
+from focalcal.lab.studies.executors.local import LocalExecutor
+from focalcal.lab.studies.grid import Outcome, run_grid
+from focalcal.lab.studies.spec_builder import recipe_of, spec_of
 
 
 def grid(cells: int, epochs: int | None) -> list[Spec]:

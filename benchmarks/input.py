@@ -31,7 +31,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from focalcal.core.counter_rng import example_keys, uniforms
-from focalcal.data.augment import PadCropFlip, RandAugment, RandomErasing, RandomResizedCrop
+from focalcal.lab.data.augment import PadCropFlip, RandAugment, RandomErasing, RandomResizedCrop
 
 BATCHES = (128, 512)
 PAD = 4

@@ -31,9 +31,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from focalcal.data import data_folder
-from focalcal.data.known_posteriors import load_gaussian_mixture
-from focalcal.data.newsgroups import load_newsgroups
+from focalcal.lab.data import data_folder
+from focalcal.lab.data.known_posteriors import load_gaussian_mixture
+from focalcal.lab.data.newsgroups import load_newsgroups
 from focalcal.losses import functional, matched_scale
 
 GAMMA, LAMS = 3.0, (0.0, 4.0, 16.0, 64.0)

@@ -31,13 +31,13 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from focalcal.data import load_data
+from focalcal.lab.data import load_data
+from focalcal.lab.training import Optimizer, fit, predict, recipe
 from focalcal.losses import CrossEntropyLoss
 from focalcal.metrics import nll
 from focalcal.posthoc import MatrixScaling, TemperatureScaling, VectorScaling, operating_point, split_half
 from focalcal.posthoc.overfitting import HeldOut
 from focalcal.theory import effective_temperature, small_distortion_temperature
-from focalcal.training import Optimizer, fit, predict, recipe
 
 Row = dict[str, Any]
 RATES = (0.02, 0.05, 0.1)

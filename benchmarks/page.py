@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.analysis.evidence import gather
-from focalcal.analysis.labels import ORDER
+from focalcal.lab.evidence.evidence import gather
+from focalcal.lab.evidence.labels import ORDER
+from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.study_tables import all_tables
+from focalcal.lab.store import Spec, Store
 from focalcal.metrics import reliability, summary
 from focalcal.predictions import Predictions
-from focalcal.reports.study_page import study_page
-from focalcal.reports.study_tables import all_tables
-from focalcal.results import Spec, Store
 
 SEEDS, ROWS, CLASSES, EPOCHS = 10, 500, 10, 30
 GRID = [(gamma, lam) for gamma in (1.0, 3.0, 5.0) for lam in (0.0, 0.5, 1.0)]

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import torch
 
-from focalcal.cli.runs import list_text, rows_of
+from focalcal.lab.cli.runs import list_text, rows_of
+from focalcal.lab.store import Spec, Store
+from focalcal.lab.training import recipe
 from focalcal.predictions import Predictions
-from focalcal.results import Spec, Store
-from focalcal.training import recipe
 
 METRICS = ("error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "mce", "smooth_ece", "confidence_gap")
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from paper.theory.cross_check import slsqp
+from paper.theory.study import CALIBRATION_GAMMAS, GAMMAS, LAMS, population, posteriors
 
 from focalcal.theory import minimise
-from focalcal.theory.cross_check import slsqp
-from focalcal.theory.study import CALIBRATION_GAMMAS, GAMMAS, LAMS, population, posteriors
 
 
 def median_seconds(call: Callable[[], object], *, repeats: int = 7) -> float:

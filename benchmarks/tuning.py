@@ -35,16 +35,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from focalcal.experiments import LocalExecutor
-from focalcal.experiments.spec_builder import override_recipe
+from focalcal.lab.store import Protocol, Store
+from focalcal.lab.studies import LocalExecutor
+from focalcal.lab.studies.spec_builder import override_recipe
+from focalcal.lab.studies.tuning import tune
+from focalcal.lab.studies.tuning.candidates import Candidate, candidate
+from focalcal.lab.studies.tuning.result import Finalist
+from focalcal.lab.studies.tuning.search import BASELINE, Problem
+from focalcal.lab.studies.tuning.tuner import OBJECTIVES, repeat
+from focalcal.lab.training import recipe
 from focalcal.posthoc import operating_point
-from focalcal.results import Protocol, Store
-from focalcal.training import recipe
-from focalcal.tuning import tune
-from focalcal.tuning.candidates import Candidate, candidate
-from focalcal.tuning.result import Finalist
-from focalcal.tuning.search import BASELINE, Problem
-from focalcal.tuning.tuner import OBJECTIVES, repeat
 
 Row = dict[str, Any]
 SEEDS = 3

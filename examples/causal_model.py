@@ -12,8 +12,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from focalcal import LinearFocalCalibrationLoss
-from focalcal.data import load_data
 from focalcal.integrations.hugging_face import CalibrationCallback, LossWithoutLogits
+from focalcal.lab.data import load_data
 
 WORDS, LENGTH, DOCUMENTS = 5_000, 32, 1_000
 

@@ -6,9 +6,9 @@ trains nothing. Takes a few seconds.
 
 import tempfile
 
-from focalcal.experiments import run_spec, spec_of
-from focalcal.results import Store
-from focalcal.training import recipe
+from focalcal.lab.store import Store
+from focalcal.lab.studies import run_spec, spec_of
+from focalcal.lab.training import recipe
 
 with tempfile.TemporaryDirectory() as folder:
     store = Store(folder)  # name a folder of your own to keep the runs

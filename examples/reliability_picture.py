@@ -14,9 +14,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from focalcal import ReliabilityDisplay, TemperatureScaling, metrics
-from focalcal.experiments import run_spec, spec_of
-from focalcal.results import Store
-from focalcal.training import recipe
+from focalcal.lab.store import Store
+from focalcal.lab.studies import run_spec, spec_of
+from focalcal.lab.training import recipe
 
 
 def main(path: Path) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
 # As many workers as cores run side by side: threads of their own would only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Programs that tests start import `support` too.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+# Programs that tests start import `support` and `paper` too.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [*map(str, (Path(__file__).parent, Path(__file__).parents[1])), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 import pytest
 import torch
@@ -61,7 +63,7 @@ def published(tmp_path_factory):
     pytest.importorskip("transformers")
     from support.published_weights import local_hub
 
-    from focalcal.training import RECIPES
+    from focalcal.lab.training import RECIPES
 
     folder = tmp_path_factory.mktemp("published")
     (folder / "glove").mkdir()
@@ -77,7 +79,7 @@ def published(tmp_path_factory):
 @pytest.fixture
 def store(tmp_path):
     """A new store of runs."""
-    from focalcal.results import Store
+    from focalcal.lab.store import Store
 
     return Store(tmp_path / "store")
 
@@ -114,3 +116,23 @@ def cluster():
         signal.signal(signal.SIGTERM, before)  # Ray's own would end what later tests start
         yield
         ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def chrome():
+    """Chromium, started once."""
+    from support.browser import chromium
+
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def tab(chrome):
+    """A fresh page, which must not have complained in the end."""
+    from support.browser import Tab
+
+    made = Tab(chrome)
+    yield made
+    made.context.close()
+    made.check()

@@ -29,7 +29,7 @@ import sys
 def loaded(*names):
     print(*sorted(set(names) & set(sys.modules)), sep=",", end=";")
 
-import focalcal.data
+import focalcal.lab.data
 loaded("torch", "focalcal._native._kernel", "scipy", "sklearn", "PIL", "pandas")
 from focalcal.theory import keeps_decision, minimise, pre_asymptotic_bias, slope_bound
 for solve in (keeps_decision, minimise, pre_asymptotic_bias, slope_bound):
@@ -38,7 +38,7 @@ loaded("torch", "scipy", "matplotlib")
 from focalcal import FocalCalibrationLoss
 FocalCalibrationLoss()
 loaded("scipy", "sklearn", "jaxtyping", "matplotlib", "plotly", "pandas", "duckdb", "pyarrow", "ray")
-import focalcal.models, focalcal.theory.consistency, focalcal.theory.propriety
+import focalcal.lab.models, focalcal.theory.consistency, focalcal.theory.propriety
 loaded("transformers", "scipy", "sklearn")
 import focalcal.metrics
 loaded("torchmetrics", "transformers", "matplotlib")
@@ -139,8 +139,11 @@ def test_python_blocks_of_the_documents_run(document, tmp_path, monkeypatch):
 def test_the_files_that_the_architecture_names_are_there():
     """A name in angle brackets stands for any file."""
     text = (ROOT / "docs" / "architecture.md").read_text()
-    named = {re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:src|tests|docs)/[^`]*)`", text)}
+    named = {re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:src|tests|docs|paper)/[^`]*)`", text)}
     assert len(named) > 40
     assert [path for path in sorted(named) if not any(ROOT.glob(path))] == []
-    packages = re.findall(r"^\| `(\w+)/` \|", text, re.M)
-    assert set(packages) == {path.parent.name for path in (ROOT / "src" / "focalcal").glob("*/__init__.py")}
+    packages = re.findall(r"^\| `([\w/]+)/` \|", text, re.M)
+    library = {path.parent.name for path in (ROOT / "src" / "focalcal").glob("*/__init__.py")} - {"lab"}
+    assert set(packages) == library | {
+        f"lab/{p.parent.name}" for p in (ROOT / "src" / "focalcal" / "lab").glob("*/__init__.py")
+    }

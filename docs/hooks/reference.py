@@ -15,8 +15,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 PACKAGES = (
-    *("losses", "metrics", "posthoc", "auditing", "tuning", "theory", "predictions", "reports", "stats", "results"),
-    *("experiments", "training", "data", "models"),
+    *("losses", "metrics", "posthoc", "auditing", "theory", "predictions", "pages", "stats"),
+    *("lab.studies", "lab.studies.tuning", "lab.training", "lab.data", "lab.models", "lab.store"),
 )
 ADAPTERS = {"hugging_face": ("compute_loss_func", "CalibrationCallback"), "lightning": ("CalibrationCallback",)}
 _DEEPER = "\n    options: { heading_level: 3 }"

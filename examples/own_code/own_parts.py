@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from focalcal.data import DataSet, Examples
+from focalcal.lab.data import DataSet, Examples
 
 
 class ConfidencePenalty(nn.Module):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from focalcal.auditing import Audit as Audit
     from focalcal.auditing import audit as audit
     from focalcal.core.checks import ProbabilityWarning as ProbabilityWarning
+    from focalcal.lab.studies.tuning import tune as tune
     from focalcal.losses import LOSSES as LOSSES
     from focalcal.losses import AdaFocalLoss as AdaFocalLoss
     from focalcal.losses import BrierLoss as BrierLoss
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from focalcal.metrics import CalibrationSketch as CalibrationSketch
     from focalcal.metrics.bootstrap import bootstrap as bootstrap
     from focalcal.metrics.summary import summary as summary
+    from focalcal.pages import ReliabilityDisplay as ReliabilityDisplay
+    from focalcal.pages import RiskCoverageDisplay as RiskCoverageDisplay
     from focalcal.posthoc import CALIBRATORS as CALIBRATORS
     from focalcal.posthoc import BetaCalibration as BetaCalibration
     from focalcal.posthoc import CalibratedModel as CalibratedModel
@@ -55,9 +58,6 @@ if TYPE_CHECKING:
     from focalcal.predictions import InputWarning as InputWarning
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
-    from focalcal.reports import ReliabilityDisplay as ReliabilityDisplay
-    from focalcal.reports import RiskCoverageDisplay as RiskCoverageDisplay
-    from focalcal.tuning import tune as tune
 
 __version__ = "0.2.0"
 
@@ -108,28 +108,11 @@ _HOME = {
     "InputWarning": "predictions",
     "Predictions": "predictions",
     "PredictionsFileError": "predictions",
-    "ReliabilityDisplay": "reports",
-    "RiskCoverageDisplay": "reports",
-    "tune": "tuning",
+    "ReliabilityDisplay": "pages",
+    "RiskCoverageDisplay": "pages",
+    "tune": "lab.studies.tuning",
 }
-_PACKAGES = (
-    "analysis",
-    "auditing",
-    "core",
-    "data",
-    "experiments",
-    "losses",
-    "metrics",
-    "models",
-    "posthoc",
-    "predictions",
-    "reports",
-    "results",
-    "stats",
-    "theory",
-    "training",
-    "tuning",
-)
+_PACKAGES = ("auditing", "core", "lab", "losses", "metrics", "pages", "posthoc", "predictions", "stats", "theory")
 
 __all__ = ["__version__", *_HOME]
 __getattr__, __dir__ = lazy_names(__name__, _HOME, submodules=_PACKAGES)

@@ -21,7 +21,7 @@ def _commands(command, path=()):
 ROOT = typer.main.get_command(app)
 COMMANDS = dict(_commands(ROOT))
 USES_RUNS = (
-    *("study", "train", "tune", "evaluate", "report", "watch", "compare", "operating-point-study", "theory study"),
+    *("study", "train", "tune", "evaluate", "report", "watch", "compare"),
     *(f"runs {name}" for name in COMMANDS["runs",].commands),
 )
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from support.stored_runs import spec, stored
 
-from focalcal.results import Store
+from focalcal.lab.store import Store
 
 
 @pytest.mark.parametrize(

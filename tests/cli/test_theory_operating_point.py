@@ -7,10 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal import Predictions, operating_point
-from focalcal.analysis.operating_curve import temperature_curves
 from focalcal.cli.app import app
-from focalcal.reports.figures.operating_point import OperatingPointFigure
-from focalcal.reports.figures.style import GAMMA
+from focalcal.pages.operating_point_figure import OperatingPointFigure, temperature_curves
+from focalcal.pages.style import GAMMA
 from focalcal.theory import effective_temperature
 
 

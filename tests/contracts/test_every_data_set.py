@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.data_folders import EXAMPLES, FABRICATED
 
-from focalcal.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
+from focalcal.lab.data import CATALOGUE, DATA_SETS, data_options, fingerprint, load_data
 
 TEXTS = [name for name in DATA_SETS if "num_words" in data_options(name)]
 WITH_FILES = [name for name in DATA_SETS if CATALOGUE[name].folder is not None]

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from support.model_examples import CLASSES, TRANSFORMERS, inputs, small
 
-import focalcal.models
-from focalcal.models import MODEL_INFO, MODELS, build_model
+import focalcal.lab.models
+from focalcal.lab.models import MODEL_INFO, MODELS, build_model
 
 # Entries that differ from another in depth or in their description alone need not all be built again and again.
 FAMILIES = [
@@ -142,7 +142,7 @@ def test_every_entry_is_described():
 
 
 def test_the_example_of_the_docstring():
-    results = doctest.testmod(focalcal.models)
+    results = doctest.testmod(focalcal.lab.models)
     assert results.attempted > 0
     assert results.failed == 0
 

@@ -5,7 +5,7 @@ import torch
 from support.forked import ended, started
 
 from focalcal.core.atomic import atomic_file, write_atomically
-from focalcal.training.checkpoint import save_checkpoint
+from focalcal.lab.training.checkpoint import save_checkpoint
 
 resource = pytest.importorskip("resource")
 

@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from focalcal.data.finsen import FINSEN_CLASSES
-from focalcal.data.newsgroups import NEWSGROUPS
+from focalcal.lab.data.finsen import FINSEN_CLASSES
+from focalcal.lab.data.newsgroups import NEWSGROUPS
 
 GROUPS_IN_PART = NEWSGROUPS[:4]
 

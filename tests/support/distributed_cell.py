@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from focalcal.experiments.run import run_spec
-from focalcal.results import Store
+from focalcal.lab.store import Store
+from focalcal.lab.studies.run import run_spec
 from support.small_runs import digits_spec
 
 

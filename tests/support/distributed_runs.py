@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from focalcal.lab.training import fit, is_first_process, predict
 from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss, MMCELoss
-from focalcal.training import fit, is_first_process, predict
 from support.training_runs import small_digits, small_recipe
 
 CASES = {"fcl": FocalCalibrationLoss, "mmce": MMCELoss, "adafocal": AdaFocalLoss}

@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from focalcal.analysis.evidence import gather
-from focalcal.experiments.run import run_spec
-from focalcal.experiments.spec_builder import spec_of
+from focalcal.lab.evidence.evidence import gather
+from focalcal.lab.store import Evaluations, Protocol, Run, Spec, Store
+from focalcal.lab.studies.run import run_spec
+from focalcal.lab.studies.spec_builder import spec_of
+from focalcal.lab.training import recipe
 from focalcal.metrics import summary
 from focalcal.predictions import Predictions
-from focalcal.results import Evaluations, Protocol, Run, Spec, Store
-from focalcal.training import recipe
 from support.small_runs import digits_spec
 
 NINE = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")

@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from focalcal.experiments.events import Progress
-from focalcal.experiments.executors.local import LocalExecutor
-from focalcal.experiments.executors.ray import RayExecutor
-from focalcal.experiments.grid import run_grid
-from focalcal.results.store import Store
+from focalcal.lab.store.store import Store
+from focalcal.lab.studies.events import Progress
+from focalcal.lab.studies.executors.local import LocalExecutor
+from focalcal.lab.studies.executors.ray import RayExecutor
+from focalcal.lab.studies.grid import run_grid
 from support import grid_work
 
 PATIENCE = 60  # seconds, for a machine that does other things as well

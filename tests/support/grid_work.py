@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from focalcal import Predictions
-from focalcal.experiments.events import Progress
-from focalcal.results import Spec
-from focalcal.training.non_finite import NonFiniteLossError
+from focalcal.lab.store import Spec
+from focalcal.lab.studies.events import Progress
+from focalcal.lab.training.non_finite import NonFiniteLossError
 
 
 def cell(seed: int, objective: str = "ce", **options) -> Spec:

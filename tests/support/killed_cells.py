@@ -14,8 +14,8 @@ import signal
 import sys
 from pathlib import Path
 
-from focalcal.experiments.run import run_spec
-from focalcal.results import Store
+from focalcal.lab.store import Store
+from focalcal.lab.studies.run import run_spec
 from support.small_runs import digits_spec, same_numbers
 
 for slow in ("sklearn.datasets", "sklearn.model_selection", "torch._dynamo"):  # once, rather than in every child

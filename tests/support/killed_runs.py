@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 import torch._dynamo  # what optimisers import when they are made; here once, for all children
 
+from focalcal.lab.training import Optimizer, Schedule, Step, fit, predict
 from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss
-from focalcal.training import Optimizer, Schedule, Step, fit, predict
 from support.training_runs import ADAM, small_digits, small_recipe
 
 EPOCHS = 12

@@ -2,7 +2,7 @@
 
 import torch
 
-from focalcal.models import MODEL_INFO, build_model
+from focalcal.lab.models import MODEL_INFO, build_model
 
 CLASSES = 3
 OPTIONS = {

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from focalcal.experiments.events import Failed, Finished
-from focalcal.experiments.measurement import split_metrics
+from focalcal.lab.studies.events import Failed, Finished
+from focalcal.lab.studies.measurement import split_metrics
 from focalcal.predictions import Predictions
 
 CLASSES, ROWS = 4, 1200

@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from focalcal.results import Run
+from focalcal.lab.store import Run
 
 DEFAULTS = {"shifts": [], "severities": [5], "keep_weights": False, "saliency": 0}
 ORDER = (

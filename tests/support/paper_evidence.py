@@ -4,14 +4,15 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from paper.claims.numbers import paper_number, table_cells
+from paper.claims.runs import PaperRuns, protocol_of
 
-from focalcal.analysis.evidence import Evidence, RunEvidence
-from focalcal.analysis.labels import run_labels
-from focalcal.analysis.paper_numbers import paper_number, table_cells
-from focalcal.analysis.paper_runs import PaperRuns, protocol_of
-from focalcal.analysis.temperature_effect import Scaled
-from focalcal.experiments import load_study
-from focalcal.results import Protocol
+from focalcal.lab.evidence.evidence import Evidence, RunEvidence
+from focalcal.lab.evidence.labels import run_labels
+from focalcal.lab.evidence.temperature_effect import Scaled
+from focalcal.lab.store import Protocol
+from focalcal.lab.studies import load_study
+from support.every_study import EVERY_STUDY
 
 STUDIES = (
     *("vision", "tenseed", "shift", "adafocal", "surface", "text", "chestxray", "chestxray-lam-sweep"),
@@ -23,7 +24,7 @@ METRICS = ("error", "ece", "adaptive_ece", "smooth_ece", "nll", "brier", "mce", 
 
 @cache
 def specs(study):
-    return tuple(load_study(study).specs())
+    return tuple(load_study(EVERY_STUDY[study]).specs())
 
 
 def evidence_of(*studies) -> Evidence:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from focalcal.models import build_model, chexnet
+from focalcal.lab.models import build_model, chexnet
 
 TIMM_BLOCK = {
     "layernorm_before": "norm1",

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from focalcal.experiments.spec_builder import spec_of
-from focalcal.results import Protocol
-from focalcal.training import Optimizer, recipe
+from focalcal.lab.store import Protocol
+from focalcal.lab.studies.spec_builder import spec_of
+from focalcal.lab.training import Optimizer, recipe
 
 PROTOCOL = {"train_examples": 150, "test_examples": 60}
 

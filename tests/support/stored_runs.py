@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from focalcal.results import Evaluation, Run, Spec, Store
+from focalcal.lab.store import Evaluation, Run, Spec, Store
 from support.prediction_samples import sample
 
 TRAINING = {"epochs": 2, "batch_size": 64, "optimizer": {"kind": "sgd", "lr": 0.1}, "mean": [0.5, 0.25]}

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from focalcal.analysis.evidence import gather, reading_order
+from focalcal.lab.evidence.evidence import gather, reading_order
+from focalcal.lab.store import Evaluation, Spec, Store
+from focalcal.lab.store.split_metrics import shift_metrics, split_metrics
 from focalcal.predictions import Predictions
-from focalcal.results import Evaluation, Spec, Store
-from focalcal.results.split_metrics import shift_metrics, split_metrics
 
 SHARPNESS = {"ce": 2.0, "focal": 0.6, "fcl": 1.1}  # what the logits are multiplied with: 1 is calibrated
 TRAINING = {"recipe": "synthetic", "epochs": 2, "optimizer": {"name": "sgd", "lr": 0.1}}

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from focalcal.data import DataSet, Examples, load_data
-from focalcal.training import Optimizer, Recipe
+from focalcal.lab.data import DataSet, Examples, load_data
+from focalcal.lab.training import Optimizer, Recipe
 
 SGD = Optimizer(name="sgd", lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4)
 ADAM = Optimizer(name="adam", lr=1e-3)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from paper.theory.cross_check import slsqp, stationarity_of
 from references.exact_minimiser import exact_minimiser
 
-from focalcal.theory.cross_check import slsqp, stationarity_of
 from focalcal.theory.minimiser import SolverError, Status, l1_anchor_minimisers, minimise, minimise_l1
 from focalcal.theory.potential import conditional_risk, phi_curvature, phi_slope
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper.theory.study import TheoryStudy
 
 from focalcal.theory import propriety
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.propriety import _best, _Problem, largest_distortion, propriety_error
-from focalcal.theory.study import TheoryStudy
 
 
 @settings(max_examples=30)

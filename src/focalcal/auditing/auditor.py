@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +17,13 @@ from focalcal.auditing.gates import Gate, Judged
 from focalcal.auditing.metric_intervals import metric_intervals, metric_names
 from focalcal.auditing.parts import Part, parts_of
 from focalcal.auditing.rows import AuditRows, rows_of
-from focalcal.auditing.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.auditing.verdict import Verdict, verdict_of
 from focalcal.core.checks import ProbabilityWarning, shown, whole_number
 from focalcal.core.display import html_table
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
+from focalcal.metrics.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.operating_point import gamma_and_lam
@@ -126,8 +125,9 @@ class Audit:
 
     def html(self, path: Any) -> None:
         """Write a page that needs nothing else."""
-        page = import_module("focalcal.reports.audit_page")  # by name: only that layer draws, and it knows this one
-        page.write_audit_page(self, path)
+        from focalcal.auditing.page import write_audit_page  # the page kit is loaded where a page is asked for
+
+        write_audit_page(self, path)
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.verdict.sentence)}</p>{html_table(self.frame())}"

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from focalcal import __version__
-from focalcal.cli import (
-    audit,
-    compare,
-    data,
-    evaluate,
-    operating_point_study,
-    overhead,
-    report,
-    runs,
-    study,
-    theory,
-    train,
-    tune,
-    watch,
-)
+from focalcal.cli import USAGE, audit, theory
 from focalcal.cli.output import tracebacks
+from focalcal.core.extras import install_command
 
 
 class _Focalcal(TyperGroup):
@@ -45,18 +34,35 @@ app = typer.Typer(
 )
 app.command()(audit.audit)
 app.command()(audit.calibrate)
-app.command()(study.study)
-app.command()(train.train)
-app.command()(tune.tune)
-app.command()(evaluate.evaluate)
-app.command()(report.report)
-app.command()(watch.watch)
-app.command()(compare.compare)
-app.command()(overhead.overhead)
-app.command()(operating_point_study.operating_point_study)
-app.add_typer(runs.app, name="runs")
-app.add_typer(data.app, name="data")
 app.add_typer(theory.app, name="theory")
+
+
+def _add_installed() -> None:
+    """Commands that installed packages offer as entry points of `focalcal.commands`, the laboratory's among them."""
+    for entry in sorted(entry_points(group="focalcal.commands"), key=lambda entry: entry.name):
+        try:
+            command = entry.load()
+        except ModuleNotFoundError as error:  # an extra that is not installed
+            command = _says_what_is_missing(str(error.name))
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=entry.name)
+        else:
+            app.command(entry.name)(command)
+
+
+def _says_what_is_missing(package: str) -> Callable[[], None]:
+    def command() -> None:
+        """Needs a package that is not installed; the command says how to install it.
+
+        Example: focalcal --help
+        """
+        typer.echo(f"focalcal: this command needs the package {package}: {install_command(package)}", err=True)
+        raise typer.Exit(USAGE)
+
+    return command
+
+
+_add_installed()
 
 
 def _print_version(wanted: bool) -> None:

@@ -172,7 +172,7 @@ def _columns(text: str | None) -> str | list[str] | None:
 
 
 def _text(found: Audit) -> str:
-    from focalcal.reports.audit_tables import change_table, fix_table, metric_table, part_table, threshold_table
+    from focalcal.auditing.tables import change_table, fix_table, metric_table, part_table, threshold_table
 
     parts = [_wrapped(found.verdict.sentence), "", metric_table(found).text()]
     for heading, rows in (("Groups, worst first", found.groups), ("Predicted classes, worst first", found.classes)):

@@ -1,59 +1,12 @@
-"""Options that several sub-commands have."""
+"""What several commands read in the same way."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from focalcal.results import Store as RunStore
-
-_DEFAULT_STORE = "default: $FOCALCAL_STORE, else focalcal-runs."
-Store = Annotated[  # of commands that write runs
-    Path | None, typer.Option(help=f"The folder that runs are kept in, made if it is not there; {_DEFAULT_STORE}")
-]
-StoredRuns = Annotated[Path | None, typer.Option("--store", help=f"The folder that runs are kept in; {_DEFAULT_STORE}")]
-Stores = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--store", help=f"A folder that runs are kept in; may be repeated, for several as one; {_DEFAULT_STORE}"
-    ),
-]
-DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.")]
-DataSet = Annotated[
-    str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
-]
-DataOption = Annotated[list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")]
-Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2, metavar="N")]
-Model = Annotated[
-    str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
-]
-Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, metavar="N")]
-Device = Annotated[str, typer.Option(help="The device that torch uses: cpu, cuda, cuda:1, mps.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1, metavar="N")]
-Threads = Annotated[
-    int, typer.Option(help="How many threads a run has. Another number can change the last bits.", min=1, metavar="N")
-]
-TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for TensorBoard into this folder as well.")]
-Seeds = Annotated[
-    int | None, typer.Option(help="The number of seeds, from 0, in place of the study's.", min=1, metavar="N")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
-
-
-def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
-    """The store in that folder, or in the one that is used by default; made if `create` says so."""
-    from focalcal.results import Store as RunStore
-    from focalcal.results.layout import store_folder
-
-    return RunStore(store_folder(folder), create=create)
-
-
-def open_stores(folders: list[Path] | None) -> list[RunStore]:
-    """Those in the folders, each once, or the one that is used by default."""
-    return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -73,15 +26,3 @@ def name_values(flag: str, pairs: list[str] | None) -> dict[str, Any]:
         except ValueError:
             values[name] = value
     return values
-
-
-def check_device(name: str) -> str:
-    """`name`, if torch can use such a device here."""
-    import torch
-
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:  # torch's ways of saying no
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"--device must be one that torch can use here, got {name!r} ({reason}); use cpu") from None
-    return name

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from focalcal.cli.distributions import given_rows, numbers
-from focalcal.cli.options import Json, Store, open_store
+from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
 from focalcal.cli.theory_operating_point import operating_point
 from focalcal.cli.theory_population import population
@@ -55,8 +55,8 @@ def solve(
 
     Example: focalcal theory solve 0.7 0.2 0.1 --gamma 3 --lam 1 --anchor l1
     """
-    from focalcal.analysis.posterior_facts import posterior_facts
-    from focalcal.reports.theory_facts import class_table, posterior_table
+    from focalcal.cli.theory_facts import class_table, posterior_table
+    from focalcal.theory.posterior_facts import posterior_facts
 
     given = given_rows("eta", eta, file)
     facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
@@ -86,10 +86,10 @@ def bound(
     """
     if classes is not None and (eta or file):
         raise ValueError("--classes bounds every posterior: give it without eta and --file")
-    from focalcal.analysis.posterior_facts import posterior_bounds
-    from focalcal.reports.tables import Table
-    from focalcal.reports.theory_facts import bound_texts
+    from focalcal.cli.theory_facts import bound_texts
+    from focalcal.pages.tables import Table
     from focalcal.theory.bounds import log_classes_bound, simplex_bound
+    from focalcal.theory.posterior_facts import posterior_bounds
 
     if classes is not None:
         sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes
@@ -120,7 +120,7 @@ def recover(
 
     Example: focalcal theory recover 0.567 0.2666 0.1664 --gamma 3 --lam 1
     """
-    from focalcal.reports.tables import Table
+    from focalcal.pages.tables import Table
     from focalcal.theory.recovery import recover as recovered
 
     rows = given_rows("q", q, file).rows
@@ -153,7 +153,7 @@ def lam(
 
     Example: focalcal theory lam 0.7 0.2 0.1 --gamma 3 --tolerance 0.01
     """
-    from focalcal.reports.tables import number
+    from focalcal.pages.tables import number
     from focalcal.theory.tolerance import lam_for
 
     wanted = classes is None or eta or file
@@ -182,7 +182,7 @@ def gap(
 
     Example: focalcal theory gap 0.5 0.3 0.2 --gamma 3 --lam 1
     """
-    from focalcal.reports.tables import Table
+    from focalcal.pages.tables import Table
     from focalcal.theory.consistency import decision_gap
 
     rows = given_rows("eta", eta, file).rows
@@ -220,8 +220,8 @@ def gradients(
 
     Example: focalcal theory gradients 0.1 0.01 --gamma 3 --lam 1 --classes 10
     """
-    from focalcal.analysis.gradient_facts import gradient_facts
-    from focalcal.reports.theory_facts import exponent_table, gradient_table
+    from focalcal.cli.theory_facts import exponent_table, gradient_table
+    from focalcal.theory.gradient_facts import gradient_facts
 
     at = numbers("eps", eps or ["0.5", "0.1", "0.01", "0.001"], example="0.1 0.01")
     facts = gradient_facts(at, gamma=gamma, lam=lam, classes=classes)
@@ -233,37 +233,6 @@ def gradients(
     typer.echo(
         f"over eps from {facts.fitted[0]:.2g} to {facts.fitted[1]:.2g}\n\n{exponent_table(facts).text()}", nl=False
     )
-
-
-@app.command()
-@plain_failures()
-def study(
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for tables, figure and page; default: report/theory in the store.")
-    ] = None,
-    store: Store = None,
-    cross_check: Annotated[bool, typer.Option(help="Solve everything again with SLSQP, which takes minutes.")] = True,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files there that are not a study's.")] = False,
-) -> None:
-    """Check the paper's predictions on exact solutions, and write tables, a figure and a page.
-
-    Example: focalcal theory study --no-cross-check --out theory-study
-    """
-    from focalcal.cli.progress import bar
-    from focalcal.reports.study_report import FOLDER
-    from focalcal.reports.theory_study import check_folder, check_packages, write_study
-    from focalcal.theory.study import run_study
-
-    check_packages()
-    if out is None:
-        out = open_store(store, create=True).path / FOLDER / "theory"  # beside the reports of studies
-    check_folder(out, force=force, name="--out")
-    with bar("cross-checking") as progress:
-        solved = run_study(cross_check=cross_check, progress=progress)
-    paths = write_study(solved, out)
-    for path in paths:
-        typer.echo(path)
-    typer.echo(f"open {paths[0]} in a browser, or read {paths[-1]}")
 
 
 app.command(name="operating-point", context_settings=_NEGATIVE)(operating_point)

@@ -48,10 +48,9 @@ def operating_point(
         raise ValueError(f"{file} has several labels per row: operating points are for one label per row")
     point = find(predictions, gamma=gamma, trained_with=trained_with)
     if out is not None:
-        from focalcal.analysis.operating_curve import temperature_curves
         from focalcal.core.atomic import write_atomically
-        from focalcal.reports.figures.operating_point import OperatingPointFigure
-        from focalcal.reports.figures.style import rendered
+        from focalcal.pages.operating_point_figure import OperatingPointFigure, temperature_curves
+        from focalcal.pages.style import rendered
 
         figure = OperatingPointFigure(temperature_curves(point)).plot()
         write_atomically(out, rendered(figure, out.suffix.removeprefix(".").lower()))

@@ -43,9 +43,9 @@ def population(
 
     Example: focalcal theory population states.csv --gamma 3 --lam 1
     """
-    from focalcal.analysis.population_facts import population_facts
     from focalcal.cli.distributions import read_states
-    from focalcal.reports.theory_facts import population_table
+    from focalcal.cli.theory_facts import population_table
+    from focalcal.theory.population_facts import population_facts
 
     states = read_states(file)
     if states.q is not None and (gamma is not None or lam is not None):

@@ -3,7 +3,8 @@
     objective = "package.module:Name"      imported from sys.path, PYTHONPATH or the current folder
     objective = "name"                     of an installed package's entry point in the group `focalcal.objectives`
 
-Likewise `focalcal.data_sets` and `focalcal.models`. What the package ships has its name first.
+Likewise `focalcal.data_sets`, `focalcal.models` and, for sections of a study's page, `focalcal.sections`. What the
+package ships has its name first.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Any, Literal
 from focalcal.core.checks import unknown_name
 from focalcal.core.source_code import code_hash
 
-Kind = Literal["objectives", "data_sets", "models"]
+Kind = Literal["objectives", "data_sets", "models", "sections"]
 Table = Mapping[str, Callable[..., Any]]  # what the package ships, by name
-_SINGULAR = {"objectives": "objective", "data_sets": "data set", "models": "model"}
+_SINGULAR = {"objectives": "objective", "data_sets": "data set", "models": "model", "sections": "section"}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The theory of Focal Calibration Loss, computed: the population minimiser, its bounds, and calibration.
 
-Names are imported when first used: a calibrator that needs the inverse map does not pay for the study.
+Names are imported when first used: a calibrator that needs the inverse map does not pay for the rest.
 """
 
 from typing import TYPE_CHECKING
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from focalcal.theory.propriety import propriety_error as propriety_error
     from focalcal.theory.recovery import log_posterior as log_posterior
     from focalcal.theory.recovery import recover as recover
-    from focalcal.theory.study import TheoryStudy as TheoryStudy
-    from focalcal.theory.study import run_study as run_study
     from focalcal.theory.temperature import effective_temperature as effective_temperature
     from focalcal.theory.temperature import small_distortion_temperature as small_distortion_temperature
     from focalcal.theory.tolerance import lam_for as lam_for
@@ -94,7 +92,6 @@ _NAMES = {
     "potential": ("conditional_risk", "entropy", "focal_potential", "phi", "phi_curvature", "phi_slope", "psi"),
     "propriety": ("LargestDistortion", "largest_distortion", "propriety_error"),
     "recovery": ("log_posterior", "recover"),
-    "study": ("TheoryStudy", "run_study"),
     "temperature": ("effective_temperature", "small_distortion_temperature"),
     "tolerance": ("lam_for",),
 }

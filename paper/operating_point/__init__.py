@@ -1,0 +1,1 @@
+"""Does one cross-entropy run predict the lam to train with?"""

@@ -1,0 +1,1 @@
+"""What the objectives cost beside cross-entropy: the loss alone and within a training step."""

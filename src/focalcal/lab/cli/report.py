@@ -1,0 +1,82 @@
+"""`focalcal report`: a page, tables and figures of the runs in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from focalcal.cli.options import Json
+from focalcal.cli.output import plain_failures, print_json
+from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores
+
+if TYPE_CHECKING:
+    from focalcal.lab.report.study_report import Report
+
+
+@plain_failures()
+def report(
+    store: Stores = None,
+    study: Annotated[
+        str | None,
+        typer.Option(help="Show this study's cells alone and say which are missing: a shipped study, or a .toml file."),
+    ] = None,
+    seeds: Seeds = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write to; default: report, or report/STUDY, in the store.")
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option(
+            help="Add the section that this code makes, package.module:function; default: the one that the study names."
+        ),
+    ] = None,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, which takes longer than all the rest.")] = True,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Write report.html, which needs no network, with the tables (CSV, Markdown, LaTeX) and figures (PDF, PNG) of it.
+
+    What is missing, failed or damaged is said, and the rest shown.
+
+    Example: focalcal report --study digits --no-figures
+    """
+    from focalcal.lab.report.section import section_maker
+    from focalcal.lab.report.study_report import FOLDER, write_report
+    from focalcal.lab.training.recipes import operating_points
+
+    opened = open_stores(store)
+    options: dict[str, Any] = {"operating_points": operating_points()}
+    if study is not None:
+        from focalcal.lab.studies import load_study
+
+        chosen = load_study(study, seeds=seeds, data_dir=data_dir)
+        out = out or opened[0].path / FOLDER / chosen.name
+        options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
+        section = section or chosen.section
+    maker = section_maker(section) if section else None
+    made = write_report(opened, out=out, make_section=maker, with_figures=figures, **options)
+    if as_json:
+        print_json(_record(made))
+        return
+    from focalcal.lab.evidence.contenders import constant_guesses
+    from focalcal.lab.report.study_summary import flag_sentences, gap_sentences
+
+    for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
+        typer.echo(f"focalcal: {sentence}", err=True)
+    for path in (*made.files, made.page):
+        typer.echo(path)
+
+
+def _record(made: Report) -> dict[str, Any]:
+    from focalcal.lab.report.study_summary import gap_sentences, summary
+
+    in_words = summary(made.evidence)
+    return {
+        "page": str(made.page),
+        "files": [str(path) for path in made.files],
+        "runs": len(made.evidence.runs),
+        "missing": gap_sentences(made.evidence.missing),
+        **{name: list(getattr(in_words, name)) for name in ("flags", "best", "significant", "unknown")},
+    }

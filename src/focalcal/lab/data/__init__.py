@@ -1,0 +1,100 @@
+"""Data sets, one per file: examples in disjoint splits, from their official files or drawn from a known posterior."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from focalcal.core.plugins import resolve
+from focalcal.lab.data.ag_news import load_ag_news
+from focalcal.lab.data.catalogue import CATALOGUE
+from focalcal.lab.data.chestxray14 import load_chestxray14
+from focalcal.lab.data.cifar import load_cifar10, load_cifar10c, load_cifar100
+from focalcal.lab.data.digits import load_digits
+from focalcal.lab.data.errors import DataSetError
+from focalcal.lab.data.examples import DataSet, Examples, fingerprint
+from focalcal.lab.data.fashion_mnist import load_fashion_mnist
+from focalcal.lab.data.fetch import fetch_data_set
+from focalcal.lab.data.finsen import load_finsen
+from focalcal.lab.data.glove import word_vectors
+from focalcal.lab.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
+from focalcal.lab.data.newsgroups import load_newsgroups, load_newsgroups_19997
+from focalcal.lab.data.source_files import data_folder
+from focalcal.lab.data.svhn import load_svhn
+from focalcal.lab.data.tiny_imagenet import load_tiny_imagenet
+
+__all__ = [
+    "CATALOGUE",
+    "DATA_SETS",
+    "DataSet",
+    "DataSetError",
+    "Examples",
+    "data_folder",
+    "data_loader",
+    "data_options",
+    "fetch_data_set",
+    "fingerprint",
+    "load_data",
+    "relabelled",
+    "word_vectors",
+]
+
+DATA_SETS: dict[str, Callable[..., DataSet]] = {
+    "digits": load_digits,
+    "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "cifar10c": load_cifar10c,
+    "svhn": load_svhn,
+    "fashion_mnist": load_fashion_mnist,
+    "tiny_imagenet": load_tiny_imagenet,
+    "newsgroups": load_newsgroups,
+    "newsgroups_19997": load_newsgroups_19997,
+    "ag_news": load_ag_news,
+    "finsen": load_finsen,
+    "chestxray14": load_chestxray14,
+    "gaussian_mixture": load_gaussian_mixture,
+    "discrete": load_discrete,
+    "teacher": load_teacher,
+}
+"""The loader of every data set by its name."""
+
+
+def load_data(
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
+) -> DataSet:
+    """The data set of that name, from the folder `data_dir` or where FOCALCAL_DATA points; its content is checked.
+
+    `allow_partial` accepts a part of it, such as a test split alone; the provenance then says `partial` and how
+    many examples there are. `options` are the loader's own, such as `validation=0`; an unknown one lists them.
+    """
+    loader, known = data_loader(name), data_options(name)
+    for option in options:
+        if option not in known:
+            raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
+    taken = signature(loader).parameters
+    if "folder" in taken:
+        options["folder"] = data_folder(data_dir)
+    if "allow_partial" in taken:
+        options["allow_partial"] = allow_partial
+    data = loader(**options)
+    if not isinstance(data, DataSet):
+        raise TypeError(
+            f"data set {name!r} must give a focalcal.lab.data.DataSet, got {type(data).__name__}; return one"
+        )
+    return data
+
+
+def data_loader(name: str) -> Callable[..., DataSet]:
+    """What loads the data set of that name: of DATA_SETS, or `package.module:function`.
+
+    A function that is not ours is given `folder`, which holds the data sets, and `allow_partial` if it takes them.
+    """
+    return resolve("data_sets", name, DATA_SETS)
+
+
+def data_options(name: str) -> dict[str, Any]:
+    """The options that `load_data` takes for this data set, and their defaults."""
+    parameters = signature(data_loader(name)).parameters.values()
+    return {option.name: option.default for option in parameters if option.name not in ("folder", "allow_partial")}

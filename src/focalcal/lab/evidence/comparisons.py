@@ -1,0 +1,129 @@
+"""One objective against every other, setting by setting: families of paired tests, and what they cannot show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from focalcal.lab.evidence.evidence import Evidence
+from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, UNDIRECTED
+from focalcal.stats import PRIMARY, Comparison, compare
+
+CANDIDATES = ("fcl", "multilabel_fcl")
+
+
+@dataclass(frozen=True)
+class FamilyNote:
+    """Why a family has no test of a metric, or one of fewer pairs; `reports.study_tables.paired` has the sentences.
+
+    not measured  `objectives` have no such metric
+    not finite    the pairs of `seeds` were left out
+    too few       only `seeds` are common, and a test needs two; significance at `alpha` would need `seeds_needed`
+    """
+
+    kind: Literal["not measured", "not finite", "too few"]
+    metric: str
+    objectives: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    seeds_needed: int = 0
+    alpha: float = 0.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """The tests of one candidate against one baseline in one setting, corrected together (Holm).
+
+    `comparisons` is empty where `notes` say why no test was made.
+    """
+
+    setting: str
+    candidate: str
+    baseline: str
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[FamilyNote, ...] = ()
+
+    @property
+    def reachable(self) -> bool:
+        """Whether some outcome of some test could have been significant."""
+        return any(test.reachable for test in self.comparisons)
+
+
+def usual_candidate(evidence: Evidence) -> str | None:
+    """FCL, if it is there as one objective and something to compare it with is."""
+    present = [name for name in CANDIDATES if name in evidence.objectives]
+    return present[0] if present and len(evidence.objectives) > 1 else None
+
+
+def comparisons(
+    evidence: Evidence,
+    candidate: str = "fcl",
+    baselines: Sequence[str] | None = None,
+    *,
+    metrics: Sequence[str] = PRIMARY,
+    alpha: float = 0.05,
+    split: str = "test",
+) -> list[Family]:
+    """A family for each setting that has the candidate, and each baseline (default: every other objective).
+
+    Seeds that both have are paired; a pair with a number that is not finite is left out, and noted.
+    """
+    checked_metrics(metrics)
+    return [
+        _family(evidence, setting, candidate, baseline, metrics, alpha, split)
+        for setting in evidence.settings
+        if evidence.of(setting, candidate)
+        for baseline in (evidence.objectives if baselines is None else baselines)
+        if baseline != candidate and (baselines is not None or evidence.of(setting, baseline))
+    ]
+
+
+def all_comparisons(families: Iterable[Family]) -> list[Comparison]:
+    """The comparisons of all families."""
+    return [test for family in families for test in family.comparisons]
+
+
+def seeds_needed(tests: int, alpha: float = 0.05) -> int:
+    """The least n at which a family of so many two-sided tests can be significant: tests * 2 / 2^n <= alpha.
+
+    >>> seeds_needed(4), seeds_needed(1)
+    (8, 6)
+    """
+    return max(1, math.ceil(math.log2(2 * tests / alpha)))
+
+
+def checked_metrics(metrics: Sequence[str]) -> None:
+    """Refuse metrics of which neither less nor more is better."""
+    if not metrics:
+        raise ValueError(f"metrics must name one at least, got none; the usual ones are {', '.join(PRIMARY)}")
+    for metric in metrics:
+        if metric.partition("/")[0] in UNDIRECTED:
+            raise ValueError(f"metrics must be such that less or more is better, got {metric!r}; leave it out")
+
+
+def _family(
+    evidence: Evidence, setting: str, candidate: str, baseline: str, metrics: Sequence[str], alpha: float, split: str
+) -> Family:
+    ours: dict[str, dict[int, float]] = {}
+    theirs: dict[str, dict[int, float]] = {}
+    notes: list[FamilyNote] = []
+    for metric in dict.fromkeys(metrics):
+        values = evidence.values(setting, metric, split=split)
+        if absent := [name for name in (candidate, baseline) if name not in values]:
+            notes.append(FamilyNote("not measured", metric, objectives=tuple(absent)))
+            continue
+        common = sorted(values[candidate].keys() & values[baseline].keys())
+        odd = [s for s in common if not math.isfinite(values[candidate][s]) or not math.isfinite(values[baseline][s])]
+        if odd:
+            notes.append(FamilyNote("not finite", metric, seeds=tuple(odd)))
+        paired = [seed for seed in common if seed not in odd]
+        if len(paired) < 2:
+            needed = seeds_needed(len(metrics), alpha)
+            notes.append(FamilyNote("too few", metric, seeds=tuple(paired), seeds_needed=needed, alpha=alpha))
+            continue
+        ours[metric] = {seed: values[candidate][seed] for seed in paired}
+        theirs[metric] = {seed: values[baseline][seed] for seed in paired}
+    higher = [metric for metric in ours if metric.partition("/")[0] in HIGHER_IS_BETTER]
+    tests = compare(ours, theirs, metrics=list(ours), alpha=alpha, higher_is_better=higher) if ours else []
+    return Family(setting, candidate, baseline, tuple(tests), tuple(notes))

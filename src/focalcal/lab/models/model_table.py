@@ -1,0 +1,40 @@
+"""The networks as a Markdown table, which docs/guide/models.md repeats."""
+
+from __future__ import annotations
+
+import torch
+
+from focalcal.lab.models import IMAGENET, MODEL_INFO, MODELS, PLUS_MINUS_ONE, ModelInfo, build_model
+
+HEAD = ("name", "one input", "classes", "parameters", "normalisation")
+CLASSES = {
+    "resnet50_tiny": 200,
+    "chexnet": 14,
+    **dict.fromkeys(("gp_cnn", "dan"), 20),
+    **dict.fromkeys(("vit_small", "deit_small", "swin_tiny"), 100),
+}
+NORMALISATIONS = {None: "the data set's", IMAGENET: "`IMAGENET`", PLUS_MINUS_ONE: "`PLUS_MINUS_ONE`"}
+
+
+def model_table() -> str:
+    """One row per entry of MODELS: its input, and its parameters for the number of classes that it is used with.
+
+    Needs `transformers` for the three that come from there; none of them is given memory.
+    """
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(name, MODEL_INFO[name]) for name in MODELS)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _row(name: str, info: ModelInfo) -> tuple[str, ...]:
+    classes = CLASSES.get(name, 10)
+    options = {"features": 64} if name == "mlp" else {}
+    with torch.device("meta"):
+        network = build_model(name, classes=classes, **options)
+    shape = info.shape or tuple(options.values())
+    return (
+        f"`{name}`",
+        f"{info.inputs} {'x'.join(map(str, shape))}",
+        str(classes),
+        f"{sum(weight.numel() for weight in network.parameters()):,}",
+        NORMALISATIONS[info.normalisation] if info.inputs == "images" else "-",
+    )

@@ -1,0 +1,64 @@
+"""What objectives are called and how they look, in figures and on pages alike.
+
+An objective has the same colour, marker and dashes wherever it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from focalcal.pages.palette import Look, numbered_look
+
+ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+_SAME = {"multilabel_bce": "ce", "multilabel_focal": "focal", "multilabel_fcl": "fcl"}  # their looks
+NAMES = {
+    "ce": ("Cross-entropy", "Cross-entropy, the log loss"),
+    "focal": ("Focal", "Focal loss (Lin et al. 2017)"),
+    "brier": ("Brier", "Brier score, the squared error of the probabilities"),
+    "mmce": ("MMCE", "Cross-entropy with the maximum mean calibration error (Kumar et al. 2018)"),
+    "ls": ("Label smoothing", "Cross-entropy with smoothed labels (Szegedy et al. 2016)"),
+    "flsd53": ("FLSD-53", "Focal loss, gamma 5 where p < 0.2, else 3 (Mukhoti et al. 2020)"),
+    "dual_focal": ("Dual focal", "Dual focal loss (Tao et al. 2023)"),
+    "adafocal": ("AdaFocal", "Focal loss, gamma steered by the validation split (Ghosh et al. 2022)"),
+    "fcl": ("FCL", "Focal Calibration Loss: focal loss plus lam times the Brier score"),
+    "multilabel_bce": ("Binary cross-entropy", "Binary cross-entropy, one per label"),
+    "multilabel_focal": ("Focal", "Binary focal loss, one per label"),
+    "multilabel_fcl": ("FCL", "Focal Calibration Loss, one per label"),
+}
+
+
+def base_name(objective: str) -> str:
+    """`fcl` of `fcl lam=0.5`."""
+    return objective.partition(" ")[0]
+
+
+def short_name(objective: str) -> str:
+    """For charts and tables; options stay, and a name that is not known is shown as it is.
+
+    >>> short_name("fcl lam=0.5"), short_name("mine")
+    ('FCL lam=0.5', 'mine')
+    """
+    name, space, options = objective.partition(" ")
+    return NAMES.get(name, (name, name))[0] + space + options
+
+
+def full_name(objective: str) -> str:
+    """What it is, with its options."""
+    name, space, options = objective.partition(" ")
+    return NAMES.get(name, (name, name))[1] + (", " if space else "") + options
+
+
+def looks(objectives: Iterable[str]) -> dict[str, Look]:
+    """By objective. A known one has its own look, or else the first variant of it; others take those that are left,
+    then begin again with other markers and dashes: 90 differ."""
+    listed = list(dict.fromkeys(objectives))
+    taken: dict[str, int] = {}
+    for objective in sorted(listed, key=lambda objective: " " in objective):  # without options first
+        base = _SAME.get(base_name(objective), base_name(objective))
+        if base in ORDER and ORDER.index(base) not in taken.values():
+            taken[objective] = ORDER.index(base)
+    free = (number for number in range(len(listed) + len(ORDER)) if number not in taken.values())
+    for objective in listed:
+        if objective not in taken:
+            taken[objective] = next(free)
+    return {objective: numbered_look(taken[objective]) for objective in listed}

@@ -1,0 +1,1 @@
+"""Tables, figures and pages of stored runs, made of what `evidence` computed."""

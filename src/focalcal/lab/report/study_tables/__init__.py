@@ -1,0 +1,45 @@
+"""The tables of a study, each from its evidence alone; `all_tables` makes those that apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from focalcal.lab.evidence.comparisons import comparisons, usual_candidate
+from focalcal.lab.evidence.evidence import Evidence
+from focalcal.lab.evidence.metric_names import SINGLE_LABEL
+from focalcal.lab.report.study_tables.by_metric import best_counts, metric_table, shift_auroc
+from focalcal.lab.report.study_tables.flags import flag_note
+from focalcal.lab.report.study_tables.paired import comparison_table, verdict_table
+from focalcal.lab.report.study_tables.several_metrics import common_split, findings, lam_sweep, overview, transformers
+from focalcal.lab.report.study_tables.temperature import temperature, temperature_distance
+from focalcal.pages.tables import CaptionedTable
+
+__all__ = ["all_tables"]
+
+_POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
+
+
+def all_tables(evidence: Evidence) -> dict[str, CaptionedTable]:
+    """By name, in reading order, those that there is something to show in.
+
+    FCL is compared with every other objective, where it is one objective and not a sweep.
+    """
+    made: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
+    made |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, "confidence_gap", *_POSTERIOR)}
+    made["best_counts"] = best_counts(evidence)
+    made["temperature"] = temperature(evidence)
+    made["temperature_distance"] = temperature_distance(evidence)
+    candidate = usual_candidate(evidence)
+    if candidate is not None:
+        families = comparisons(evidence, candidate)
+        for name, paired in (("verdicts", verdict_table), ("comparisons", comparison_table)):
+            table = paired(families)
+            made[name] = table and replace(table, note=table.note + flag_note(evidence))
+    made["common_split"] = common_split(evidence)
+    made["transformers"] = transformers(evidence)
+    made["lam_sweep"] = lam_sweep(evidence)
+    made["shift_auroc"] = shift_auroc(evidence)
+    several = {setting: table for setting in evidence.settings if (table := findings(evidence, setting))}
+    for setting, table in several.items():
+        made["findings" if len(several) == 1 else f"findings_{setting.replace('/', '_')}"] = table
+    return {name: table for name, table in made.items() if table is not None}

@@ -1,0 +1,269 @@
+"""Runs as rows of plain values, as one file (a table, or an archive that is itself a store), and as SQL, with DuckDB.
+
+runs          key, data_set, model, objective, seed, seconds, epochs, a column for each option of an objective (gamma,
+              lam, ...), and as JSON: options, training, protocol, provenance
+test_metrics  the columns of runs, and one for each metric of the test split: one row per run
+metrics       key, split, metric, value
+epochs        key, epoch, and a column for each number of an epoch's record: lr, seconds, train_loss, val_nll, ...
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from focalcal.core.atomic import atomic_file, write_atomically
+from focalcal.core.csv_text import csv_text
+from focalcal.core.extras import required
+from focalcal.lab.store.diagnostics import RunProblem
+from focalcal.lab.store.layout import EVALUATIONS, FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
+from focalcal.lab.store.run import Run
+
+if TYPE_CHECKING:
+    import duckdb
+
+_WHAT_WAS_RUN = ("key", "data_set", "model", "objective", "seed", "seconds", "epochs", "options")
+_JSON_COLUMNS = ("options", "training", "protocol", "provenance")
+_RUN_COLUMNS = (*_WHAT_WAS_RUN, *_JSON_COLUMNS[1:])
+_METRIC_COLUMNS = ("key", "split", "metric", "value")
+_EPOCH_COLUMNS = ("key", "epoch")
+
+# The columns that runs of the package's losses have, for a store in which no run says so yet.
+USUAL_OPTIONS = (
+    *("gamma", "lam", "scale", "label_smoothing", "epsilon", "spread", "variant", "width", "gamma_hard", "gamma_easy"),
+    *("threshold", "bins", "gamma_init", "step", "switch", "gamma_min", "gamma_max"),
+)
+USUAL_METRICS = (
+    *("rows", "n_classes", "error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "mce", "smooth_ece"),
+    "confidence_gap",
+)
+USUAL_CURVES = (
+    *("lr", "seconds", "train_loss", "train_nll", "train_error"),
+    *(f"{split}_{name}" for split in ("val", "test") for name in ("loss", *USUAL_METRICS[2:])),
+)
+_WORDS = ("key", "data_set", "model", "objective", "scale", "spread", "variant", "split", "metric", *_JSON_COLUMNS)
+_WHOLE = ("seed", "epoch", "epochs")
+
+TABLES = "runs, test_metrics, metrics and epochs"
+_CLOSED = {"temp_directory": "", "python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
+
+
+def _run_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+    """What was run; an option of the objective is a column, `option_seed` if its name is taken."""
+    for run in runs:
+        spec, record = run.settings, run.record
+        yield {
+            "key": run.key,
+            **{name: spec[name] for name in ("data_set", "model", "objective", "seed")},
+            **{name: record[name] for name in ("seconds", "epochs")},
+            "options": json.dumps(spec["objective_options"]),
+            "training": json.dumps(spec["training"]),
+            "protocol": json.dumps(spec["protocol"]),
+            "provenance": json.dumps(record["provenance"]),
+            **option_columns(spec["objective_options"], _RUN_COLUMNS),
+        }
+
+
+def _metric_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+    """One row per run, split and metric; None where a metric could not be computed."""
+    for run in runs:
+        for split in run.record["metrics"]:
+            for name, value in run.metrics(split).items():
+                yield {"key": run.key, "split": split, "metric": name, "value": None if math.isnan(value) else value}
+
+
+def _epoch_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+    """One row per run and epoch; what is nested has its names joined, as in `train_loss`."""
+    for run in runs:
+        try:
+            records = run.epochs()
+        except (RunProblem, OSError) as error:  # one run must not keep the others from being seen
+            warnings.warn(f"without the epochs of run {run.key}: {error}", stacklevel=2)
+            continue
+        for record in records:
+            yield {"key": run.key, **_flat(record)}
+
+
+def _split_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+    """One row per run and split, its metrics as columns."""
+    for run, row in zip(runs := list(runs), _run_rows(runs), strict=True):
+        row = {name: value for name, value in row.items() if name not in _JSON_COLUMNS[1:]}
+        for split in run.record["metrics"]:
+            metrics = option_columns(run.metrics(split), (*row, "split"), prefix="metric")
+            finite = {name: None if math.isnan(value) else value for name, value in metrics.items()}
+            yield {**row, "split": split, **finite}
+
+
+def option_columns(options: Mapping[str, Any], taken: Iterable[str], *, prefix: str = "option") -> dict[str, Any]:
+    """Values by name; sequences as JSON, and names that a column has already with the prefix before them.
+
+    >>> option_columns({"gamma": 3, "seed": 1, "steps": [1, 2]}, ["seed"])
+    {'gamma': 3, 'option_seed': 1, 'steps': '[1, 2]'}
+    """
+    known = {name.lower() for name in taken}
+    return {
+        f"{prefix}_{name}" if name.lower() in known else name: json.dumps(value) if isinstance(value, list) else value
+        for name, value in options.items()
+    }
+
+
+def column_names(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The names in the rows and what to call their columns: SQL does not tell `Gamma` from `gamma`.
+
+    >>> column_names(["key"], [{"key": "a", "gamma": 1}, {"Gamma": 2}])
+    {'key': 'key', 'gamma': 'gamma', 'Gamma': 'Gamma_2'}
+    """
+    titles: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in (*columns, *(name for row in rows for name in row)):
+        if name not in titles:
+            title, number = name, 2
+            while title.lower() in taken:
+                title, number = f"{name}_{number}", number + 1
+            taken.add(title.lower())
+            titles[name] = title
+    return titles
+
+
+def _arrow_table(arrow: Any, columns: Sequence[str], rows: list[dict[str, Any]]) -> Any:
+    """The given columns first, others as they come; text where types are mixed or numbers too large."""
+    names = column_names(columns, rows)
+    return arrow.table({title: _column(arrow, name, [row.get(name) for row in rows]) for name, title in names.items()})
+
+
+def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
+    """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
+    engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
+    connection = engine.connect(":memory:", config=_CLOSED)
+    _fill(connection, arrow, "runs", _RUN_COLUMNS if runs else (*_RUN_COLUMNS, *USUAL_OPTIONS), _run_rows(runs))
+    _fill(connection, arrow, "metrics", _METRIC_COLUMNS, _metric_rows(runs))
+    _view_test_metrics(connection)
+    named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
+    records = list(_epoch_rows(runs)) if named else []
+    _fill(connection, arrow, "epochs", _EPOCH_COLUMNS if records else (*_EPOCH_COLUMNS, *USUAL_CURVES), records)
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    try:
+        rows: duckdb.DuckDBPyRelation | None = connection.sql(query)
+    except engine.Error as error:
+        raise query_error(error) from error
+    if rows is None:
+        raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
+    return rows
+
+
+def query_error(error: Exception) -> ValueError:
+    """What DuckDB says about a query, on one line."""
+    return ValueError(f"query must be SQL over {TABLES}, got an error: {' '.join(str(error).split())}")
+
+
+def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    table = _arrow_table(arrow, columns, list(rows))
+    chosen = ", ".join(
+        f"{_quote(column)}::JSON as {_quote(column)}" if name == "runs" and column in _JSON_COLUMNS else _quote(column)
+        for column in table.column_names
+    )
+    connection.register("_given", table)
+    connection.execute(f"create table {name} as select {chosen} from _given")
+    connection.unregister("_given")
+
+
+def _view_test_metrics(connection: Any) -> None:
+    """A view and no table: queries that do not name it pay nothing for its columns, of which several labels have many.
+
+    A run without metrics of the test split has a row of NULLs; where no run has any, the usual ones are the columns. A
+    metric named like a column of runs is `metric_name`.
+    """
+    taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
+    known = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
+    known = known or [(name,) for name in USUAL_METRICS]
+    titled = option_columns({name: name for (name,) in known}, taken, prefix="metric")
+    titles = list(column_names(taken, [titled]).values())[len(taken) :]
+    columns = [
+        f", max(value) filter (metric = {_text(metric)}) as {_quote(title)}"
+        for metric, title in zip(titled.values(), titles, strict=True)
+    ]
+    measured = f"select key{''.join(columns)} from metrics where split = 'test' group by key"
+    connection.execute(f"create view test_metrics as from runs left join ({measured}) using (key)")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def export(runs: Sequence[Run], path: Path) -> Path:
+    """Write the file whole or not at all; one of that name is replaced."""
+    writers = {".zip": _write_zip, ".csv": _write_csv, ".parquet": _write_parquet}
+    if path.suffix.lower() not in writers:
+        raise ValueError(f"path must end in {', '.join(writers)}, got {path.name!r}; choose one of them")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that exists, got {path}; create {path.parent} first")
+    writers[path.suffix.lower()](runs, path)
+    return path
+
+
+def _write_zip(runs: Sequence[Run], path: Path) -> None:
+    """Every file is compared with its checksum: what is exported is what was stored."""
+    with atomic_file(path) as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))
+        for run in runs:
+            lists = [run.path / FILES, *(run.path / EVALUATIONS / name / FILES for name in run.evaluations)]
+            for file in dict.fromkeys([*map(run.file, run.files), *filter(Path.exists, lists)]):
+                archive.write(file, f"{RUNS}/{run.path.name}/{file.relative_to(run.path)}")
+
+
+def _write_csv(runs: Sequence[Run], path: Path) -> None:
+    rows = list(_split_rows(runs))
+    names = column_names(_WHAT_WAS_RUN, rows)
+    text = csv_text([names.values(), *([row.get(name) for name in names] for row in rows)])
+    write_atomically(path, text.encode())
+
+
+def _write_parquet(runs: Sequence[Run], path: Path) -> None:
+    arrow, parquet = (required(module, purpose="A table of runs") for module in ("pyarrow", "pyarrow.parquet"))
+    table: Any = _arrow_table(arrow, _WHAT_WAS_RUN, list(_split_rows(runs)))
+    with atomic_file(path) as handle:
+        parquet.write_table(table, handle)
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}_"))
+        elif isinstance(value, list) and not all(isinstance(item, int | float) for item in value):
+            flat[prefix + name] = json.dumps(value)
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _column(arrow: Any, name: str, values: list[Any]) -> Any:
+    if not values:
+        return arrow.array(
+            [], arrow.string() if name in _WORDS else arrow.int64() if name in _WHOLE else arrow.float64()
+        )
+    kinds = {type(value) for value in values if value is not None}
+    kind = arrow.string()
+    if kinds and kinds <= {int, float}:
+        kind = arrow.int64() if name in _WHOLE else arrow.float64()
+    elif kinds == {list}:
+        kind = arrow.list_(arrow.float64())
+    elif kinds == {bool}:
+        kind = arrow.bool_()
+    elif not kinds and name in ("value", "seconds", "seed", "epoch"):
+        kind = arrow.float64()
+    try:
+        return arrow.array(values, kind)
+    except (arrow.ArrowException, OverflowError):  # mixed types, and numbers that do not fit
+        return arrow.array([None if value is None else str(value) for value in values], arrow.string())

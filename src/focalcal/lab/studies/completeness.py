@@ -1,0 +1,178 @@
+"""Whether the cells of a study are whole: stored, with finite losses, every metric and every evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from focalcal.lab.data.corruptions import CORRUPTIONS
+from focalcal.lab.store import Evaluations, Run, Spec, Store
+from focalcal.lab.store.diagnostics import RunProblem
+from focalcal.lab.store.spec import NOTHING_MORE
+from focalcal.lab.studies.evaluate import WEIGHTS, no_weights_message
+from focalcal.lab.studies.spec_builder import has_validation, is_multilabel
+from focalcal.metrics import table
+
+METRICS = tuple(name for name, metric in table.METRICS.items() if metric.in_summary)
+MULTILABEL_METRICS = tuple(name for name in METRICS if name in table.MULTILABEL_METRICS)
+DETECTION = ("auroc", "confidence")
+Stored = Mapping[str, Run | RunProblem]  # by key, what a store has of cells: whole runs, and what is wrong with others
+
+
+@dataclass(frozen=True)
+class CellGap:
+    """One thing that a cell lacks, or that is not as it should be. `name` is the cell's.
+
+    not run          there is no run of it
+    failed           the last attempt had no result: `cause` is the kind of failure, `message` what was said
+    damaged          there is a run that cannot be used: `cause` is the kind of problem, `message` says what
+    not evaluated    it lacks the evaluations `names`
+    without weights  likewise, and they cannot be computed any more
+    epochs           `numbers`: how many epochs are `recorded`, and how many were `trained`
+    training loss    `numbers`: the `loss` of that `epoch`, which is not finite
+    no predictions   of `split`
+    no metrics       of `split`, or not the metrics `names`
+    not finite       `numbers`: metrics of `split`
+    """
+
+    kind: Literal[
+        "not run",
+        "failed",
+        "damaged",
+        "not evaluated",
+        "without weights",
+        "epochs",
+        "training loss",
+        "no predictions",
+        "no metrics",
+        "not finite",
+    ]
+    key: str
+    name: str
+    split: str = ""
+    names: tuple[str, ...] = ()
+    numbers: tuple[tuple[str, float | None], ...] = ()
+    cause: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        """What is wrong, in one line, without saying of which cell."""
+        values = dict(self.numbers)
+        match self.kind:
+            case "failed":
+                return f"{self.cause}: {self.message}"
+            case "damaged":
+                return f"stored, but {self.cause}: {self.message}"
+            case "not evaluated":
+                return f"not evaluated yet: {', '.join(self.names)}"
+            case "without weights":
+                return no_weights_message(self.key, self.name, self.names)
+            case "epochs":
+                return f"records of {values['recorded']} epochs instead of {values['trained']}"
+            case "training loss":
+                return f"the training loss of epoch {values['epoch']} is {values['loss']}"
+            case "no metrics" if self.names:
+                return f"{self.split} has no {', '.join(self.names)}"
+            case "no predictions" | "no metrics":
+                return f"{self.kind} of {self.split}"
+            case "not finite":
+                return f"on {self.split} {', '.join(f'{name} is {value}' for name, value in values.items())}"
+        return self.kind
+
+
+def examine_cells(specs: Iterable[Spec], store: Store) -> dict[str, Run | RunProblem]:
+    """What the store has of each cell; one that was not run is not in it. Every file of a run is compared once."""
+    stored: dict[str, Run | RunProblem] = {}
+    for spec in dict.fromkeys(specs):
+        try:
+            stored[spec.key] = store.run(spec.key)
+        except RunProblem as problem:
+            stored[spec.key] = problem
+        except ValueError:  # there is no such run
+            continue
+    return stored
+
+
+def is_complete(run: Run | RunProblem | None, evaluations: Evaluations) -> bool:
+    """Whether there is nothing left to train or to evaluate."""
+    return isinstance(run, Run) and not evaluations.missing_from(run.evaluations)
+
+
+def find_gaps(
+    specs: Iterable[Spec], store: Store, evaluations: Evaluations = NOTHING_MORE, *, stored: Stored | None = None
+) -> list[CellGap]:
+    """What is not whole, in the order of the cells; none of a study that is finished.
+
+    A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every metric,
+    each of them finite, of the test split and of the validation split if there is one; and these evaluations.
+    `stored` is what `examine_cells` found, if the store was looked at before.
+    """
+    cells = list(dict.fromkeys(specs))
+    there = examine_cells(cells, store) if stored is None else stored
+    absent = any(not isinstance(there.get(spec.key), Run) for spec in cells)
+    failed = {failure["key"]: failure for failure in store.failures()} if absent else {}
+    gaps: list[CellGap] = []
+    for spec in cells:
+        run, failure = there.get(spec.key), failed.get(spec.key)
+        gap = partial(CellGap, key=spec.key, name=spec.name)
+        if isinstance(run, Run):
+            gaps += _gaps_of_run(spec, run, evaluations, gap)
+        elif failure is not None:
+            gaps.append(gap("failed", cause=failure["kind"], message=failure["message"]))
+        elif run is not None:
+            gaps.append(gap("damaged", cause=run.problem.kind, message=run.problem.message))
+        else:
+            gaps.append(gap("not run"))
+    return gaps
+
+
+def _gaps_of_run(spec: Spec, run: Run, evaluations: Evaluations, gap: Callable[..., CellGap]) -> Iterator[CellGap]:
+    epochs, trained = run.epochs(), spec.training["epochs"]
+    if len(epochs) != trained:
+        yield gap("epochs", numbers=(("recorded", len(epochs)), ("trained", trained)))
+    for record in epochs:
+        loss = record.get("train", {}).get("loss")
+        if not _is_finite(loss):
+            yield gap("training loss", numbers=(("epoch", record.get("epoch")), ("loss", loss)))
+    if lacking := evaluations.missing_from(run.evaluations):
+        yield gap("not evaluated" if WEIGHTS in run.files else "without weights", names=lacking)
+    made = [alone for evaluation, alone in evaluations.apart().items() if evaluation not in lacking]
+    metrics: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
+    for split, wanted in _expected_metrics(spec, run, made).items():
+        if split not in run.splits:
+            yield gap("no predictions", split=split)
+        if split not in metrics:
+            yield gap("no metrics", split=split)
+            continue
+        if absent := tuple(metric for metric in wanted if metric not in metrics[split]):
+            yield gap("no metrics", split=split, names=absent)
+        there = [(metric, metrics[split][metric]) for metric in wanted if metric in metrics[split]]
+        if strange := tuple((metric, value) for metric, value in there if not _is_finite(value)):
+            yield gap("not finite", split=split, numbers=strange)
+
+
+def _expected_metrics(spec: Spec, run: Run, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:
+    """The metrics that each split must have; a shift may have labels that are no classes."""
+    names: tuple[str, ...] = MULTILABEL_METRICS if is_multilabel(spec.model) else METRICS
+    counts = run.record["provenance"].get("data", {}).get("counts", {})
+    held_out = counts["val"] if "val" in counts else has_validation(spec.data_set, spec.training["data_options"])
+    splits = {"val": names, "test": names} if held_out else {"test": names}
+    for evaluation in evaluations:
+        for shift in evaluation.shifts:
+            if shift == "cifar10c":  # the same classes, so that errors can be counted
+                corrupted = [
+                    f"cifar10c/{corruption}/{severity}"
+                    for corruption in CORRUPTIONS
+                    for severity in evaluation.severities
+                ]
+                splits |= dict.fromkeys(corrupted, (*names, *DETECTION))
+            else:
+                splits[shift] = DETECTION
+    return splits
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

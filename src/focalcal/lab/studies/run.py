@@ -1,0 +1,191 @@
+"""One run: from a spec to a stored result."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from focalcal.core.atomic import atomic_file
+from focalcal.lab.data import DataSet
+from focalcal.lab.store import Evaluations, Run, Spec, Store
+from focalcal.lab.store.layout import now
+from focalcal.lab.store.spec import NOTHING_MORE
+from focalcal.lab.studies.evaluate import WEIGHTS, add_missing
+from focalcal.lab.studies.events import Report, RunProgress
+from focalcal.lab.studies.measurement import EvaluationTask, Trained, evaluation_tasks, make_evaluation
+from focalcal.lab.studies.own_data import FINGERPRINT
+from focalcal.lab.studies.provenance import earlier_attempts, machine, software
+from focalcal.lab.studies.spec_builder import check_sources, loss_of, recipe_of
+from focalcal.lab.studies.subsets import load_run_data
+from focalcal.lab.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
+from focalcal.lab.training.determinism import fixed_conditions
+from focalcal.lab.training.distributed import Processes, joined_processes
+
+
+def run_spec(
+    spec: Spec,
+    store: Store,
+    *,
+    evaluations: Evaluations = NOTHING_MORE,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    threads: int = 1,
+    report: Report | None = None,
+    tensorboard: Path | None = None,
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """Train, predict, measure and store what `spec` says; what the store has already is returned as it is.
+
+    The numbers follow from the spec, the kind of machine and `threads`: not from global random states, nor from what
+    ran before, nor from how often the run was interrupted. A run that was killed goes on from its last checkpoint in
+    the store's workspace. Two processes with the same spec take turns, and the second finds the run stored; those
+    that `torchrun` starts work on it together, the first of them storing.
+
+    A loss that is not finite is recorded in the store and raised. Data and weights that are missing or do not fit raise
+    before any training.
+
+    evaluations         of the trained network besides, and whether its weights are kept. Of a run that is
+                        stored without some of them these are added, from its weights: see `evaluate_run`
+    data_dir            the folder of the data sets; by default what FOCALCAL_DATA names
+    report              is told how far the run is, in epochs, one more for what comes after the training; what it
+                        raises, KeyboardInterrupt say, ends the run, to be resumed later
+    tensorboard         a folder for the logs of any number of runs, each in one of its own
+    checkpoint_seconds  the least time between two checkpoints
+    """
+    processes = joined_processes(device)
+    progress = RunProgress(spec.key, spec.training["epochs"], report if processes.first else None)
+    with store.claim(spec) if processes.first else nullcontext():
+        if processes.from_first(store.has(spec)):
+            if processes.first:
+                add_missing(
+                    store.run(spec.key),
+                    store,
+                    evaluations,
+                    data_dir=data_dir,
+                    device=device,
+                    threads=threads,
+                    progress=progress,
+                )
+            processes.from_first(None)
+            progress.end("already stored")
+            return store.run(spec.key)
+        store.check_writable()
+        with fixed_conditions(threads):
+            work = _prepare(spec, store, evaluations, data_dir, processes, threads)
+            try:
+                fitted = fit(
+                    work.recipe,
+                    work.data,
+                    loss_of(spec),
+                    seed=spec.seed,
+                    folder=work.folder,
+                    device=device,
+                    data_dir=data_dir,
+                    evaluate_every=spec.protocol.evaluate_every,
+                    checkpoint_seconds=checkpoint_seconds,
+                    on_step=progress.step,
+                    tensorboard=None if tensorboard is None else tensorboard / spec.key,
+                )
+            except NonFiniteLossError as error:
+                if processes.first:
+                    store.record_failure(spec, kind="non-finite loss", message=str(error), details=error.record())
+                raise
+            if processes.first:
+                _store(work, fitted, store, progress)
+        processes.from_first(None)  # the others wait until the run is there
+        progress.end("stored")
+        return store.run(spec.key)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What a run needs, complete before it trains; `began` is when that was, on the clock of `perf_counter`."""
+
+    spec: Spec
+    recipe: Recipe
+    data: DataSet
+    tasks: list[EvaluationTask]
+    keep_weights: bool
+    folder: Path
+    device: torch.device
+    provenance: dict[str, Any]
+    began: float
+
+
+def _prepare(
+    spec: Spec, store: Store, evaluations: Evaluations, data_dir: Path | None, processes: Processes, threads: int
+) -> _Work:
+    """Load the data; whatever can be refused is refused here, and what needs no data before they are decoded."""
+    began, started = time.perf_counter(), now()
+    check_sources(spec)
+    recipe, protocol = recipe_of(spec), spec.protocol
+    check_start(recipe, data_dir)
+    data = load_run_data(recipe, protocol, data_dir, spec.training.get(FINGERPRINT))
+    tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
+    store.check_writable(_bytes_of_predictions(data, sum(len(task.shifts) for task in tasks)))
+    folder = store.workspace(spec)
+    attempt = {
+        "software": software(),
+        "machine": {**machine(processes.device, threads), "processes": processes.size},
+        "started": started,
+    }
+    earlier = earlier_attempts(folder, attempt) if processes.first else []
+    return _Work(
+        spec=spec,
+        recipe=recipe,
+        data=data,
+        tasks=tasks,
+        keep_weights=evaluations.keep_weights,
+        folder=folder,
+        device=processes.device,
+        provenance={**attempt, "data": dict(data.provenance), "earlier_attempts": earlier},
+        began=began,
+    )
+
+
+def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
+    """About: float32 scores, labels and ids of every split; a shift is as large as the test split."""
+    sizes = {
+        split: len(examples) * 4 * len(data.classes) + examples.labels.nbytes + examples.ids.nbytes
+        for split, examples in data.splits.items()
+    }
+    return sum(sizes.values()) + shifts * sizes["test"]
+
+
+def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> None:
+    """Evaluate the trained network, and add the run to the store."""
+    about = {"run": work.spec.key, "name": work.spec.name, "data_set": work.data.name}
+    trained = Trained(fitted.model, work.recipe, work.data, work.device, about, fitted.outputs)
+    pieces = sum(len(examples) > 0 for examples in work.data.splits.values())
+    on_split = progress.count_splits(pieces + sum(task.pieces for task in work.tasks))
+    predictions, metrics = trained.measure_splits(on_split)
+    elapsed = time.perf_counter() - work.began  # the evaluations are timed by themselves
+    origin = {name: work.provenance[name] for name in ("software", "machine")}
+    evaluations = [make_evaluation(task, trained, predictions["test"], origin, on_split) for task in work.tasks]
+    record = {
+        "metrics": metrics,
+        "provenance": {**work.provenance, "finished": now(), "elapsed": elapsed},
+        "seconds": fitted.seconds,
+        "epochs": len(fitted.epochs),
+    }
+    store.add(
+        work.spec,
+        record=record,
+        epochs=work.folder / "epochs.jsonl",
+        predictions=predictions.values(),
+        files=_save_weights(work.folder, fitted.model) if work.keep_weights else {},
+        evaluations=evaluations,
+    )
+
+
+def _save_weights(folder: Path, model: nn.Module) -> dict[str, Path]:
+    """The final weights, in the workspace until they are stored."""
+    with atomic_file(folder / WEIGHTS) as handle:
+        torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)
+    return {WEIGHTS: folder / WEIGHTS}

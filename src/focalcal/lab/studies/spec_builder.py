@@ -1,0 +1,266 @@
+"""Between recipes and specs: overrides, what a cell of a study is, what is refused without data, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from focalcal.core.checks import unknown_name
+from focalcal.core.plugins import resolve, source_hash
+from focalcal.core.primitives import Options
+from focalcal.core.primitives import options as canonical_options
+from focalcal.lab.data import DATA_SETS, data_options
+from focalcal.lab.models import MODEL_INFO, MODELS, model_info, model_options
+from focalcal.lab.store.spec import EVERYTHING, Evaluations, Protocol, Spec
+from focalcal.lab.studies.own_data import FINGERPRINT, own_fingerprint
+from focalcal.lab.studies.shifts import SHIFTS
+from focalcal.lab.training.operating_points import operating_point
+from focalcal.lab.training.recipe import Recipe, Schedule
+from focalcal.losses import LOSSES
+
+CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
+SOURCES = "sources"  # in a spec's training: the hash of the code of each plug-in, if there is one
+_ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
+_CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
+_NEW_PART = {"optimizer": "name", "schedule": "kind"}  # the key that makes a table the whole of it
+_OPTIONS: dict[str, tuple[str, Mapping[str, object]]] = {
+    "data_options": ("data_set", DATA_SETS),
+    "model_options": ("model", MODELS),
+}
+
+
+def override_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+    """The recipe with these fields instead of its own.
+
+    `data_options` and `model_options` are added to the recipe's, which a data set or a network of somebody's own code
+    begins without. The keys of `optimizer` and `schedule` are changes as well, unless they say `name` or `kind`: then
+    the table is the whole optimiser or schedule.
+    """
+    changed = dict(values)
+    for field, key in _NEW_PART.items():
+        if field in values and key not in values[field]:
+            changed[field] = replace(getattr(recipe, field), **values[field])
+    for field, (owner, shipped) in _OPTIONS.items():
+        kept = {} if changed.get(owner, getattr(recipe, owner)) not in shipped else dict(getattr(recipe, field))
+        if owner in values or field in values:
+            changed[field] = {**kept, **values.get(field, {})}
+    return replace(recipe, **changed)
+
+
+def shrink_recipe(recipe: Recipe, *, epochs: int, batch_size: int) -> Recipe:
+    """The recipe at another number of epochs, its milestones and warm-up moved in proportion, and in smaller batches.
+
+    A milestone that would fall on the last epoch or before the first is left out.
+    """
+    ratio = epochs / recipe.epochs
+    schedule = recipe.schedule
+    warmup = int(schedule.warmup * ratio)
+    milestones = tuple(
+        sorted({max(1, int(epoch * ratio)) for epoch in schedule.milestones if max(1, epoch * ratio) < epochs})
+    )
+    if schedule.kind == "milestones" and not milestones:
+        schedule = Schedule(kind="constant", warmup=warmup)
+    else:
+        schedule = replace(schedule, milestones=milestones, warmup=warmup)
+    return replace(recipe, epochs=epochs, batch_size=min(batch_size, recipe.batch_size), schedule=schedule)
+
+
+def spec_of(
+    recipe: Recipe,
+    objective: str,
+    options: Mapping[str, Any] | Options = (),
+    *,
+    seed: int,
+    protocol: Protocol = EVERYTHING,
+    data_dir: Path | None = None,
+    fingerprint: str | None = None,
+) -> Spec:
+    """The run of this recipe with this objective and these of its options; the others have their defaults.
+
+    `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `operating_point`
+    where they are not given. Whatever can be refused without data is refused here: an unknown objective or option, a
+    value the loss does not take, an objective that does not go with the recipe.
+
+    Data that are not shipped are loaded from `data_dir` for their `fingerprint`, unless that is given.
+    """
+    resolved = objective_options(objective, options, recipe)
+    problem = pair_problem(recipe, objective, build_loss(objective, resolved))
+    if problem is not None:
+        raise ValueError(problem)
+    for field, _, message in unknown_options(recipe):
+        raise ValueError(f"{field}: {message}")
+    if fingerprint is None:
+        fingerprint = own_fingerprint(recipe, allow_partial=protocol.allow_partial, data_dir=data_dir)
+    return Spec(
+        data_set=recipe.data_set,
+        model=recipe.model,
+        objective=objective,
+        objective_options=resolved,
+        training=training_of(recipe, objective, fingerprint),
+        protocol=protocol,
+        seed=seed,
+    )
+
+
+def training_of(recipe: Recipe, objective: str, fingerprint: str | None = None) -> dict[str, Any]:
+    """What a spec says about the training: the recipe by value, the sources of plug-ins, own data's fingerprint."""
+    settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
+    sources = plugin_sources(recipe.data_set, recipe.model, objective)
+    own = {SOURCES: sources or None, FINGERPRINT: fingerprint}
+    return {**settings, **{name: value for name, value in own.items() if value is not None}}
+
+
+def recipe_of(spec: Spec) -> Recipe:
+    """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol."""
+    settings = {name: value for name, value in spec.training.items() if name not in (SOURCES, FINGERPRINT)}
+    return Recipe.from_dict({**settings, "data_set": spec.data_set, "model": spec.model})
+
+
+def loss_of(spec: Spec) -> nn.Module:
+    """A fresh loss."""
+    return build_loss(spec.objective, dict(spec.objective_options))
+
+
+def plugin_sources(data_set: str, model: str, objective: str) -> dict[str, str]:
+    """SHA-256 of the code of each plug-in among these."""
+    hashes = {
+        "data_set": source_hash("data_sets", data_set, DATA_SETS),
+        "model": source_hash("models", model, MODELS),
+        "objective": source_hash("objectives", objective, LOSSES),
+    }
+    return {part: sha256 for part, sha256 in hashes.items() if sha256 is not None}
+
+
+def check_sources(spec: Spec) -> None:
+    """Refuse plug-ins whose code is not that which the spec was made with: the run would not be what its key says."""
+    present = plugin_sources(spec.data_set, spec.model, spec.objective)
+    for part, sha256 in spec.training.get(SOURCES, {}).items():
+        if present.get(part) != sha256:
+            raise ValueError(
+                f"{part} {getattr(spec, part)!r} must be the code that run {spec.key[:12]} was planned with, got "
+                "code that has changed since; restore it, or start the study again for a run of its own"
+            )
+
+
+def loss_builder(objective: str) -> Callable[..., nn.Module]:
+    """What is called with an objective's options to make the loss: of LOSSES, or `package.module:Name`."""
+    return resolve("objectives", objective, LOSSES)
+
+
+def build_loss(objective: str, options: Mapping[str, Any]) -> nn.Module:
+    """The loss of that name."""
+    loss = loss_builder(objective)(**options)
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"objective {objective!r} must give an nn.Module, got {type(loss).__name__}; subclass it")
+    return loss
+
+
+def known_options(objective: str) -> dict[str, Any]:
+    """The hyper-parameters of an objective and their defaults, `Parameter.empty` for those without.
+
+    >>> known_options("fcl")
+    {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper', 'label_smoothing': 0.0}
+    """
+    parameters = signature(loss_builder(objective)).parameters.values()
+    named = [parameter for parameter in parameters if parameter.kind not in _CATCH_ALL]
+    return {parameter.name: parameter.default for parameter in named if parameter.name not in _OF_THE_LOOP}
+
+
+def _later_options(objective: str) -> dict[str, Any]:
+    """Keyword-only options of a loss of the package, which a run records only where they differ from their defaults.
+
+    So a loss can gain an option without a run that was stored before getting another key.
+    """
+    if objective not in LOSSES:
+        return {}
+    parameters, known = signature(LOSSES[objective]).parameters, known_options(objective)
+    return {name: default for name, default in known.items() if parameters[name].kind is Parameter.KEYWORD_ONLY}
+
+
+def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
+    """The options of the objective: as given, else the setting's point, else its default.
+
+    All of them, but for keyword-only ones of the package's losses at their default.
+    """
+    known = known_options(objective)
+    chosen = dict(canonical_options(f"the options of {objective}", given))
+    for name in chosen:
+        if name not in known:
+            raise ValueError(unknown_name(f"an option of {objective}", name, known))
+    point = operating_point(recipe.data_set, recipe.model)
+    if objective in CALIBRATION_LOSSES and point is not None:
+        known |= point._asdict()
+    known |= chosen
+    if lacking := [name for name, value in known.items() if value is Parameter.empty]:
+        raise ValueError(f"{objective} must be given {', '.join(lacking)}, which has no default; add it to its options")
+    resolved = dict(canonical_options(f"the options of {objective}", known))
+    later = _later_options(objective)
+    return {name: value for name, value in resolved.items() if name not in later or value != later[name]}
+
+
+def is_multilabel(model: str) -> bool:
+    """Whether the network gives one probability per label, so that its loss has to be a multilabel one."""
+    return model_info(model).multilabel
+
+
+def has_validation(data_set: str, options: Mapping[str, Any] | Options) -> bool:
+    """Whether the data set, loaded with these options, holds examples out for validation; yes where it does not say."""
+    return bool({"validation": 1, **data_options(data_set), **dict(options)}["validation"])
+
+
+def unknown_options(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
+    """Options that the loader or the network does not have: the recipe's field, the option, what is wrong."""
+    known = [option for option in model_options(recipe.model) if option not in ("embedding", "pretrained")]
+    tables = (
+        ("data_options", recipe.data_set, list(data_options(recipe.data_set))),
+        ("model_options", recipe.model, known),
+    )
+    for field, owner, names in tables:
+        for option in dict(getattr(recipe, field)):
+            if option not in names:
+                yield field, option, unknown_name(f"an option of {owner}", option, names)
+
+
+def pair_problem(recipe: Recipe, objective: str, loss: nn.Module) -> str | None:
+    """Why the objective cannot be trained with this recipe, if it cannot."""
+    multilabel = is_multilabel(recipe.model)
+    wanted = [name for name in LOSSES if name.startswith("multilabel_") == multilabel]
+    if objective in LOSSES and objective not in wanted:
+        kind = "any number of labels" if multilabel else "one label"
+        return (
+            f"objective must suit {recipe.model} on {recipe.data_set}, where an example has {kind}, got {objective!r}; "
+            f"use one of {', '.join(wanted)}"
+        )
+    if callable(getattr(loss, "update", None)) and not has_validation(recipe.data_set, recipe.data_options):
+        return (
+            f"{objective} needs validation examples, and this recipe holds none of {recipe.data_set} out; "
+            "set data_options.validation, e.g. 5000"
+        )
+    return None
+
+
+def saliency_problem(model: str, evaluations: Evaluations) -> str | None:
+    """Why such a network cannot have these saliency maps, whatever the data."""
+    if not evaluations.saliency or model_info(model).feature_layer is not None:
+        return None
+    able = ", ".join(name for name, info in MODEL_INFO.items() if info.feature_layer is not None)
+    return (
+        f"saliency must be 0 for {model}, which has no feature maps, got {evaluations.saliency}; "
+        f"networks that have: {able}"
+    )
+
+
+def check_evaluations(model: str, evaluations: Evaluations) -> None:
+    """Refuse evaluations that such a network cannot have, whatever the data."""
+    for shift in evaluations.shifts:
+        if shift not in SHIFTS:
+            raise ValueError(f"shifts: {unknown_name('a shift', shift, SHIFTS)}")
+    problem = saliency_problem(model, evaluations)
+    if problem is not None:
+        raise ValueError(problem)

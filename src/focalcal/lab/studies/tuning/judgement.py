@@ -1,0 +1,116 @@
+"""What validation rows say of a network, as it is and with a temperature that was fitted on other rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from focalcal.core.checks import holds_probabilities
+from focalcal.metrics.proper import row_brier
+from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
+from focalcal.posthoc.operating_point import LEAST_ROWS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from focalcal.predictions import Predictions
+
+Criterion = Literal["nll", "brier"]
+CRITERIA: tuple[Criterion, ...] = ("nll", "brier")
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Losses (N,) of each row, so that two networks can be compared row by row.
+
+    losses       by criterion and by whether probabilities are scaled by a temperature
+    wrong        whether the predicted class is not the label; a temperature does not change it
+    temperature  the best one of all rows, NaN where there is none; or the one that was given
+    """
+
+    losses: dict[tuple[str, bool], NDArray[np.float64]] = field(repr=False)
+    wrong: NDArray[np.bool_] = field(repr=False)
+    temperature: float
+
+    def mean(self, criterion: str, *, scaled: bool) -> float:
+        """The mean loss; `criterion` may be "error"."""
+        return self.error if criterion == "error" else float(self.losses[criterion, scaled].mean())
+
+    def best(self, criterion: str) -> float:
+        """The better mean of raw and scaled: a user may do either."""
+        return min(self.mean(criterion, scaled=scaled) for scaled in (False, True))
+
+    def scaling_helps(self, criterion: str) -> bool:
+        """Whether the temperature lowers the mean loss of rows that it was not fitted on."""
+        return self.mean(criterion, scaled=True) < self.mean(criterion, scaled=False)
+
+    @cached_property
+    def error(self) -> float:
+        """The share of rows whose predicted class is wrong."""
+        return float(self.wrong.mean())
+
+
+def check_held_out(held_out: Predictions) -> None:
+    """Refuse validation rows that no candidate can be judged by."""
+    labels = held_out.labels
+    if held_out.kind == "logits" and holds_probabilities(held_out.scores):
+        raise ValueError(
+            "the network must return logits, got probabilities for every validation row; remove its softmax"
+        )
+    if len(labels) < LEAST_ROWS:
+        raise ValueError(
+            f"recipe must hold at least {LEAST_ROWS} validation rows out to judge by, got {len(labels)}; raise "
+            "data_options.validation, e.g. to 2000"
+        )
+    if bool((labels == labels[0]).all()):
+        raise ValueError(
+            f"validation rows must hold at least two classes, got class {int(labels[0])} only in {len(labels)} rows; "
+            "shuffle the rows before some are held out"
+        )
+
+
+def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgement:
+    """Losses of held-out rows, (N, K) logits or probabilities with labels.
+
+    Scaled losses are cross-fitted: the rows are permuted once, by the same seed for every network of the same data, and
+    each of five folds is scaled by the temperature of the other four. With `temperature`, one fitted elsewhere, they
+    are those at it. Where labels leave no best temperature (every one predicted, say) scaling changes nothing.
+    """
+    logits = scores_as_logits(held_out)
+    labels = held_out.labels
+    inverse = torch.ones(len(labels), 1, dtype=torch.float64)
+    if temperature is not None:
+        inverse /= temperature
+    else:
+        order = torch.from_numpy(np.random.default_rng(0).permutation(len(labels)))
+        for fold in order.tensor_split(FOLDS):
+            others = torch.ones(len(labels), dtype=torch.bool)
+            others[fold] = False
+            inverse[fold] = _inverse_temperature(logits[others], labels[others])
+    losses = {}
+    for scaled, scores in ((False, logits), (True, logits * inverse)):
+        losses["nll", scaled] = cross_entropy(scores, labels, reduction="none").numpy()
+        losses["brier", scaled] = row_brier(scores.softmax(1), labels).numpy()
+    best = optimal_inverse_temperature(logits, labels)
+    fitted = 1 / best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else math.nan
+    return Judgement(losses, (logits.argmax(1) != labels).numpy(), fitted if temperature is None else temperature)
+
+
+def _inverse_temperature(logits: Tensor, labels: Tensor) -> float:
+    best = optimal_inverse_temperature(logits, labels)
+    return best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else 1.0
+
+
+def scores_as_logits(predictions: Predictions) -> Tensor:
+    """In float64: the logits, or the logarithm of probabilities, of which 0 counts as 1e-300."""
+    if predictions.kind == "logits":
+        return predictions.logits.double()
+    return predictions.scores.double().clamp(min=1e-300).log()

@@ -1,0 +1,200 @@
+"""What a search ends in: trials, finalists over seeds, and one look at the test split."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.losses import LOSSES
+from focalcal.stats import PairedInterval, bootstrap_ci
+
+if TYPE_CHECKING:
+    from focalcal.lab.studies.tuning.candidates import Candidate
+    from focalcal.lab.studies.tuning.judgement import Judgement
+    from focalcal.lab.studies.tuning.search import Trial
+
+
+@dataclass(frozen=True, eq=False)
+class Finalist:
+    """A candidate over all seeds: what validation rows say of each, and what test rows say at validation's T.
+
+    scaled  whether it is judged, and to be used, with a temperature
+    """
+
+    candidate: Candidate
+    scaled: bool
+    validation: tuple[Judgement, ...]
+    test: tuple[Judgement, ...]
+
+    def mean(self, criterion: str, split: str = "validation") -> float:
+        """The mean over rows and seeds."""
+        parts: Sequence[Judgement] = getattr(self, split)
+        return float(np.mean([part.mean(criterion, scaled=self.scaled) for part in parts]))
+
+    @property
+    def temperature(self) -> float:
+        """The mean over seeds of the best one; 1 where the candidate is to be used as it is."""
+        return float(np.mean([part.temperature for part in self.test])) if self.scaled else 1.0
+
+    @property
+    def name(self) -> str:
+        """The candidate's, and the temperature if there is one."""
+        return f"{self.candidate.name}, temperature {self.temperature:.3g}" if self.scaled else self.candidate.name
+
+    def differences(self, other: Finalist, criterion: str, split: str = "validation") -> PairedInterval:
+        """This minus the other, row by row, each row's difference averaged over the seeds, and a 95 % interval."""
+        pairs = zip(getattr(self, split), getattr(other, split), strict=True)
+        key, other_key = (criterion, self.scaled), (criterion, other.scaled)
+        rows = np.mean([mine.losses[key] - theirs.losses[other_key] for mine, theirs in pairs], axis=0)
+        return bootstrap_ci(rows, resamples=2000)
+
+
+@dataclass(frozen=True, eq=False)
+class TuneResult:
+    """What was tried and what was chosen, on validation rows; the test rows were read for the finalists alone.
+
+    trials       in the order of the search, with the first seed
+    finalists    best first, cross-entropy always among them, over all seeds; empty if the search was interrupted
+    criteria     what was minimised; the first decides
+    epochs       trained by this search in all, runs that were there before included
+    interrupted  whether Ctrl-C ended the search; the same call goes on
+    notes        what else there is to know, in sentences
+    """
+
+    trials: tuple[Trial, ...]
+    finalists: tuple[Finalist, ...]
+    criteria: tuple[str, ...]
+    epochs: int
+    interrupted: bool
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def winner(self) -> Finalist:
+        """The best finalist, unless cross-entropy cannot be told from it: then that."""
+        best, baseline = self.finalists[0], self.baseline
+        if best is baseline:
+            return best
+        return best if best.differences(baseline, self.criteria[0]).high < 0 else baseline
+
+    @property
+    def baseline(self) -> Finalist:
+        """Cross-entropy."""
+        return next(finalist for finalist in self.finalists if finalist.candidate.objective == "ce")
+
+    @property
+    def runner_up(self) -> Finalist | None:
+        """The best finalist but the winner."""
+        return next((finalist for finalist in self.finalists if finalist is not self.winner), None)
+
+    @property
+    def paste(self) -> str:
+        """The line to train with."""
+        return _line(self.winner.candidate)
+
+    @property
+    def sentence(self) -> str:
+        """What to do, and what it is worth on test rows."""
+        if not self.finalists:
+            return "The search was interrupted before its finalists were trained; the same call goes on."
+        criterion, winner, baseline = self.criteria[0], self.winner, self.baseline
+        if winner is baseline:
+            with_temperature = f", with temperature {winner.temperature:.3g}" if winner.scaled else ""
+            return (
+                f"Keep cross-entropy{with_temperature}: no candidate is shown to have a lower validation {criterion}."
+            )
+        gain = winner.differences(baseline, criterion, "test")
+        return (
+            f"Train with {self.paste}"
+            + (f" and use temperature {winner.temperature:.3g}" if winner.scaled else "")
+            + f": test {criterion} {winner.mean(criterion, 'test'):.4g} instead of cross-entropy's "
+            f"{baseline.mean(criterion, 'test'):.4g}{' with a temperature' if baseline.scaled else ''} "
+            f"(difference {gain.mean:+.3g}, 95 % interval {gain.low:+.3g} to {gain.high:+.3g})."
+        )
+
+    def front(self, first: str = "nll", second: str = "error") -> list[Trial]:
+        """The trials that no other is at least as good as in both criteria and better in one, by the first."""
+        return pareto_front(self.trials, first, second)
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per trial as columns, which `pandas.DataFrame` takes."""
+        rows = [trial_row(trial) for trial in self.trials]
+        return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+    def html(self, path: str | os.PathLike[str], *, title: str = "Which objective, gamma and lam?") -> None:
+        """Write a page that needs nothing else."""
+        from focalcal.lab.studies.tuning.page import (
+            write_tuning_page,  # the page kit is loaded where a page is asked for
+        )
+
+        write_tuning_page(self, path, title)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        finalists = [
+            {
+                "candidate": finalist.name,
+                "scaled": finalist.scaled,
+                "temperature": finalist.temperature,
+                "validation": {name: finalist.mean(name) for name in (*self.criteria, "error")},
+                "test": {name: finalist.mean(name, "test") for name in (*self.criteria, "error")},
+                "minus_cross_entropy": asdict(finalist.differences(self.baseline, self.criteria[0])),
+            }
+            for finalist in self.finalists
+        ]
+        chosen = {"winner": self.winner.name, "paste": self.paste} if finalists else {}
+        trials = [trial_row(trial) for trial in self.trials]
+        return {
+            "sentence": self.sentence,
+            **chosen,
+            "notes": list(self.notes),
+            "epochs": self.epochs,
+            "finalists": finalists,
+            "trials": trials,
+        }
+
+    def __repr__(self) -> str:
+        """The sentence."""
+        return f"TuneResult({len(self.trials)} trials): {self.sentence}"
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """A trial as a row of a table; None where an objective has no such option, or the recipe's value holds."""
+    scores, options = trial.judgement, dict(trial.candidate.options)
+    return {
+        "candidate": trial.candidate.name,
+        "objective": trial.candidate.objective,
+        **{name: options.get(name) for name in ("gamma", "lam", "epsilon")},
+        "lr": trial.candidate.lr,
+        "weight_decay": trial.candidate.weight_decay,
+        "nll": scores.mean("nll", scaled=False),
+        "scaled_nll": scores.mean("nll", scaled=True),
+        "brier": scores.mean("brier", scaled=False),
+        "scaled_brier": scores.mean("brier", scaled=True),
+        "error": scores.error,
+        "temperature": scores.temperature,
+        "feasible": trial.feasible,
+        "key": trial.run.key,
+    }
+
+
+def pareto_front(trials: Iterable[Trial], first: str, second: str) -> list[Trial]:
+    """See `TuneResult.front`."""
+    points = sorted(((t.judgement.best(first), t.judgement.best(second)), i, t) for i, t in enumerate(trials))
+    front: list[Trial] = []
+    lowest = float("inf")
+    for (_, value), _, trial in points:
+        if value < lowest:
+            front.append(trial)
+            lowest = value
+    return front
+
+
+def _line(candidate: Candidate) -> str:
+    shipped = LOSSES.get(candidate.objective)
+    name = candidate.objective.rpartition(":")[2] if shipped is None else shipped.__name__
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in candidate.options)})"

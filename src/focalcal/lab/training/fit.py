@@ -1,0 +1,298 @@
+"""Training: the loop, from a recipe, a data set, a loss and a seed to the last epoch's network."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from focalcal.core.atomic import remove_unfinished, write_atomically
+from focalcal.core.primitives import whole
+from focalcal.lab.data import DataSet
+from focalcal.lab.training.averaging import move_average
+from focalcal.lab.training.checkpoint import (
+    check_disk_space,
+    checkpoint_bytes,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+)
+from focalcal.lab.training.determinism import deterministic, seed_epoch
+from focalcal.lab.training.distributed import Processes, joined_processes
+from focalcal.lab.training.epoch_log import EpochLog
+from focalcal.lab.training.inputs import Inputs, epoch_batches, steps_per_epoch
+from focalcal.lab.training.network import build_network
+from focalcal.lab.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
+from focalcal.lab.training.optimization import Plateau, build_optimizer, rate_share
+from focalcal.lab.training.outputs import Outputs, RunningMetrics, finite_or_none, outputs
+from focalcal.lab.training.recipe import Recipe
+
+OnEpoch = Callable[[dict[str, Any], int], None]
+OnStep = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The last epoch's network, or the average, in evaluation mode; the loss as it ended; one record per epoch.
+
+    `outputs` are those of the validation and test examples after the last epoch, as they are reported: none where ten
+    crops are, or where every epoch had been trained by an earlier call.
+    """
+
+    model: nn.Module
+    loss: nn.Module
+    epochs: list[dict[str, Any]]
+    seconds: float
+    outputs: dict[str, Outputs]
+
+
+def fit(
+    recipe: Recipe,
+    data: DataSet,
+    loss: nn.Module,
+    *,
+    seed: int,
+    model: nn.Module | None = None,
+    folder: Path | None = None,
+    device: str | torch.device = "cpu",
+    data_dir: Path | None = None,
+    evaluate_every: int = 1,
+    checkpoint_seconds: float = 30.0,
+    on_epoch: OnEpoch | None = None,
+    on_step: OnStep | None = None,
+    tensorboard: Path | None = None,
+) -> Fitted:
+    """Train the recipe's network on `data` with `loss`, which is copied and must give one number per batch.
+
+    With `model`, a copy of that network is trained instead of the one that the recipe names: any `nn.Module` from a
+    batch of inputs to logits (N, classes), from the weights that it has. Otherwise `seed` decides the initial weights.
+
+    The numbers follow from recipe, data, loss, network and seed: equal to the bit on one machine, whatever ran before.
+    With `folder`, what the run has reached is kept there (checkpoint.pt, at the end of an epoch, at most every
+    `checkpoint_seconds` and always of the last; epochs.jsonl), and a second call goes on from it and ends with the same
+    bits; a checkpoint of another recipe, data, loss, network or seed raises `CheckpointError`.
+
+    An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
+    the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
+    the last, with one crop of an image where ten are reported, None where a number is not finite; with `test` also
+    `bins`, the sums of its reliability diagram {count, confidence, correct}; `gammas` and `edges` of a loss that is
+    steered by validation data. A loss with a method `update(probs, labels)`, such as AdaFocal, gets the validation
+    split's after each epoch.
+
+    `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
+    stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
+    where. A disk without room for two checkpoints raises OSError before any training.
+    """
+    processes = joined_processes(device)
+    whole("evaluate_every", evaluate_every, 1)
+    with deterministic(processes.device):
+        run = _Run(recipe, data, loss, seed, processes, data_dir, model)
+        files = None if folder is None or not processes.first else Path(folder)
+        records = run.restore(files)
+        board = tensorboard if processes.first else None
+        if files is not None and len(records) < recipe.epochs:
+            networks = 1 if recipe.averaging is None else 2
+            check_disk_space(files, networks * checkpoint_bytes(run.network, recipe.optimizer))
+        log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
+        saved = time.monotonic()
+        try:
+            for epoch in range(len(records) + 1, recipe.epochs + 1):
+                last = epoch == recipe.epochs
+                record = run.epoch(epoch, evaluated=last or epoch % evaluate_every == 0, on_step=on_step)
+                records.append(record)
+                log.add(record)
+                if files is not None and (last or time.monotonic() - saved >= checkpoint_seconds):
+                    run.save(files, records)
+                    saved = time.monotonic()
+                if on_epoch is not None and processes.first:
+                    on_epoch(record, recipe.epochs)
+        except NonFiniteLossError as error:
+            if files is not None:
+                write_atomically(files / "non_finite.json", json.dumps(error.record(), indent=2).encode())
+            raise
+        finally:
+            log.close()
+        processes.same_buffers(run.evaluated)
+    seconds = sum(record["seconds"] for record in records)
+    reported = {} if recipe.evaluation == "ten_crop" else run.outputs
+    return Fitted(run.evaluated.eval(), run.loss, records, seconds, reported)
+
+
+class _Run:
+    """What is trained, with what, and how far it is."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: DataSet,
+        loss: nn.Module,
+        seed: int,
+        processes: Processes,
+        data_dir: Path | None,
+        model: nn.Module | None,
+    ) -> None:
+        self.recipe, self.seed, self.processes = recipe, seed, processes
+        self.device = processes.device
+        self.inputs = {
+            split: Inputs(examples, recipe, self.device) for split, examples in data.splits.items() if len(examples)
+        }
+        self.steps = steps_per_epoch(recipe, len(data.train))
+        self.steered = callable(getattr(loss, "update", None))
+        self._check(len(data.train))
+        self.identity = run_identity(recipe, data, loss, seed, model)
+        self.loss = copy.deepcopy(loss).to(self.device)
+        if model is None:
+            network = build_network(recipe, data, seed=seed, data_dir=data_dir)
+        else:
+            network = copy.deepcopy(model).train()
+        if processes.size > 1 and self.device.type == "cuda":
+            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
+        self.network = network.to(self.device)
+        if self.device.type == "cpu":  # a step of a ResNet-8 takes two thirds of the time with channels last
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.evaluated = self.network if recipe.averaging is None else copy.deepcopy(self.network)
+        self.trained = processes.wrapped(self.network)
+        self.optimizer = build_optimizer(recipe.optimizer, self.network)
+        self.plateau = Plateau()
+        mixed = recipe.mixed_precision and self.device.type == "cuda"
+        half = torch.bfloat16 if not mixed or torch.cuda.is_bf16_supported() else torch.float16
+        self.autocast = torch.autocast(self.device.type, dtype=half, enabled=mixed)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half == torch.float16)
+        self.outputs: dict[str, Outputs] = {}  # of the last epoch that was evaluated
+
+    def _check(self, examples: int) -> None:
+        """Refuse, before any training, what would fail after it has begun."""
+        needs = [
+            *(["a loss with validation feedback (update)"] if self.steered else []),
+            *(["a schedule of kind 'plateau'"] if self.recipe.schedule.kind == "plateau" else []),
+        ]
+        if needs and "val" not in self.inputs:
+            raise ValueError(
+                f"{' and '.join(needs)} must have a validation split, got none; load the data with one "
+                "(data_options such as validation=5000), or choose another"
+            )
+        smallest = examples - (self.steps - 1) * self.recipe.batch_size
+        if min(smallest, self.recipe.batch_size) < self.processes.size:
+            raise ValueError(
+                f"every batch must have an example for each of {self.processes.size} processes, got a last batch of "
+                f"{smallest}; set drop_last, or start fewer processes"
+            )
+
+    def epoch(self, epoch: int, *, evaluated: bool, on_step: OnStep | None) -> dict[str, Any]:
+        """Train for an epoch, evaluate, steer what the validation split steers; the epoch's record."""
+        began = time.perf_counter()
+        train, rate = self._train(epoch, on_step)
+        record: dict[str, Any] = {"epoch": epoch, "lr": rate, "seconds": 0.0, "train": train}
+        patience = self.recipe.schedule.patience
+        by_split: dict[str, Outputs] = {}
+        for split in ("val", "test"):
+            steers = split == "val" and (self.steered or patience is not None)
+            if split in self.inputs and (evaluated or steers):
+                by_split[split] = outputs(self.evaluated, self.inputs[split], self.processes)
+                check_logits(by_split[split].logits, self.inputs[split].ids, epoch=epoch, split=split)
+                if evaluated:
+                    record[split] = {"loss": by_split[split].loss(self.loss, self.device), **by_split[split].metrics()}
+                if evaluated and split == "test" and (bins := by_split[split].bins()) is not None:
+                    record["bins"] = bins
+        self.outputs = by_split
+        # After both losses, which are to be those of the objective that the epoch was trained with.
+        if patience is not None:
+            self.plateau.see(by_split["val"].loss(self.loss, self.device), patience)
+        if self.steered:
+            val = by_split["val"]
+            self.loss.update(val.probs.to(self.device), val.labels.to(self.device))  # type: ignore[operator]
+            record |= {
+                name: getattr(self.loss, name).tolist() for name in ("gammas", "edges") if hasattr(self.loss, name)
+            }
+        record["seconds"] = time.perf_counter() - began
+        cleaned: dict[str, Any] = finite_or_none(record)
+        return cleaned
+
+    def _train(self, epoch: int, on_step: OnStep | None) -> tuple[dict[str, float], float]:
+        """One pass over the training examples."""
+        seed_epoch(self.seed, epoch, self.processes.rank, self.device)
+        self.trained.train()
+        inputs = self.inputs["train"]
+        keys = inputs.keys(self.seed, epoch)
+        finite, running = FiniteLosses(epoch, inputs.ids), RunningMetrics()
+        for batch, rows in enumerate(epoch_batches(self.recipe, len(inputs), seed=self.seed, epoch=epoch), 1):
+            done = (epoch - 1) * self.steps + batch
+            rate = self._set_rate(done - 1)
+            with self.autocast:
+                own = self.trained(inputs.training_batch(rows[self.processes.share(len(rows))], keys))
+            logits = self.processes.whole(own.float(), len(rows))
+            labels = inputs.labels[rows].to(self.device)
+            loss = self.loss(logits, labels)
+            finite.see(batch, _one_number(loss), rows)
+            self._descend(loss)
+            if self.recipe.averaging is not None:
+                move_average(self.evaluated, self.network, share=self.recipe.averaging, steps=done)
+            running.add(loss.detach(), logits.detach(), labels)
+            if on_step is not None and self.processes.first:
+                on_step(done, self.recipe.epochs * self.steps)
+        finite.last()
+        return running.values(), rate
+
+    def _set_rate(self, step: int) -> float:
+        factor = self.recipe.schedule.factor or 1.0
+        rate = self.recipe.optimizer.lr * rate_share(self.recipe, step, self.steps) * factor**self.plateau.lowered
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def _descend(self, loss: Tensor) -> None:
+        self.optimizer.zero_grad()
+        # DDP averages the processes' gradients, and it is their sum that is wanted.
+        torch.autograd.backward(self.scaler.scale(loss * self.processes.size if self.processes.size > 1 else loss))
+        if self.recipe.gradient_clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.gradient_clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def save(self, folder: Path, records: list[dict[str, Any]]) -> None:
+        """What `restore` needs; the random streams follow from the seed."""
+        state = {
+            "model": self.network.state_dict(),
+            **({} if self.evaluated is self.network else {"average": self.evaluated.state_dict()}),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "plateau": asdict(self.plateau),
+            "loss": self.loss.state_dict(),
+            "records": json.dumps(records),
+        }
+        save_checkpoint(folder / "checkpoint.pt", state, self.identity)
+
+    def restore(self, folder: Path | None) -> list[dict[str, Any]]:
+        """Go on from the folder's checkpoint, if there is one; the records of the epochs that are done."""
+        state = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(folder)
+            state = load_checkpoint(folder / "checkpoint.pt", self.identity)
+            (folder / "non_finite.json").unlink(missing_ok=True)  # of an earlier attempt
+        state = self.processes.from_first(state)
+        if state is None:
+            return []
+        self.network.load_state_dict(state["model"])
+        if self.evaluated is not self.network:
+            self.evaluated.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.plateau = Plateau(**state["plateau"])
+        self.loss.load_state_dict(state["loss"])
+        records: list[dict[str, Any]] = json.loads(state["records"])
+        return records
+
+
+def _one_number(loss: Tensor) -> Tensor:
+    if loss.dim():
+        raise ValueError(f"loss must give one number per batch, got shape {tuple(loss.shape)}; use reduction='mean'")
+    return loss.detach()

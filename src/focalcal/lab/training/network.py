@@ -1,0 +1,77 @@
+"""The network of a recipe for a data set, with the weights that it starts from or has ended with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from focalcal.core.rng import stream
+from focalcal.lab.data import DataSet
+from focalcal.lab.data.glove import glove_vectors
+from focalcal.lab.data.source_files import data_folder
+from focalcal.lab.models import build_model, model_info
+from focalcal.lab.training.recipe import Recipe
+
+
+def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | None = None) -> nn.Module:
+    """In training mode, on the CPU. What is random in it comes from the stream (seed, "init") and from nothing else.
+
+    `initial_weights` is what the network's builder takes as `pretrained`: a file, a folder or a hub id. `word_vectors`
+    are looked for in glove/NAME.txt of `data_dir`, by default what FOCALCAL_DATA names.
+    """
+    if len(data.classes) != recipe.classes:
+        raise ValueError(f"classes must be {len(data.classes)} for {data.name}, got {recipe.classes} in the recipe")
+    _check_tokens(recipe, data)
+    start: dict[str, Any] = {}
+    if recipe.word_vectors is not None:
+        assert data.vocabulary is not None  # only networks for tokens take vectors
+        start["embedding"] = torch.from_numpy(glove_vectors(_vectors_file(recipe, data_dir), data.vocabulary))
+    if recipe.initial_weights is not None:
+        start["pretrained"] = recipe.initial_weights
+    return _build(recipe, seed, start).train()
+
+
+def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
+    """Refuse, before any data are read, what `build_network` would refuse after: weights or vectors that do not fit."""
+    if recipe.word_vectors is not None:
+        _vectors_file(recipe, data_dir)
+    if recipe.initial_weights is not None:
+        _build(recipe, 0, {"pretrained": recipe.initial_weights})
+
+
+def trained_network(recipe: Recipe, weights: Path) -> nn.Module:
+    """The network with the final weights of a run, in evaluation mode; what it started from is not needed."""
+    state: dict[str, Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
+    start = {} if recipe.word_vectors is None else {"embedding": torch.zeros_like(state["embedding.weight"])}
+    network = _build(recipe, 0, start)
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def _build(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(stream(seed, "init").get_state())
+        return build_model(recipe.model, classes=recipe.classes, **dict(recipe.model_options), **start)
+
+
+def _check_tokens(recipe: Recipe, data: DataSet) -> None:
+    if model_info(recipe.model).inputs != "tokens":
+        return
+    if data.vocabulary is None:
+        raise ValueError(f"{recipe.model} must be given texts, and {data.name} has no vocabulary; choose another model")
+    rows = dict(recipe.model_options).get("vocabulary")
+    if recipe.word_vectors is None and rows is not None and rows < len(data.vocabulary):
+        raise ValueError(
+            f"vocabulary must be at least {len(data.vocabulary)}, the words of {data.name}, got {rows}; "
+            "raise it in model_options, or lower num_words in data_options"
+        )
+
+
+def _vectors_file(recipe: Recipe, data_dir: Path | None) -> Path:
+    path = data_folder(data_dir) / "glove" / f"{recipe.word_vectors}.txt"
+    if not path.is_file():
+        raise FileNotFoundError(f"word_vectors must lie in {path}, which is not there; run `focalcal data get glove`")
+    return path

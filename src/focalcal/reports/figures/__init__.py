@@ -1,5 +1,0 @@
-"""Figures for print, drawn without pyplot: no global state, no window, the same bytes every time."""
-
-from focalcal.reports.figures.catalogue import Display, figures, save
-
-__all__ = ["Display", "figures", "save"]

@@ -1,0 +1,177 @@
+"""What holds for every augmentation."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from focalcal.core.counter_rng import derived_keys, example_keys
+from focalcal.core.rng import stream
+from focalcal.lab.data.augment import (
+    Compose,
+    PadCropFlip,
+    RandAugment,
+    RandomErasing,
+    RandomFlip,
+    RandomResizedCrop,
+)
+
+EVERY = {
+    "pad_crop_flip": PadCropFlip(2),
+    "flip": RandomFlip(),
+    "erasing": RandomErasing(0.5),
+    "resized_crop": RandomResizedCrop(12),
+    "rand_augment": RandAugment(),
+    "compose": Compose(RandomResizedCrop(12), RandomFlip(), RandAugment(), RandomErasing(0.5)),
+}
+
+
+@pytest.fixture(params=EVERY)
+def augmentation(request):
+    return EVERY[request.param]
+
+
+def batch(count=40, dtype=torch.uint8):
+    images = torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=stream(0, "images"))
+    return images if dtype == torch.uint8 else images.to(dtype) / 255
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_an_image_depends_on_its_key_alone(augmentation, dtype):
+    """The same images in any order, any batches: the number of workers cannot matter."""
+    images, ids = batch(dtype=dtype), torch.arange(40) + 1000
+    whole = augmentation(images, example_keys(1, "augment", 2, ids=ids))
+    order = torch.randperm(40)
+    parts = [
+        augmentation(images[part], example_keys(1, "augment", 2, ids=ids[part])) for part in order.split([1, 7, 20, 12])
+    ]
+    again = torch.cat(parts)[order.argsort()]
+    # Matrix products may round otherwise in batches of another size.
+    torch.testing.assert_close(again, whole, rtol=0, atol=1 if dtype == torch.uint8 else 1e-6)
+
+
+@pytest.mark.parametrize("by", ["example", "batch"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_epoch_repeats_whatever_the_number_of_workers(by, workers):
+    images, labels = batch(), torch.arange(40) % 10
+    batches = list(enumerate(torch.randperm(40, generator=stream(0, "order", 3)).split(8)))
+
+    def load(numbered):
+        number, ids = numbered
+        keys = example_keys(0, "augment", 3, ids=ids) if by == "example" else stream(0, "augment", 3, number)
+        return EVERY["compose"](images[ids], keys), labels[ids]
+
+    expected = [load(numbered) for numbered in batches]
+    with ThreadPoolExecutor(workers) as pool:
+        got = list(pool.map(load, reversed(batches)))[::-1]
+    for (image, label), (other, same), (_, ids) in zip(got, expected, batches, strict=True):
+        assert torch.equal(image, other)
+        assert torch.equal(label, same)
+        assert torch.equal(label, ids % 10)
+
+
+def test_a_generator_repeats_and_seeds_and_epochs_differ(augmentation):
+    images = batch()
+    first = augmentation(images, stream(1, "augment", 0, 5))
+    assert torch.equal(augmentation(images, stream(1, "augment", 0, 5)), first)
+    for other in (stream(2, "augment", 0, 5), stream(1, "augment", 1, 5), stream(1, "augment", 0, 6)):
+        assert not torch.equal(augmentation(images, other), first)
+
+
+def test_no_global_random_numbers_are_used_or_changed(augmentation):
+    images = batch()
+    torch.manual_seed(1)
+    first, state = augmentation(images, stream(1, "a")), torch.get_rng_state()
+    torch.manual_seed(2)
+    assert torch.equal(augmentation(images, stream(1, "a")), first)
+    torch.manual_seed(1)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_type_and_device_stay_and_the_input_is_left_alone(augmentation, dtype):
+    images = batch(dtype=dtype)
+    before = images.clone()
+    result = augmentation(images, stream(0, "types"))
+    assert result.dtype == dtype
+    assert result.device == images.device
+    assert result.shape == images.shape
+    assert torch.equal(images, before)
+    assert result.data_ptr() != images.data_ptr()
+
+
+@pytest.mark.parametrize("name", ["pad_crop_flip", "flip", "rand_augment"])
+def test_the_range_stays(name):
+    result = EVERY[name](batch(400, torch.float32), stream(0, "range"))
+    assert 0 <= result.min() <= result.max() <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_an_empty_batch(augmentation, dtype):
+    result = augmentation(batch(0, dtype), example_keys(0, "augment", ids=[]))
+    assert result.shape == (0, 3, 12, 12)
+    assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 3), (1, 9, 17), (3, 17, 9)])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_one_image_of_any_shape_and_strides_is_as_in_its_batch(augmentation, shape, dtype):
+    images = torch.randint(0, 256, (6, *shape), dtype=torch.uint8, generator=stream(0, "shapes"))
+    images = images if dtype == torch.uint8 else images / 255
+    keys = example_keys(0, "augment", ids=range(6))
+    whole = augmentation(images, keys)
+    alone = torch.cat([augmentation(images[i : i + 1], keys[i : i + 1]) for i in range(6)])
+    strided = augmentation(images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), keys)
+    same = augmentation(images[:1].expand(6, -1, -1, -1), keys)  # six times one image in memory
+    for result, expected in ((alone, whole), (strided, whole), (same[:1], whole[:1])):
+        torch.testing.assert_close(result, expected, rtol=0, atol=1 if dtype == torch.uint8 else 1e-6)
+
+
+def test_nothing_is_made_on_the_default_device(augmentation):
+    """What follows the images' device runs on any; what follows the default one meets another here, and fails."""
+    images, keys = batch(), example_keys(0, "augment", ids=range(40))
+    expected = augmentation(images, keys)
+    with torch.device("meta"):
+        assert torch.equal(augmentation(images, keys), expected)
+        assert torch.equal(augmentation(images, example_keys(0, "augment", ids=range(40))), expected)
+
+
+def test_composition_is_the_steps_in_turn():
+    images, keys = batch(), example_keys(0, "augment", ids=range(40))
+    expected = RandomFlip()(PadCropFlip()(images, derived_keys(keys, 0)), derived_keys(keys, 1))
+    assert torch.equal(Compose(PadCropFlip(), RandomFlip())(images, keys), expected)
+    assert torch.equal(Compose()(images, keys), images)
+    # The same step twice draws twice: an even number of the same flips would do nothing.
+    assert not torch.equal(Compose(RandomFlip(), RandomFlip())(images, keys), images)
+
+
+def test_only_augmentations_compose():
+    with pytest.raises(TypeError, match="steps must be augmentations, got function"):
+        Compose(PadCropFlip(), lambda images: images)
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        ([[1]], TypeError, "images must be a torch.Tensor, got list"),
+        (torch.zeros(3, 8, 8), ValueError, r"shape \(N, C, H, W\) .*got \(3, 8, 8\); add the batch dimension"),
+        (torch.zeros(1, 3, 0, 8), ValueError, "without empty"),
+        (torch.zeros(1, 3, 8, 8, dtype=torch.int64), TypeError, "uint8 or floating point, got torch.int64"),
+    ],
+)
+def test_bad_images_are_refused(augmentation, images, error, message):
+    with pytest.raises(error, match=message):
+        augmentation(images, stream(0, "bad"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        (3, TypeError, "torch.Generator or int64"),
+        (torch.zeros(40), TypeError, "got torch.float32"),
+        (torch.zeros(39, dtype=torch.int64), ValueError, r"shape \(40,\), one per image, got \(39,\)"),
+    ],
+)
+def test_bad_keys_are_refused(augmentation, keys, error, message):
+    with pytest.raises(error, match=message):
+        augmentation(batch(), keys)

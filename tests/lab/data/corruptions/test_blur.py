@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from focalcal.lab.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from focalcal.lab.data.corruptions.blur import disk_kernel, magnify, streak, streak_weights
+
+DISKS = CORRUPTIONS["defocus_blur"].strengths
+
+
+def generators(count):
+    return [np.random.default_rng(i) for i in range(count)]
+
+
+def spread(kernel):
+    """Variance along each axis of a kernel about its middle."""
+    offsets = np.arange(len(kernel)) - len(kernel) // 2
+    return (kernel * offsets**2).sum(), (kernel * offsets[:, None] ** 2).sum()
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_disk_kernels_have_mass_one_and_their_second_moments(severity):
+    radius, alias = DISKS[severity - 1]
+    kernel = disk_kernel(radius, alias)
+    assert kernel.sum() == pytest.approx(1, abs=1e-12)
+    assert np.allclose(kernel, kernel.T)
+    assert np.allclose(kernel, kernel[::-1, ::-1])
+    disk = {0: 0.0, 1.0: 2 / 5, 1.5: 2 / 3}[radius if radius >= 1 else 0]  # one pixel, a plus, a square
+    side = np.exp(-1 / (2 * alias**2))
+    assert spread(kernel) == pytest.approx([disk + 2 * side / (1 + 2 * side)] * 2, abs=1e-12)
+
+
+def test_disks_widen_with_severity():
+    widths = [spread(disk_kernel(*strength))[0] for strength in DISKS]
+    assert widths == sorted(widths)
+
+
+def test_defocus_is_the_kernel_around_a_point():
+    image = np.zeros((1, 15, 15, 3), dtype=np.float32)
+    image[0, 7, 7] = 1
+    for strength in DISKS:
+        blurred = CORRUPTIONS["defocus_blur"].function(image, generators(1), strength)[0, ..., 1]
+        kernel = disk_kernel(*strength)
+        reach = len(kernel) // 2
+        assert np.allclose(blurred[7 - reach : 8 + reach, 7 - reach : 8 + reach], kernel, atol=1e-7)
+        assert blurred.sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("strength", CORRUPTIONS["motion_blur"].strengths)
+def test_streaks_have_mass_one_and_half_a_bells_moments(strength):
+    radius, sigma = strength
+    weights = streak_weights(radius, sigma)
+    assert len(weights) == 2 * radius + 1
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert np.all(np.diff(weights) < 0)
+    index = np.arange(len(weights))
+    # E i and E i^2 of a half-normal law on whole numbers: Euler and Maclaurin's first correction, 1/2 at i = 0.
+    bell = np.exp(-(np.arange(200.0) ** 2) / (2 * sigma**2))
+    assert (weights * index**2).sum() == pytest.approx((bell * np.arange(200.0) ** 2).sum() / bell.sum(), rel=5e-3)
+    assert weights[1] / weights[0] == pytest.approx(np.exp(-0.5 / sigma**2))
+
+
+@pytest.mark.parametrize(("degrees", "step"), [(0, (0, 1)), (90, (1, 0)), (-90, (-1, 0)), (45, None), (-30, None)])
+def test_a_point_becomes_a_streak_in_its_direction(degrees, step):
+    image = np.zeros((1, 41, 41, 1), dtype=np.float32)
+    image[0, 20, 20] = 1
+    blurred = streak(image, np.array([degrees]), 6, 2.0)[0, ..., 0]
+    assert blurred.sum() == pytest.approx(1, abs=1e-6)
+    weights = streak_weights(6, 2.0)
+    angle = np.deg2rad(degrees)
+    for distance, weight in enumerate(weights[:6]):
+        # The pixel `distance` back along the line reads this point.
+        row, column = 20 - distance * np.sin(angle), 20 - distance * np.cos(angle)
+        near = blurred[int(np.floor(row - 0.1)) : int(np.ceil(row + 0.1)) + 1]
+        assert near[:, int(np.floor(column - 0.1)) : int(np.ceil(column + 0.1)) + 1].max() >= weight - 1e-6
+        if step:
+            assert blurred[20 - distance * step[0], 20 - distance * step[1]] == pytest.approx(weight, abs=1e-6)
+
+
+def test_motion_blur_rounds_to_whole_levels():
+    """Cutting fractions off would darken a picture by half a level; rounding leaves its mean."""
+    image = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    blurred = CORRUPTIONS["motion_blur"].function((image / 255).astype(np.float32), generators(40), (6, 1.0))
+    assert np.allclose(255 * blurred, (255 * blurred).round(), atol=1e-3)
+    inner = corrupt(image, "motion_blur", 1, seed=0)[:, 4:-4, 4:-4].mean()
+    assert inner == pytest.approx(image[:, 4:-4, 4:-4].mean(), abs=0.25)
+
+
+def test_motion_blurs_angles_lie_within_45_degrees():
+    image = np.zeros((300, 41, 41, 3), dtype=np.float32)
+    image[:, 20, 20] = 1
+    blurred = CORRUPTIONS["motion_blur"].function(image, generators(300), (9, 2.5))[..., 0]
+    rows, columns = np.mgrid[:41, :41] - 20.0
+    down, right = (blurred * rows).sum((1, 2)), (blurred * columns).sum((1, 2))
+    angle = np.rad2deg(np.arctan2(-down, -right))
+    assert abs(angle).max() < 47
+    assert angle.std() == pytest.approx(90 / 12**0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01, 1.05, 1.13, 1.25, 1.75, 2.25])
+@pytest.mark.parametrize("side", [32, 45])
+def test_zooms_are_scipys(factor, side):
+    image = np.random.default_rng(0).random((1, side, side, 2)).astype(np.float32)
+    crop = int(np.ceil(side / factor))
+    start = (side - crop) // 2
+    large = ndimage.zoom(image[0, start : start + crop, start : start + crop], (factor, factor, 1), order=1)
+    trim = (len(large) - side) // 2
+    expected = large[trim : trim + side, trim : trim + side]
+    assert np.allclose(magnify(image, factor)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_zoom_blur_is_the_mean_of_its_zooms(severity):
+    image = np.random.default_rng(0).random((2, 32, 32, 3)).astype(np.float32)
+    zooms = [1 + k / 100 for k in range(5 * severity + 1)]
+    expected = (image + sum(magnify(image, factor) for factor in zooms)) / (len(zooms) + 1)
+    strength = CORRUPTIONS["zoom_blur"].strengths[severity - 1]
+    assert strength == pytest.approx(zooms[-1])
+    assert np.allclose(CORRUPTIONS["zoom_blur"].function(image, generators(2), strength), expected, atol=1e-6)
+
+
+def test_glass_takes_each_pixel_from_itself_or_its_upper_left_neighbours():
+    # Without blur (sigma 0.05 has no neighbour's weight) one sweep only copies.
+    image = np.random.default_rng(0).permutation(1024)[:768].reshape(1, 16, 16, 3) % 256 / 255
+    image = image.astype(np.float32)
+    shuffled = CORRUPTIONS["glass_blur"].function(np.repeat(image, 200, 0), generators(200), (0.05, 1, 1))
+    offsets = np.zeros((2, 2))
+    for row in range(2, 16):
+        for column in range(2, 16):
+            sources = image[0, row - 1 : row + 1, column - 1 : column + 1]
+            same = np.isclose(shuffled[:, row, column][:, None, None], sources, atol=2e-3).all(-1)
+            assert same.any((1, 2)).all()
+            offsets += same.mean(0)
+    assert np.allclose(offsets / 14**2, 0.25, atol=0.01)
+    assert np.allclose(shuffled[:, :2], image[:, :2], atol=2e-3)
+    assert np.allclose(shuffled[:, :, :2], image[:, :, :2], atol=2e-3)
+
+
+def test_glass_blur_blurs_by_its_sigma():
+    flat = np.full((1, 32, 32, 3), 90, dtype=np.uint8)
+    assert np.array_equal(corrupt(flat, "glass_blur", 5, seed=0), flat)
+    noise = np.random.default_rng(1).random((50, 32, 32, 3)).astype(np.float32)
+    variance = [CORRUPTIONS["glass_blur"].function(noise, generators(50), (s, 1, 1)).var() for s in (0.05, 0.25, 0.4)]
+    assert variance[0] > variance[1] > variance[2]

@@ -1,0 +1,223 @@
+"""20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from references.data_fingerprints import assert_pinned
+from support.data_folders import ag_news, finsen, newsgroups, written_csv
+
+from focalcal.lab.data import DataSetError, load_data, word_vectors
+from focalcal.lab.data.documents import Tokeniser, words
+from focalcal.lab.data.glove import glove_vectors
+from focalcal.lab.data.newsgroups import NEWSGROUPS
+
+
+def read(data, tokens):
+    return " ".join(data.vocabulary[token] for token in tokens if token)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat, the CAT!", ["the", "cat", "the", "cat"]),
+        ("don't stop-me_now", ["don't", "stop", "me", "now"]),
+        ("a\tb\nc  d", ["a", "b", "c", "d"]),
+        ("e-mail: x@y.org", ["e", "mail", "x", "y", "org"]),
+        ("1,000.5 $ 20%", ["1", "000", "5", "20"]),
+        ("...", []),
+        ("", []),
+        ("caf\xe9\xa0noir", ["caf\xe9\xa0noir"]),  # Keras splits at the space only
+    ],
+)
+def test_words(text, expected):
+    assert words(text) == expected
+
+
+def test_tokens_go_by_frequency_then_by_first_sight():
+    tokeniser = Tokeniser.from_texts(["b a a", "c b a"], num_words=20)
+    assert tokeniser.vocabulary == ("", "a", "b", "c")
+    assert Tokeniser.from_texts(["z y x", "x y z"], num_words=3).vocabulary == ("", "z", "y")  # ids 1 .. num_words - 1
+
+
+def test_rows_are_padded_and_cut_in_front_and_unknown_words_left_out():
+    tokeniser = Tokeniser(("", "a", "b", "c"))
+    assert tokeniser.rows(["a b", "a b c a b", "x a x", "x", ""], length=3).tolist() == [
+        [0, 1, 2],
+        [3, 1, 2],
+        [0, 0, 1],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+
+
+def test_the_vocabulary_is_the_training_texts_alone(tmp_path):
+    ag_news(tmp_path)
+    data = load_data("ag_news", tmp_path, allow_partial=True)
+    assert "train" in data.vocabulary
+    assert "test" not in data.vocabulary  # of the test titles only
+    assert read(data, data.train.inputs[3]) == "train title 3 a story of 3"
+    assert read(data, data.test.inputs[3]) == "title 3 a story of 3"
+
+
+def test_the_header_is_cut_unless_kept(tmp_path):
+    newsgroups(tmp_path)
+    cut, kept = (load_data("newsgroups", tmp_path, allow_partial=True, cut_header=cut) for cut in (True, False))
+    assert read(cut, cut.test.inputs[0]).startswith("a post about alt atheism number")
+    assert read(kept, kept.test.inputs[0]).startswith("from someone subject alt atheism a post")
+
+
+@pytest.mark.slow
+def test_the_real_newsgroups_by_date(data_folder):
+    data = load_data("newsgroups", data_folder, length=50, num_words=2000)
+    assert data.provenance["counts"] == {"train": 10_414, "val": 900, "test": 7_532}
+    assert data.provenance["partial"] is False
+    assert len(data.vocabulary) == 2000
+    assert data.vocabulary[1] == "the"
+    assert data.test.inputs.shape == (7_532, 50)
+    assert data.provenance["texts_also_in_train"] == {"val": 7, "test": 19}
+    assert_pinned("newsgroups", data)
+
+
+@pytest.mark.slow
+def test_the_real_newsgroups_of_the_literature(data_folder):
+    data = load_data("newsgroups_19997", data_folder, length=50, num_words=2000)
+    assert data.provenance["counts"] == {"train": 15_098, "val": 900, "test": 3_999}
+    labels = np.concatenate([examples.labels for examples in data.splits.values()])
+    assert np.bincount(labels).tolist() == [997 if "christian" in group else 1000 for group in NEWSGROUPS]
+    order = np.arange(19_997)
+    np.random.RandomState(1).shuffle(order)
+    everyone = sorted(id for examples in data.splits.values() for id in examples.ids)  # as the folders are walked
+    assert data.train.ids[0] == everyone[order[0]]
+    assert data.provenance["texts_also_in_train"]["test"] == 197  # cross-posts
+    assert_pinned("newsgroups_19997", data)
+
+
+def test_the_real_ag_news_is_a_part(data_folder):
+    data = load_data("ag_news", data_folder, allow_partial=True, length=32, num_words=1000)
+    assert np.bincount(data.test.labels).tolist() == [1900] * 4
+    assert data.provenance["counts"] == {"train": 20_000, "val": 0, "test": 7_600}
+    assert data.provenance["partial"] is True
+    assert data.provenance["texts_also_in_train"]["test"] == 0
+    assert_pinned("ag_news", data)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_the_real_finsen_is_a_part(stripped, data_folder):
+    data = load_data("finsen", data_folder, allow_partial=True, strip_tags=stripped)
+    assert data.provenance["counts"] == {"train": 3_961, "val": 0, "test": 700}
+    assert data.provenance["partial"] is True
+    assert_pinned("finsen, stripped" if stripped else "finsen", data)
+
+
+def test_a_news_class_out_of_range_is_refused(tmp_path):
+    ag_news(tmp_path)
+    written_csv(tmp_path / "ag_news_csv" / "test.csv", [[1, "a", "b"], [5, "c", "d"]])
+    with pytest.raises(DataSetError, match=r"test.csv: record 2 must be a class from 1 to 4.*'5'"):
+        load_data("ag_news", tmp_path, allow_partial=True)
+
+
+def test_finsen_is_stripped_on_request(tmp_path):
+    finsen(tmp_path)
+    as_it_is, stripped = (load_data("finsen", tmp_path, allow_partial=True, strip_tags=s) for s in (False, True))
+    assert "tag" in read(as_it_is, as_it_is.test.inputs[0])
+    assert read(stripped, stripped.test.inputs[0]).startswith("the rose by")
+    assert stripped.provenance["leak"] == "title and tag removed"
+    assert np.bincount(stripped.test.labels).min() >= 1
+
+
+def test_an_unknown_category_is_refused(tmp_path):
+    finsen(tmp_path)
+    path = tmp_path / "finsen" / "FinSen_US_Categorized.csv"
+    path.write_text(path.read_text().replace('"Other "', '"Another"'))
+    with pytest.raises(DataSetError, match=r"Category of record 10 must be one of .*'Another'"):
+        load_data("finsen", tmp_path, allow_partial=True)
+
+
+@pytest.fixture
+def glove(tmp_path):
+    path = tmp_path / "glove.3d.txt"
+    path.write_text("the 0.5 -1 2e-1\ncaf\xe9 1 2 3\n, 7 8 9\n", encoding="utf-8")
+    return path
+
+
+def test_word_vectors(glove):
+    vectors = glove_vectors(glove, ("", "caf\xe9", "missing", "the"))
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, np.array([[0, 0, 0], [1, 2, 3], [0, 0, 0], [0.5, -1, 0.2]], np.float32))
+
+
+def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    first = glove_vectors(glove, ("", "the"), cache=cache)
+    monkeypatch.setattr("focalcal.lab.data.glove._stream", lambda *_: pytest.fail("read again"))
+    np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=cache), first)
+    monkeypatch.undo()
+    glove_vectors(glove, ("", "caf\xe9"), cache=cache)
+    glove.write_text(glove.read_text(encoding="utf-8").replace("0.5", "0.7"), encoding="utf-8")
+    assert glove_vectors(glove, ("", "the"), cache=cache)[1, 0] == np.float32(0.7)
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_a_damaged_cache_is_made_again(glove, tmp_path):
+    whole = glove_vectors(glove, ("", "the"), cache=tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    for damaged in (kept.read_bytes()[:-4], b"", b"\x93NUMPY"):
+        kept.write_bytes(damaged)
+        np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=tmp_path / "cache"), whole)
+        np.testing.assert_array_equal(np.load(kept), whole)
+
+
+def test_many_may_fill_the_cache_at_once(glove, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(glove_vectors, glove, ("", "the"), cache=tmp_path / "cache") for _ in range(24)]
+    assert {job.result().tobytes() for job in jobs} == {glove_vectors(glove, ("", "the")).tobytes()}
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npy"]  # no temporary file is left
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(glove, tmp_path):
+    (tmp_path / "file").touch()
+    assert glove_vectors(glove, ("the",), cache=tmp_path / "file" / "cache").shape == (1, 3)
+
+
+def test_words_of_several_parts_and_trailing_spaces(tmp_path):
+    path = tmp_path / "glove.840B.txt"
+    path.write_bytes(b"the 1 2 \n. . . 3 4\r\n")
+    assert glove_vectors(path, ("the", ". . .")).tolist() == [[1, 2], [3, 4]]
+
+
+def test_damaged_word_vectors_are_refused_by_line(glove, tmp_path):
+    with glove.open("a", encoding="utf-8") as handle:
+        handle.write("cut 1 2")
+    with pytest.raises(
+        DataSetError, match=r"glove.3d.txt: line 4 must have a word and 3 numbers, as the first has, got 2"
+    ):
+        glove_vectors(glove, ("", "the"))  # though its own line is whole
+    glove.write_text("word 1 nan 2\n")
+    with pytest.raises(DataSetError, match="line 1 must have finite numbers"):
+        glove_vectors(glove, ("word",))
+    with pytest.raises(DataSetError, match=r"none.txt: must be a GloVe text file, got nothing of that name"):
+        glove_vectors(tmp_path / "none.txt", ("word",))
+
+
+def test_the_real_word_vectors(data_folder):
+    vectors = glove_vectors(data_folder / "glove" / "glove.6B.100d.txt", ("", "the", "market", "markets", "zzzzqq"))
+    assert vectors.shape == (5, 100)
+    unit = vectors[1:4] / np.linalg.norm(vectors[1:4], axis=1, keepdims=True)
+    assert unit[1] @ unit[2] > 0.8 > unit[0] @ unit[1]
+    assert not vectors[[0, 4]].any()
+
+
+def test_word_vectors_belong_to_a_vocabulary(tmp_path):
+    (tmp_path / "glove").mkdir()
+    (tmp_path / "glove" / "glove.6B.2d.txt").write_text("story 1 2\ntitle 3 4\n")
+    ag_news(tmp_path)
+    data = load_data("ag_news", tmp_path, allow_partial=True)
+    vectors = word_vectors(data.vocabulary, tmp_path, dimension=2)
+    assert vectors[data.vocabulary.index("title")].tolist() == [3, 4]
+    assert vectors.shape == (len(data.vocabulary), 2)
+    assert not vectors[0].any()
+    with pytest.raises(DataSetError, match=r"glove.6B.50d.txt: must be a GloVe text file, got nothing"):
+        word_vectors(data.vocabulary, tmp_path, dimension=50)
+    with pytest.raises(DataSetError, match=r"must be the folder of glove.*put https://.*glove.6B.zip"):
+        word_vectors(data.vocabulary, tmp_path / "elsewhere")

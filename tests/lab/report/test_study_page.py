@@ -1,0 +1,241 @@
+import doctest
+import json
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.synthetic_study import add, add_multilabel, evidence_of, spec, study_store
+
+import focalcal.lab.report.study_page_data
+from focalcal.lab.evidence.comparisons import comparisons
+from focalcal.lab.evidence.evidence import gather
+from focalcal.lab.evidence.gaps import EvidenceGap
+from focalcal.lab.evidence.labels import origins
+from focalcal.lab.report import headline_text
+from focalcal.lab.report.study_page import SCRIPTS, study_page
+from focalcal.lab.report.study_page_data import page_data
+from focalcal.lab.report.study_tables.runs import runs_table
+from focalcal.lab.store import Store
+from focalcal.pages import page as kit
+from focalcal.pages.page import THEME, template
+
+LIMIT = 1_000_000  # bytes of the digits study's page
+SETTING = "digits/small_cnn"
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    return evidence_of(study_store(tmp_path_factory.mktemp("store")), details=True)
+
+
+@pytest.fixture(scope="module")
+def page(evidence):
+    return study_page(evidence)
+
+
+def without_scripts(page):
+    return re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def cell_of(data, objective, setting=SETTING):
+    keys = [one["key"] for one in data["objectives"]]
+    (found,) = (
+        cell
+        for cell in data["cells"]
+        if keys[cell["objective"]] == objective and data["settings"][cell["setting"]] == setting
+    )
+    return found
+
+
+def test_equal_evidence_gives_the_same_page(evidence, page):
+    assert study_page(evidence) == page
+
+
+def test_the_page_refers_to_nothing_outside_itself(page):
+    body = without_scripts(page)
+    assert not re.search(r"https?://|//cdn|@import|url\(", body)
+    links = re.findall(r"\b(?:src|href)\s*=\s*\"([^\"]*)\"", body)
+    assert len(links) > 10
+    assert all(link.startswith("#") for link in links)
+    ids = re.findall(r'\bid="([^"]+)"', body)
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in links} <= set(ids)
+    own = "".join(template(name) for name in (*kit.SCRIPTS, *SCRIPTS, THEME))
+    own = own.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+    assert not re.search(r"https?://|\bfetch\(|XMLHttpRequest|import\(|innerHTML|document\.write|eval\(", own)
+
+
+def test_every_control_has_a_label_and_every_table_a_caption(page):
+    body = without_scripts(page)
+    controls = re.findall(r"<(?:input|select)\b[^>]*>", body)
+    assert len(controls) > 6
+    for control in controls:
+        name = re.search(r'id="([\w-]+)"', control)
+        labelled = "aria-label=" in control or f"<label>{control}" in body or f'<label for="{name[1]}"' in body
+        assert labelled, control
+    assert body.count("<table") == body.count("<caption")
+    assert '<a class="skip" href="#result">' in body
+    assert '<html lang="en">' in body
+
+
+def test_examples_of_the_sentence():
+    assert doctest.testmod(headline_text) == doctest.TestResults(failed=0, attempted=1)
+
+
+def test_the_first_screen_says_the_result_with_its_size(evidence, page):
+    ours, theirs = ([100 * run.metrics["test"]["ece"] for run in evidence.of(SETTING, name)] for name in ("fcl", "ce"))
+    sentence = re.search(r'<p class="sentence">(.*?)</p>', page)[1]
+    assert sentence.startswith(
+        f"FCL lowers ECE from {np.mean(theirs):.1f} to {np.mean(ours):.1f} points against cross-entropy on {SETTING}, "
+        "in all three seeds, at an error of"
+    )
+    assert sentence.endswith("three seeds cannot show that this is more than chance.")
+    assert page.index('class="sentence"') < page.index('id="chart-dots"') < page.index("<table")
+
+
+def test_the_scripts_get_the_numbers_of_the_evidence(evidence, page):
+    found = data_of(page)
+    assert (found["settings"], found["surfaces"]) == ([SETTING], [])
+    assert 'id="chart-surface"' not in page
+    assert [one["key"] for one in found["objectives"]] == list(evidence.objectives)
+    for objective in evidence.objectives:
+        cell, runs = cell_of(found, objective), evidence.of(SETTING, objective)
+        assert cell["seeds"] == [run.seed for run in runs]
+        assert cell["splits"]["test"]["ece"] == [run.metrics["test"]["ece"] for run in runs]
+        assert cell["splits"]["val"]["nll"] == [run.metrics["val"]["nll"] for run in runs]
+        assert cell["scaled"]["temperature"] == [run.scaled.temperature for run in runs]
+        assert cell["scaled"]["after"]["ece"] == [run.scaled.after["ece"] for run in runs]
+        assert cell["epochs"]["test nll"] == [[one["test"]["nll"] for one in run.epochs] for run in runs]
+        interval = np.mean([run.details.intervals["ece"].high for run in runs])
+        assert cell["rows"]["ece"]["high"] == pytest.approx(interval, rel=1e-4)
+
+
+def test_pooled_bins_give_back_what_the_runs_measured(evidence, page):
+    cell, runs = cell_of(data_of(page), "ce"), evidence.of(SETTING, "ce")
+    bins = {name: np.array(values) for name, values in cell["bins"]["whole"].items()}
+    assert bins["count"].sum() == sum(run.metrics["test"]["rows"] for run in runs)
+    wrong = 1 - bins["correct"].sum() / bins["count"].sum()
+    assert wrong == pytest.approx(np.mean([run.metrics["test"]["error"] for run in runs]))
+    gap = (bins["confidence"] - bins["correct"]).sum() / bins["count"].sum()
+    assert gap == pytest.approx(np.mean([run.metrics["test"]["confidence_gap"] for run in runs]), abs=1e-5)
+    for each in cell["classes"]:
+        assert sum(each["count"]) == bins["count"].sum()
+    assert sum(sum(each["correct"]) for each in cell["classes"]) == bins["count"].sum()  # one label per row
+
+
+def test_epoch_bins_are_summed_over_seeds_where_all_have_them(evidence):
+    def with_bins(run, epochs):
+        bins = {"count": [1, 2], "confidence": [0.25, 1.5], "correct": [0, run.seed]}
+        return replace(run, epochs=[{"epoch": at, "bins": bins} for at in epochs])
+
+    runs = [with_bins(run, (1, 2, 3)[: 3 - (run.seed == 2)]) for run in evidence.runs]
+    cell = page_data(replace(evidence, runs=tuple(runs)))["cells"][0]
+    assert cell["epoch_bins"] == {
+        "seeds": 3, "epoch": [1, 2], "count": [[3, 6]] * 2, "confidence": [[0.75, 4.5]] * 2, "correct": [[0, 3]] * 2,
+    }  # fmt: skip
+    assert page_data(evidence)["cells"][0]["epoch_bins"] is None
+
+
+def test_comparisons_have_the_differences_of_their_seeds(evidence):
+    families = comparisons(evidence)
+    (found,) = (
+        one
+        for one in page_data(evidence, families)["comparisons"]
+        if one["metric"] == "nll" and evidence.objectives[one["baseline"]] == "ce"
+    )
+    values = evidence.values(SETTING, "nll")
+    assert found["differences"] == [values["fcl"][seed] - values["ce"][seed] for seed in (0, 1, 2)]
+    assert found["mean"] == pytest.approx(np.mean(found["differences"]))
+    assert found["verdict"] == "cannot show"  # with three seeds
+
+
+def test_a_page_of_nothing_says_so():
+    made = study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")]))
+    body = without_scripts(made)
+    assert "No run is stored yet." in body
+    assert "The store holds no whole run." in body
+    assert 'id="chart-' not in body
+    assert data_of(made)["cells"] == []
+
+
+def test_numbers_that_json_lacks_are_named(tmp_path):
+    store = Store(tmp_path)
+    add(store, spec("ce", 0), changed={"nll": math.nan, "brier": math.inf})
+    made = study_page(evidence_of(store))
+    (cell,) = data_of(made)["cells"]
+    assert (cell["splits"]["test"]["nll"], cell["splits"]["test"]["brier"]) == (["NaN"], ["Infinity"])
+    assert "nll is nan" in made
+
+
+def test_several_labels_have_no_diagram_and_the_reason_is_there(tmp_path):
+    store = Store(tmp_path)
+    add_multilabel(store, spec("multilabel_fcl", 0, data_set="chest"), ["Hernia", "Mass"])
+    body = without_scripts(study_page(evidence_of(store, details=True)))
+    assert "No reliability diagram" in body
+    assert "several yes-or-no questions" in body
+
+
+def test_a_study_of_the_size_of_the_digits_fits(tmp_path):
+    objectives = ("ce", "brier", "focal", "ls", "mmce", "flsd53", "dual_focal", "adafocal", "fcl")
+    made = study_page(evidence_of(study_store(tmp_path, objectives=objectives), details=True))
+    assert len(made.encode()) < LIMIT
+
+
+def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatch):
+    assert (data_of(page)["every_epochs"], "one epoch in" in page) == (1, False)
+    long = [{"epoch": at, "test": {"nll": 1 / at}} for at in range(1, 101)]
+    many = replace(evidence, runs=tuple(replace(run, epochs=long) for run in evidence.runs))
+    monkeypatch.setattr(focalcal.lab.report.study_page_data, "MOST_EPOCH_VALUES", 21 * 9 * 100 // 30)
+    made = study_page(many)
+    kept = data_of(made)["cells"][0]["epochs"]
+    assert kept["epoch"] == [1, 31, 61, 91, 100]
+    assert kept["test nll"] == [[1.0, 0.032258, 0.016393, 0.010989, 0.01]] * 3
+    assert "one epoch in 30" in without_scripts(made)
+
+
+def test_origins_say_once_what_runs_share(evidence):
+    shared, own = origins(evidence.runs)
+    assert shared["spec.training.optimizer.lr"] == 0.1
+    assert "spec.seed" not in shared
+    for run in evidence.runs:
+        assert own[run.key]["spec.seed"] == run.seed
+        assert not own[run.key].keys() & shared.keys()
+    shared, own = origins(evidence.runs[:1])
+    assert shared == {}
+    assert own[evidence.runs[0].key]["provenance.focalcal"] == "0"
+
+
+def test_the_tests_and_temperatures_are_folded_below_their_charts(evidence):
+    names = ("overview", "ece", "comparisons", "temperature")
+    tables = {name: SimpleNamespace(title=name, table=runs_table(evidence), note="") for name in names}
+    body = without_scripts(study_page(evidence, tables=tables))
+    places = [body.index(f'id="{name}"') for name in ("chart-forest", "table-comparisons", "chart-slopes")]
+    places += [body.index(f'id="{name}"') for name in ("table-temperature", "table-overview", "table-ece")]
+    assert places == sorted(places)
+    folded = "".join(re.findall(r'<details class="folded">.*?</details>', body, re.DOTALL))
+    assert re.findall(r'id="table-(\w+)"', folded) == ["comparisons", "temperature", "ece"]
+
+
+def test_columns_with_one_value_are_dropped_and_said(evidence):
+    tables = {"small": SimpleNamespace(title="Small", table=runs_table(evidence), note="")}
+    body = without_scripts(study_page(evidence, tables=tables))
+    small = re.search(r'id="table-small".*?</figure>', body, re.DOTALL)[0]
+    assert f"(setting {SETTING}, epochs 2, seconds 1.50)" in re.search(r"<caption>(.*?)</caption>", small)[1]
+    assert ">setting<" not in small
+    assert "Cross-entropy" in small  # not ce
+
+
+def test_runs_are_listed_with_their_numbers(evidence):
+    table = runs_table(evidence)
+    assert len(table.columns["run"]) == 9
+    assert table.columns["ECE %"][0] == pytest.approx(100 * evidence.runs[0].metrics["test"]["ece"])
+    gap = evidence.runs[0].metrics["test"]["confidence_gap"]
+    assert table.columns["Confidence gap %"][0] == pytest.approx(100 * gap)
+    assert table.columns["T"][0] == evidence.runs[0].scaled.temperature  # every digit in CSV

@@ -1,0 +1,212 @@
+import json
+import re
+import shutil
+
+import pytest
+from support.prediction_samples import sample
+from support.stored_runs import epochs_file, flip_a_bit, spec, stored
+
+from focalcal.lab.store import RunProblem, Store
+from focalcal.lab.store.run_folder import sha256
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "store")
+    for seed in range(3):
+        stored(store, spec(seed), epochs=epochs_file(tmp_path))
+    store.runs()  # so that there is a cache to be misled by
+    return store
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def edited(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def lacking_seed(run):
+    """Of the right length, so that only its meaning is wrong."""
+    text = (run / "spec.json").read_bytes()
+    return text.replace(b'"seed"', b'"sead"')
+
+
+DAMAGES = {
+    "truncated result.json": (lambda run: cut(run / "result.json"), "result.json must have"),
+    "truncated spec.json": (lambda run: cut(run / "spec.json"), "spec.json must have"),
+    "truncated files.json": (lambda run: cut(run / "files.json"), "files.json must be a whole JSON object"),
+    "empty result.json": (lambda run: (run / "result.json").write_text(""), "result.json must have"),
+    "no result.json": (lambda run: (run / "result.json").unlink(), "result.json is missing"),
+    "no files.json": (lambda run: (run / "files.json").unlink(), "files.json is missing"),
+    "no epochs": (lambda run: (run / "epochs.jsonl").unlink(), "epochs.jsonl is missing"),
+    "no predictions": (lambda run: shutil.rmtree(run / "predictions"), "predictions/test.npz is missing"),
+    "truncated predictions": (lambda run: cut(run / "predictions" / "val.npz"), "predictions/val.npz must have"),
+    "another seed": (lambda run: edited(run / "spec.json", '"seed": 1', '"seed": 7'), "its content is that of run"),
+    "another metric": (lambda run: edited(run / "result.json", "0.125", "0.025"), "result.json was changed"),
+    "no object": (
+        lambda run: (run / "files.json").write_text("[]"),
+        "whole JSON object .* a list of 1 levels",
+    ),
+    "no list": (lambda run: (run / "files.json").write_text('{"schema": 1}'), "must list files and splits"),
+    "no schema": (lambda run: (run / "files.json").write_text("{}"), "must state its schema, got None"),
+    "no seed": (
+        lambda run: (run / "spec.json").write_bytes(lacking_seed(run)),
+        "spec.json must hold .* other seed",
+    ),
+    "empty": (lambda run: [shutil.rmtree(run), run.mkdir()], "files.json is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_is_named_and_the_others_are_listed(store, damage):
+    harm, message = DAMAGES[damage]
+    folder = store.path / "runs" / spec(1).key
+    harm(folder)
+    before = sorted(folder.rglob("*"))
+    assert {run.key for run in store.runs()} == {spec(0).key, spec(2).key}
+    (problem,) = store.problems()
+    assert (problem.path, problem.kind) == (folder, "damaged")
+    assert re.search(message, problem.message)
+    assert "run it again" in problem.message
+    assert str(folder) in str(problem)
+    with pytest.raises(RunProblem, match=message):
+        store.run(spec(1).key)
+    assert store.missing([spec(seed) for seed in range(3)]) == [spec(1)]
+    assert store.sql("select count(*) from runs").fetchall() == [(2,)]
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("damage", ["truncated result.json", "no files.json", "another seed"])
+def test_a_damaged_run_that_is_run_again_is_set_aside_and_kept(store, damage):
+    folder = store.path / "runs" / spec(1).key
+    DAMAGES[damage][0](folder)
+    kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    run = stored(store, spec(1), nll=9.0)
+    assert run.metrics("test")["nll"] == 9.0
+    assert len(store.runs()) == 3
+    (problem,) = store.problems()
+    assert problem.kind == "set aside"
+    assert {path.name: path.read_bytes() for path in problem.path.iterdir() if path.is_file()} == kept
+
+
+def test_replaced_predictions_are_noticed_when_they_are_read(store):
+    run = store.run(spec(1).key)
+    path = run.path / "predictions" / "test.npz"
+    size = path.stat().st_size
+    sample(6, 3, split="test", seed=99).save(path)
+    assert path.stat().st_size == size  # whole and right, but not what the metrics are of
+    with pytest.raises(RunProblem, match=r"predictions/test.npz was changed after it was stored"):
+        run.predictions("test")
+    assert len(store.runs()) == 3
+    (problem,) = store.problems(contents=True)
+    assert problem.path == run.path
+    assert len(store.survey(contents=True)[0]) == 2
+    with pytest.raises(RunProblem, match="was changed"):
+        store.export(store.path.parent / "all.zip")
+    assert not (store.path.parent / "all.zip").exists()
+
+
+def test_a_flipped_bit_in_any_file_makes_the_run_a_missing_one(store):
+    run = store.run(spec(1).key)
+    for path in [run.path / name for name in (*run.files, "files.json")]:
+        for at in range(0, path.stat().st_size, 29):
+            flip_a_bit(path, at, at % 7)
+            assert not Store(store.path).has(spec(1)), (path.name, at)
+            flip_a_bit(path, at, at % 7)
+    assert Store(store.path).has(spec(1))
+
+
+@pytest.mark.parametrize("name", ["predictions/test.npz", "epochs.jsonl"])
+def test_a_run_with_a_flipped_bit_is_run_again_and_set_aside(store, name):
+    flip_a_bit(store.path / "runs" / spec(1).key / name, -100)
+    again = Store(store.path)
+    assert again.missing([spec(0), spec(1), spec(2)]) == [spec(1)]
+    with pytest.raises(RunProblem, match=f"{name} was changed"):
+        again.run(spec(1).key)
+    assert stored(again, spec(1), nll=9.0).metrics("test")["nll"] == 9.0
+    assert again.missing([spec(1)]) == []
+    assert [problem.kind for problem in again.problems(contents=True)] == ["set aside"]
+
+
+def test_contents_are_compared_once_and_again_when_a_file_was_touched(store, monkeypatch):
+    compared = []
+    monkeypatch.setattr("focalcal.lab.store.run_folder.sha256", lambda path: compared.append(path.name) or sha256(path))
+    again = Store(store.path)
+    for _ in range(3):
+        assert again.missing([spec(1)]) == []
+    assert sorted(compared) == ["epochs.jsonl", "result.json", "spec.json", "test.npz", "val.npz"]
+    path = store.path / "runs" / spec(1).key / "predictions" / "test.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert again.missing([spec(1)]) == [spec(1)]
+
+
+def test_changed_epochs_are_noticed_and_do_not_hide_those_of_others(store):
+    run = store.run(spec(1).key)
+    edited(run.path / "epochs.jsonl", '"lr": 0.1', '"lr": 0.2')
+    with pytest.raises(RunProblem, match=r"epochs.jsonl was changed"):
+        run.epochs()
+    with pytest.warns(UserWarning, match=f"without the epochs of run {spec(1).key}"):
+        found = store.sql("select count(distinct key) from epochs").fetchall()
+    assert found == [(2,)]
+
+
+def test_a_renamed_run_is_not_another(store):
+    folder = store.path / "runs"
+    (folder / spec(1).key).rename(folder / spec(5).key)
+    (problem,) = store.problems()
+    assert f"its content is that of run {spec(1).key}" in problem.message
+    assert not store.has(spec(5))
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "kind"), [("files.json", 2, "newer"), ("spec.json", 3, "newer"), ("spec.json", 0, "older")]
+)
+def test_a_run_of_another_schema_is_flagged(store, name, schema, kind):
+    folder = store.path / "runs" / spec(1).key
+    told = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps({**told, "schema": schema}, indent=1) + "\n")
+    (problem,) = store.problems()
+    assert problem.kind == kind
+    reads = "1" if name == "files.json" else "1 to 2"
+    assert f"{name} has schema {schema}, this version reads {reads}; " in problem.message
+    assert len(store.runs()) == 2
+
+
+def test_what_is_not_a_run_is_named(store):
+    runs = store.path / "runs"
+    (runs / "notes.txt").write_text("mine")
+    (runs / "copy of a run").mkdir()
+    (runs / ("0" * 32)).symlink_to("nowhere")
+    found = {problem.path.name: problem.kind for problem in store.problems()}
+    assert found == {"notes.txt": "foreign", "copy of a run": "foreign", "0" * 32: "foreign"}
+    assert len(store.runs()) == 3
+    store.remove(["notes.txt", "copy of a run", "0" * 32])
+    assert store.problems() == []
+
+
+def test_files_beside_those_of_a_run_do_no_harm(store):
+    (store.path / "runs" / spec(1).key / ".nfs0001").touch()
+    assert len(store.runs()) == 3
+    assert store.problems(contents=True) == []
+
+
+def test_a_broken_failure_is_named(store):
+    store.record_failure(spec(7), kind="killed", message="signal 9")
+    path = store.path / "failures" / f"{spec(7).key}.json"
+    path.write_text(path.read_text()[:30])
+    assert store.failures() == []
+    (problem,) = store.problems()
+    assert problem.path == path
+
+
+def test_a_folder_in_the_place_of_a_file_is_damage(store):
+    path = store.path / "runs" / spec(1).key / "result.json"
+    path.unlink()
+    path.mkdir()
+    (problem,) = store.problems()
+    assert "result.json is missing" in problem.message

@@ -1,0 +1,120 @@
+"""Averaged weights: what the average is, and that training itself does not notice."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from support.training_runs import ADAM, same_weights, small_digits, small_recipe, without_seconds
+from torch import nn
+
+from focalcal.lab.studies.spec_builder import recipe_of, spec_of
+from focalcal.lab.training import Recipe, Step, fit, predict
+from focalcal.lab.training.averaging import move_average
+from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
+
+CNN = {
+    "model": "small_cnn",
+    "model_options": {"channels": 1, "width": 4},
+    "augmentation": (Step(name="PadCropFlip", options={"pad": 1, "flip": 0.5}),),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_digits()
+
+
+def trajectory(share, steps=40):
+    """Two batch-normalised layers whose weights are drawn anew at each step: all of them, and their average."""
+    network, average = (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).double() for _ in range(2))
+    seen = []
+    for step in range(1, steps + 1):
+        for tensor in network.state_dict().values():
+            tensor.fill_(step) if not tensor.is_floating_point() else tensor.normal_()
+        move_average(average, network, share=share, steps=step)
+        seen.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+    return seen, average.state_dict()
+
+
+def test_a_share_of_one_is_the_plain_mean():
+    seen, average = trajectory(1.0)
+    for name in seen[0]:
+        if "num_batches" not in name:
+            torch.testing.assert_close(average[name], torch.stack([each[name] for each in seen]).mean(0))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+def test_weights_are_averaged_with_polynomial_decay(share):
+    """Shamir and Zhang's average moves by (eta + 1) / (t + eta) after step t; eta = 1 / share - 1."""
+    seen, average = trajectory(share)
+    eta = 1 / share - 1
+    for name in seen[0]:
+        expected = torch.zeros_like(seen[0][name], dtype=torch.float64)
+        for t, each in enumerate(seen, start=1):
+            expected += (eta + 1) / (t + eta) * (each[name] - expected)
+        if "num_batches" not in name:
+            torch.testing.assert_close(average[name], expected)
+    assert average["1.num_batches_tracked"] == len(seen)  # a counter is the last one
+
+
+def test_an_average_looks_back_over_its_share_of_the_steps():
+    """The mean age of what is averaged is share / (1 + share) of the steps, and so at most that share."""
+    for share in (0.1, 0.3):
+        network, average = nn.Linear(1, 1, bias=False).double(), nn.Linear(1, 1, bias=False).double()
+        for step in range(1, 2001):
+            nn.init.constant_(network.weight, step)
+            move_average(average, network, share=share, steps=step)
+        assert 1 - average.weight.item() / 2000 == pytest.approx(share / (1 + share), rel=0.01)
+
+
+@pytest.mark.parametrize("changed", [{"optimizer": ADAM}, CNN], ids=["mlp", "cnn"])
+def test_training_goes_as_it_does_without(data, changed):
+    plain, mean = (
+        fit(small_recipe(averaging=share, **changed), data, FocalCalibrationLoss(), seed=0) for share in (None, 0.3)
+    )
+    assert [record["train"] for record in plain.epochs] == [record["train"] for record in mean.epochs]
+    assert not same_weights(plain.model, mean.model)
+    assert [record["test"] for record in plain.epochs] != [record["test"] for record in mean.epochs]
+
+
+def test_what_is_kept_is_what_was_evaluated(data):
+    one = small_recipe(averaging=0.2, **CNN)
+    fitted = fit(one, data, CrossEntropyLoss(), seed=0)
+    found = predict(fitted.model, data.splits["test"], one, split="test")
+    assert torch.equal(found.logits, fitted.outputs["test"].logits[:, 0])
+    assert fitted.epochs[-1]["test"]["nll"] == pytest.approx(
+        float(nn.functional.cross_entropy(found.logits, found.labels))
+    )
+
+
+@pytest.mark.parametrize("loss", [CrossEntropyLoss(), AdaFocalLoss()], ids=["ce", "adafocal"])
+def test_an_interrupted_run_ends_with_the_same_bits(data, loss, tmp_path):
+    one = small_recipe(averaging=0.2, **CNN)
+    whole = fit(one, data, loss, seed=3)
+
+    def interrupt(record, epochs):
+        if record["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(one, data, loss, seed=3, folder=tmp_path, checkpoint_seconds=0, on_epoch=interrupt)
+    resumed = fit(one, data, loss, seed=3, folder=tmp_path)
+    assert same_weights(whole.model, resumed.model)
+    assert without_seconds(whole.epochs) == without_seconds(resumed.epochs)
+
+
+def test_a_recipe_says_so_only_if_it_averages():
+    """So a run without has the key that it had before there was such a thing."""
+    plain = small_recipe()
+    assert "averaging" not in plain.as_dict()
+    mean = replace(plain, averaging=0.2)
+    assert Recipe.from_dict(mean.as_dict()) == mean
+    specs = [spec_of(one, "ce", seed=0) for one in (plain, mean)]
+    assert specs[0].key != specs[1].key
+    assert recipe_of(specs[1]) == mean
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1, float("nan"), "much"])
+def test_a_share_that_is_none(share):
+    with pytest.raises((ValueError, TypeError), match="averaging"):
+        small_recipe(averaging=share)

@@ -1,0 +1,139 @@
+"""What examples go through on their way to the network."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support.training_runs import small_recipe
+
+from focalcal.core.counter_rng import example_keys
+from focalcal.lab.data import Examples
+from focalcal.lab.data.augment import Compose, PadCropFlip, RandomErasing
+from focalcal.lab.training import Step
+from focalcal.lab.training.inputs import Inputs, epoch_batches, resized, steps_per_epoch, ten_crops
+
+CPU = torch.device("cpu")
+
+
+def images(count=6, channels=1, side=8):
+    pixels = np.random.default_rng(0).integers(0, 256, (count, channels, side, side), dtype=np.uint8)
+    return Examples(pixels, np.zeros(count, np.int64), np.arange(count))
+
+
+def test_normalisation_by_hand():
+    recipe, examples = small_recipe(), images()
+    got = Inputs(examples, recipe, CPU).evaluation_batch(slice(0, 6))
+    expected = (examples.inputs / 255 - recipe.mean[0]) / recipe.std[0]
+    torch.testing.assert_close(got, torch.from_numpy(expected).float())
+
+
+def test_a_grey_image_gets_three_channels_where_the_mean_has_three():
+    recipe = small_recipe(mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
+    examples = images()
+    got = Inputs(examples, recipe, CPU).training_batch(torch.tensor([4, 1]), None)
+    assert got.shape == (2, 3, 8, 8)
+    for channel, (mean, std) in enumerate(zip(recipe.mean, recipe.std, strict=True)):
+        expected = torch.from_numpy((examples.inputs[[4, 1], 0] / 255 - mean) / std).float()
+        torch.testing.assert_close(got[:, channel], expected)
+    with pytest.raises(ValueError, match="mean and std must have 3 numbers for images of 3 channels, got 1"):
+        Inputs(images(channels=3), small_recipe(), CPU)
+
+
+def test_augmentation_depends_on_seed_epoch_and_example_alone():
+    steps = (Step(name="PadCropFlip", options={"pad": 2, "flip": 0.5}),)
+    recipe = small_recipe(
+        augmentation=steps, after_normalisation=(Step(name="RandomErasing", options={"probability": 1}),)
+    )
+    examples = images(20)
+    inputs = Inputs(examples, recipe, CPU)
+    rows = torch.tensor([7, 3, 11])
+    got = inputs.training_batch(rows, inputs.keys(5, 2))
+    torch.testing.assert_close(inputs.training_batch(rows[[2]], inputs.keys(5, 2)), got[[2]])
+    assert not torch.equal(inputs.training_batch(rows, inputs.keys(5, 3)), got)
+    assert not torch.equal(inputs.training_batch(rows, inputs.keys(6, 2)), got)
+
+    pixels = torch.from_numpy(examples.inputs)[rows]
+    moved = Compose(PadCropFlip(pad=2, flip=0.5))(pixels, example_keys(5, "augment", 2, ids=rows))
+    normal = (moved.double() / 255 - recipe.mean[0]) / recipe.std[0]
+    after = Compose(RandomErasing(probability=1))(
+        normal.float(), example_keys(5, "augment_after_normalisation", 2, ids=rows)
+    )
+    torch.testing.assert_close(got, after)
+
+
+def test_tokens_and_features_go_in_as_they_are():
+    plain = small_recipe(mean=None, std=None)
+    for values in (np.arange(12).reshape(3, 4), np.linspace(0, 1, 12).reshape(3, 4)):
+        examples = Examples(values, np.zeros(3, np.int64), np.arange(3))
+        got = Inputs(examples, plain, CPU).evaluation_batch(slice(0, 3))
+        assert got.dtype == (torch.int64 if values.dtype == np.int64 else torch.float32)
+        np.testing.assert_allclose(got.numpy(), values, rtol=1e-7)
+        with pytest.raises(ValueError, match="mean must be left out for inputs that are not images"):
+            Inputs(examples, small_recipe(), CPU)
+
+
+def test_resize_agrees_with_pillow():
+    pillow = pytest.importorskip("PIL.Image")
+    pixels = images(2, 3, 32).inputs // 3 + 85  # Pillow clips between its two passes, which is no rule of ours
+    got = resized(torch.from_numpy(pixels), 56, "bicubic").numpy().astype(int)
+    for image, mine in zip(pixels, got, strict=True):
+        theirs = pillow.fromarray(image.transpose(1, 2, 0)).resize((56, 56), pillow.Resampling.BICUBIC)
+        assert np.abs(mine.transpose(1, 2, 0) - np.asarray(theirs).astype(int)).max() <= 1
+    recipe = small_recipe(image_size=16, evaluation="resize")
+    assert Inputs(images(), recipe, CPU).evaluation_batch(slice(0, 2)).shape == (2, 1, 16, 16)
+
+
+def test_ten_crops_by_hand():
+    pixels = torch.arange(2 * 1 * 5 * 7).view(2, 1, 5, 7).to(torch.uint8)
+    got = ten_crops(pixels, 3)
+    assert got.shape == (2, 10, 1, 3, 3)
+    corners = [
+        pixels[..., :3, :3],
+        pixels[..., :3, 4:],
+        pixels[..., 2:, :3],
+        pixels[..., 2:, 4:],
+        pixels[..., 1:4, 2:5],
+    ]
+    for place, crop in enumerate(corners):
+        assert torch.equal(got[:, place], crop)
+        assert torch.equal(got[:, place + 5], crop.flip(3))
+    with pytest.raises(ValueError, match="image_size must be at most the images' side for ten crops, got 6 for 5 x 7"):
+        ten_crops(pixels, 6)
+
+
+def test_evaluation_does_not_augment():
+    recipe = small_recipe(augmentation=(Step(name="PadCropFlip"),))
+    plain = replace(recipe, augmentation=())
+    got, expected = (Inputs(images(), one, CPU).evaluation_batch(slice(0, 6)) for one in (recipe, plain))
+    assert torch.equal(got, expected)
+
+
+def test_an_epoch_is_a_permutation():
+    recipe = small_recipe(batch_size=16)
+    batches = list(epoch_batches(recipe, 70, seed=3, epoch=1))
+    assert [len(batch) for batch in batches] == [16, 16, 16, 16, 6]
+    assert torch.cat(batches).sort().values.tolist() == list(range(70))
+    assert steps_per_epoch(recipe, 70) == 5
+
+
+def test_the_incomplete_batch_can_be_dropped():
+    recipe = small_recipe(batch_size=16, drop_last=True)
+    assert [len(batch) for batch in epoch_batches(recipe, 70, seed=3, epoch=1)] == [16] * 4
+    assert steps_per_epoch(recipe, 70) == 4
+    with pytest.raises(
+        ValueError, match=r"at least one batch, got 15 training examples for batch_size = 16.*drop_last"
+    ):
+        steps_per_epoch(recipe, 15)
+    with pytest.raises(ValueError, match="data must have training examples, got none"):
+        steps_per_epoch(recipe, 0)
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed, epoch):
+        return torch.cat(list(epoch_batches(small_recipe(), 230, seed=seed, epoch=epoch))).tolist()
+
+    first = order(0, 1)
+    torch.rand(5)  # whatever else is drawn
+    assert order(0, 1) == first
+    assert len({tuple(order(*which)) for which in ((0, 1), (0, 2), (1, 1))}) == 3

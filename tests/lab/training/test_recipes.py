@@ -1,0 +1,298 @@
+"""Recipes are canonical plain values, name things that exist, and say where each setting comes from."""
+
+import json
+import pickle
+import re
+from dataclasses import fields, replace
+from inspect import signature
+from pathlib import Path
+
+import pytest
+import torch
+
+from focalcal.core.counter_rng import example_keys
+from focalcal.lab.data import CATALOGUE, DATA_SETS, load_data
+from focalcal.lab.data.chestxray14 import FINDINGS
+from focalcal.lab.data.cifar import CIFAR10_CLASSES
+from focalcal.lab.models import MODEL_INFO, MODELS, build_model
+from focalcal.lab.training import (
+    RECIPES,
+    Optimizer,
+    Recipe,
+    Schedule,
+    Step,
+    recipe,
+    recipe_table,
+    source_of,
+    sources_table,
+)
+from focalcal.lab.training.operating_points import operating_point
+from focalcal.lab.training.recipes import SETTINGS, operating_points
+from focalcal.lab.training.recipes.sources import SOURCES
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "recipes.md"
+CLASSES = {
+    "digits": 10,
+    "cifar10": len(CIFAR10_CLASSES),
+    "cifar100": 100,
+    "fashion_mnist": 10,
+    "tiny_imagenet": 200,
+    "newsgroups_19997": 20,
+    "ag_news": 4,
+    "finsen": 12,
+    "chestxray14": len(FINDINGS),
+    "discrete": 5,
+    "gaussian_mixture": 5,
+    "teacher": 10,
+}
+FEATURES = {"discrete", "gaussian_mixture"}
+every = pytest.mark.parametrize("name", RECIPES)
+
+
+def text(one):
+    return json.dumps(one.as_dict())
+
+
+@pytest.fixture
+def small():
+    return recipe("digits_mlp_lite")
+
+
+def test_the_same_numbers_written_otherwise_give_the_same_text(small):
+    floats = replace(
+        small,
+        classes=10.0,
+        epochs=100.0,
+        optimizer={**small.optimizer.as_dict(), "weight_decay": 0, "momentum": 0.0, "nesterov": False},
+        schedule=Schedule(kind="milestones", milestones=[2.0, 5], factor=0.5),
+        model_options={"hidden": [256.0, 256], "features": 64.0},
+        augmentation=[Step(name="RandAugment", options={"magnitude": 9.0, "layers": 2.0})],
+    )
+    whole = replace(
+        small,
+        optimizer=Optimizer(name="sgd", lr=0.1),
+        schedule={"kind": "milestones", "milestones": (2, 5), "factor": 0.5},
+        model_options={"features": 64, "hidden": (256, 256)},
+        augmentation=({"name": "RandAugment", "options": {"layers": 2, "magnitude": 9}},),
+    )
+    assert floats == whole
+    assert hash(floats) == hash(whole)
+    assert text(floats) == text(whole)
+
+
+@every
+def test_survives_json_and_pickle(name):
+    one = RECIPES[name]
+    again = json.loads(json.dumps(one.as_dict()))
+    assert again == one.as_dict()
+    assert Recipe.from_dict(again) == one
+    assert text(Recipe.from_dict(again)) == text(one)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_a_large_seed_keeps_every_digit(small):
+    seed = 2**62 + 1
+    assert dict(replace(small, data_options={"seed": seed}).data_options) == {"seed": seed}
+
+
+@pytest.mark.parametrize("name", ["cifar10_resnet50", "cifar100_resnet50", "cifar100_resnet110"])
+def test_the_common_split_differs_in_nothing_else(name):
+    whole, part = recipe(name), recipe(f"{name}_45k")
+    assert dict(whole.data_options) == {"validation": 0}
+    assert dict(part.data_options) == {"validation": 5000}
+    assert replace(part, data_options={"validation": 0}) == whole
+    assert source_of(f"{name}_45k", "data_options") == "paper"
+
+
+@every
+def test_names_what_exists(name):
+    one = RECIPES[name]
+    assert one.data_set in DATA_SETS
+    assert one.model in MODELS
+    assert one.classes == CLASSES[one.data_set]
+    is_image = MODEL_INFO[one.model].inputs == "images" or (one.model == "mlp" and one.data_set not in FEATURES)
+    assert (one.mean is not None) == is_image
+    assert (one.model == "gp_cnn") == ("length" in dict(one.data_options))
+
+
+@every
+def test_augments_images_to_the_side_that_the_network_sees(name):
+    one = RECIPES[name]
+    side = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "teacher": 8, "fashion_mnist": 28}.get(
+        one.data_set, 32
+    )
+    images = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
+    keys = example_keys(0, "augment", 0, ids=torch.arange(2))
+    for step in one.augmentation:
+        images = step.build()(images, keys)
+    normalised = images.float()
+    for step in one.after_normalisation:
+        normalised = step.build()(normalised, keys)
+    assert normalised.shape == (2, 3, one.image_size or side, one.image_size or side)
+
+
+@every
+def test_data_options_are_the_loaders(name):
+    one = RECIPES[name]
+    assert set(dict(one.data_options)) <= set(signature(DATA_SETS[one.data_set]).parameters)
+
+
+@pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if CATALOGUE[one.data_set].folder is None])
+def test_data_without_files_fit_the_network(name):
+    one = RECIPES[name]
+    data = load_data(one.data_set, **dict(one.data_options))
+    assert len(data.classes) == one.classes
+    assert data.test.inputs.dtype == ("float32" if one.mean is None else "uint8")
+    model = build_model(one.model, classes=one.classes, **dict(one.model_options)).eval()
+    assert model(torch.from_numpy(data.test.inputs[:3]).float()).shape == (3, one.classes)
+
+
+def test_the_digits_have_one_split_for_every_seed_of_training():
+    splits = [
+        load_data("digits", **dict(recipe(f"digits_{model}_lite").data_options)) for model in ("mlp", "small_cnn")
+    ]
+    assert splits[0].provenance["split"] == splits[1].provenance["split"] == "stratified 60 / 20 / 20, seed 0"
+    assert [len(one) for one in splits[0].splits.values()] == [1077, 360, 360]
+
+
+def test_statistics_of_the_digits_are_those_of_the_training_images(small):
+    pixels = load_data("digits", **dict(small.data_options)).train.inputs / 255
+    assert small.mean[0] == pytest.approx(pixels.mean(), abs=0.005)
+    assert small.std[0] == pytest.approx(pixels.std(), abs=0.005)
+
+
+@every
+def test_every_setting_has_a_source(name):
+    one = RECIPES[name]
+    for field in fields(one):
+        if getattr(one, field.name) not in (None, (), False, "whole"):
+            assert source_of(name, field.name) in ("paper", "code", "judgement"), field.name
+    assert operating_point(one.data_set, one.model) is not None
+    assert {source_of(name, "gamma"), source_of(name, "lam")} <= {"paper", "judgement"}
+    assert (name in SOURCES) != name.endswith("_lite")
+
+
+def test_sources_are_of_settings_that_exist():
+    assert set(SOURCES) <= set(RECIPES)
+    for name, stated in SOURCES.items():
+        assert set(stated) <= set(SETTINGS), name
+        assert set(stated.values()) <= {"paper", "code", "judgement"}, name
+
+
+def test_a_part_overrides_its_field():
+    assert source_of("cifar10_resnet50", "optimizer.lr") == "code"
+    assert source_of("cifar10_resnet50", "optimizer.momentum") == "paper"
+    assert source_of("cifar10_resnet50", "optimizer.nesterov") == "judgement"
+    assert source_of("cifar10_resnet50", "word_vectors") is None
+    assert source_of("digits_mlp_lite", "optimizer.lr") == "judgement"
+
+
+def test_sources_of_an_unknown_setting_or_recipe_are_refused():
+    with pytest.raises(ValueError, match=r"setting must be one of .*'optimizer.lr'.*got 'lr'"):
+        source_of("cifar10_resnet50", "lr")
+    with pytest.raises(ValueError, match=r"'resnet' is not a recipe.*cifar10_resnet50"):
+        source_of("resnet", "epochs")
+
+
+def test_the_sources_of_a_recipe_are_one_line_per_setting():
+    lines = [line.split("  ") for line in sources_table("cifar10_resnet50").splitlines()]
+    table = {words[0]: [word.strip() for word in words[1:] if word] for words in lines}
+    assert table["optimizer.lr"] == ["0.1", "code"]
+    assert table["schedule.milestones"] == ["150, 250", "code"]
+    assert table["augmentation"] == ["PadCropFlip", "code"]
+    assert table["gradient_clip"] == ["none", "judgement"]
+    assert table["lam"] == ["1.5", "paper"]
+    assert "word_vectors" not in table
+
+
+def test_operating_points_that_the_paper_states():
+    stated = {
+        name: operating_point(one.data_set, one.model)
+        for name, one in RECIPES.items()
+        if source_of(name, "gamma") == "paper"
+    }
+    transformers = ("cifar100_deit_small", "cifar100_vit_small", "cifar100_swin_tiny")
+    assert stated == {
+        "cifar10_resnet50": (4, 1.5),
+        "cifar100_resnet110": (4, 1.5),
+        "cifar10_resnet50_45k": (4, 1.5),
+        "cifar100_resnet110_45k": (4, 1.5),
+        **dict.fromkeys(transformers, (3, 1)),
+    }
+    assert operating_point("chestxray14", "chexnet").lam == 2
+    assert source_of("chestxray14_chexnet", "lam") == "paper"
+    assert operating_points()["cifar100/swin_tiny"] == (3, 1)
+    assert operating_point("cifar10", "a network of yours") == (4, 1.5)
+    assert operating_point("svhn", "resnet50") is None
+
+
+def test_transformers_from_scratch_as_the_paper_states():
+    for name in ("deit_small", "vit_small", "swin_tiny"):
+        one = recipe(f"cifar100_{name}_scratch")
+        assert (one.epochs, one.schedule) == (300, Schedule(kind="cosine", warmup=20))
+        assert one.optimizer.name == "adamw"
+        assert "RandAugment" in [step.name for step in one.augmentation]
+        assert [step.name for step in one.after_normalisation] == ["RandomErasing"]
+        assert one.initial_weights is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data_set": "mnist"}, "'mnist' is not a data set. Known: digits"),
+        ({"model": "resnet9"}, "'resnet9' is not a model; did you mean"),
+        ({"epochs": 2.5}, "epochs must be a whole number"),
+        ({"epochs": True}, "epochs must be a whole number"),
+        ({"batch_size": 0}, "batch_size must be >= 1"),
+        ({"std": None}, "together"),
+        ({"std": (0.0,)}, "std must be > 0"),
+        ({"mean": (0.1, 0.2, 0.3)}, "1 or 3 numbers each"),
+        ({"image_size": 8}, "image_size must be given"),
+        ({"schedule": Schedule(kind="cosine", warmup=100)}, "must lie before epochs = 100"),
+        ({"gradient_clip": 0}, "gradient_clip must be > 0"),
+        ({"model_options": {"features": object()}}, "model_options must be a mapping"),
+        ({"model_options": 3}, "model_options must be a mapping"),
+        ({"augmentation": ("PadCropFlip",)}, "augmentation must be a Step"),
+    ],
+)
+def test_refuses(small, change, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        replace(small, **change)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Optimizer(name="lion", lr=1), "optimizer.name must be one of"),
+        (lambda: Optimizer(name="sgd", lr=0), "lr must be > 0"),
+        (lambda: Optimizer(name="sgd", lr=1, nesterov=True), "nesterov must be False without momentum"),
+        (lambda: Optimizer(name="sgd", lr=1, betas=(0.9, 0.9)), "betas must be None for sgd"),
+        (lambda: Optimizer(name="adam", lr=1, momentum=0.9), "momentum and nesterov must be None for adam"),
+        (lambda: Optimizer(name="adam", lr=1, betas=(0.9, 1)), "betas must be from 0 to below 1"),
+        (lambda: Optimizer(name="adamw", lr=1, undecayed="bias"), "undecayed must be several names"),
+        (lambda: Optimizer(name="adamw", lr=1, undecayed=("weights",)), "undecayed must be one of"),
+        (lambda: Schedule(kind="step"), "schedule.kind must be one of"),
+        (lambda: Schedule(kind="milestones", factor=0.1), "needs milestones"),
+        (lambda: Schedule(kind="milestones", milestones=(5, 5), factor=0.1), "milestones must increase"),
+        (lambda: Schedule(kind="cosine", factor=0.1), "has no factor"),
+        (lambda: Schedule(kind="plateau", factor=1, patience=3), "factor must be from 0 to below 1"),
+        (lambda: Step(name="MixUp"), "augmentation must be one of"),
+        (lambda: Step(name="PadCropFlip", options={"pad": -1}), "pad must be >= 0"),
+        (lambda: Schedule.from_dict({"sort": "cosine"}), "Schedule has no field 'sort'"),
+        (lambda: Optimizer.from_dict({"name": "sgd"}), "Optimizer needs 'lr'"),
+    ],
+)
+def test_parts_refuse(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def test_the_guide_names_recipes_that_exist():
+    section = GUIDE.read_text().partition("## Which recipe serves which result")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+_(?:45k|lite|gp_cnn|chexnet|small|tiny|resnet50|resnet110))`", section)
+    assert len(named) > 15
+    assert set(named) <= set(RECIPES)
+
+
+def test_the_guide_repeats_the_table():
+    assert recipe_table(RECIPES) in GUIDE.read_text()

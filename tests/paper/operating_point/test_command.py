@@ -1,0 +1,57 @@
+"""`python -m paper.operating_point`: the cells of all rounds in one table, and how often the rule held."""
+
+import csv
+import json
+
+import pytest
+from paper.operating_point.__main__ import app
+from support.ideal_networks import IdealNetworks
+from typer.testing import CliRunner
+
+STUDY = """
+title = "Two settings"
+seeds = [0, 1]
+[[settings]]
+recipe = "digits_mlp_lite"
+[[settings]]
+recipe = "digits_mlp_lite"
+epochs = 7
+[[objectives]]
+name = ["ce", "focal"]
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    networks = IdealNetworks(1.4)
+    monkeypatch.setattr("focalcal.lab.studies.LocalExecutor", lambda jobs, options: networks)
+    (tmp_path / "two.toml").write_text(STUDY)
+    asked = [tmp_path / "two.toml", "--store", tmp_path / "runs"]
+    return lambda *arguments: CliRunner().invoke(app, list(map(str, [*asked, *arguments])))
+
+
+def test_the_table_has_every_setting_and_role(run, tmp_path):
+    result = run("--out", tmp_path / "cells.csv")
+    assert result.exit_code == 0, result.output
+    assert "|log T| <= 0.1 in 12 of 12 predicted cells where FCL is said to help" in result.stdout
+    with open(tmp_path / "cells.csv") as file:
+        cells = list(csv.DictReader(file))
+    assert {cell["setting"] for cell in cells} == {"digits/mlp epochs=100", "digits/mlp epochs=7"}
+    assert len(cells) == 2 * 2 * 9
+    means = [line for line in result.stdout.splitlines() if line.startswith("digits/mlp")]
+    assert len(means) == 2 * 9  # the seeds are averaged
+    assert "[36/36]" in result.stderr
+
+
+def test_as_json(run):
+    told = json.loads(run("--json").stdout)
+    assert told["verdict"]["helped"] == told["verdict"]["within"] == 12
+    assert {trial["role"] for trial in told["trials"]} >= {"cross-entropy", "predicted", "refined"}
+
+
+def test_a_study_without_validation_rows_is_refused(run, tmp_path):
+    text = STUDY.replace("digits_mlp_lite", "ag_news_gp_cnn_lite")
+    (tmp_path / "two.toml").write_text(text)
+    result = run()
+    assert result.exit_code == 2
+    assert "set data_options.validation" in result.stderr

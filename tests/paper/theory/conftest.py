@@ -1,0 +1,8 @@
+import pytest
+from paper.theory.study import TheoryStudy, run_study
+
+
+@pytest.fixture(scope="session")
+def study() -> TheoryStudy:
+    """The theory study without its cross-check, which takes minutes."""
+    return run_study(cross_check=False)
