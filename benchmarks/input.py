@@ -30,8 +30,8 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from focalcal.core.counter_rng import example_keys, uniforms
 from focalcal.lab.data.augment import PadCropFlip, RandAugment, RandomErasing, RandomResizedCrop
+from focalcal.lab.data.augment.counter_rng import example_keys, uniforms
 
 BATCHES = (128, 512)
 PAD = 4

@@ -1,6 +1,6 @@
 """Named random streams: one seed, and as many independent generators as there are names for them.
 
-    stream(seed, "augment", epoch)      the same numbers on every machine, whatever else was drawn before
+    numpy_stream(seed, "corrupt", name)      the same numbers on every machine, whatever else was drawn before
 
 A stream's key is SHA-256 of its address: the parts (seed, name, name, ...), each written as its type (i or s), the
 length in bytes of its text, ":" and the text (decimal digits or UTF-8), e.g. b"i1:7s7:augmenti2:12". The encoding
@@ -10,39 +10,10 @@ reads back in one way only, so two addresses share a stream only if they are equ
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focalcal.core.checks import is_whole, shown
-
-if TYPE_CHECKING:
-    import torch
-
-_MERSENNE_WORDS = 624
-_MERSENNE_OFFSET = 24  # bytes before the words in the state of torch's CPU generator: seed, left, seeded, next
-
-
-def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A torch generator for the stream (seed, *names).
-
-    On the CPU the whole state of the Mersenne twister comes from the key (SHAKE-256 of it): torch's `manual_seed`
-    keeps 32 bits there, which already collide among a hundred thousand streams. Other devices take 64 bits of the key.
-    """
-    import torch  # here, so that NumPy's streams do not cost what torch costs
-
-    key = stream_key(seed, *names)
-    generator = torch.Generator(device)
-    generator.manual_seed(int.from_bytes(key[:8], "little"))
-    if generator.device.type != "cpu":
-        return generator
-    words = np.frombuffer(hashlib.shake_256(key).digest(4 * _MERSENNE_WORDS), dtype="<u4").astype(np.uint64)
-    words[0] |= 0x80000000  # the twister must not start from zero
-    state = generator.get_state()
-    room = state.numpy()[_MERSENNE_OFFSET : _MERSENNE_OFFSET + 8 * _MERSENNE_WORDS]
-    room[:] = words.view(np.uint8)
-    generator.set_state(state)
-    return generator
 
 
 def numpy_stream(seed: int, *names: str | int) -> np.random.Generator:

@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import on_simplex, whole_number
+from focalcal.losses.checks import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss

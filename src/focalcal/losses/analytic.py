@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms, step_gamma
+from focalcal.losses.numerics import at_least_float32
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

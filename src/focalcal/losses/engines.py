@@ -15,10 +15,9 @@ from torch.autograd import forward_ad
 
 from focalcal import _native
 from focalcal._native import fused_loss as native_kernel
-from focalcal.core.arrays import bad_label, class_count, holds_probabilities, labels_in_range
-from focalcal.core.scores import dense
 from focalcal.losses import triton_engine
 from focalcal.losses.analytic import loss_and_gradient
+from focalcal.losses.checks import bad_label, class_count, dense, holds_probabilities, labels_in_range
 from focalcal.losses.formula import Terms, per_example, per_example_expected
 from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected, without_ignored
 from focalcal.losses.scale import cached_matched_terms, matched_terms

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from focalcal.core.numerics import against_label, at_least_float32, is_class
+from focalcal.losses.numerics import against_label, at_least_float32, is_class
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

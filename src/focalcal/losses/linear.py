@@ -12,16 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from focalcal.core.arrays import labels_in_range
 from focalcal.core.checks import shown, whole_number
-from focalcal.core.scores import dense
+from focalcal.losses.checks import FLOATS, INTEGERS, dense, labels_in_range
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.scale import Scale, check_scale
 from focalcal.losses.settings import choice, label, not_negative
 
-_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _LOGITS = 2**23  # of a chunk: 32 MB of float32
 _FEWEST = 32  # rows of a chunk: fewer and the weight's gradient is read and written more than the rows are multiplied
 
@@ -225,7 +222,7 @@ def _check(hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, 
     for name, value in {"hidden": hidden, "weight": weight, "labels": labels, "bias": bias}.items():
         if value is None and name == "bias":
             continue
-        wanted = _WHOLE if name == "labels" else _FLOATS
+        wanted = INTEGERS if name == "labels" else FLOATS
         if not isinstance(value, Tensor) or value.is_meta or value.dtype not in wanted:
             kinds = ", ".join(str(kind).removeprefix("torch.") for kind in wanted)
             got = f"{value.dtype} on {value.device}" if isinstance(value, Tensor) else shown(value)

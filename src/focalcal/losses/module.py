@@ -6,7 +6,7 @@ from typing import Any, ClassVar, get_args
 
 from torch import Tensor, nn
 
-from focalcal.core.arrays import REDUCTIONS, class_weight
+from focalcal.losses.checks import REDUCTIONS, class_weight
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.settings import Setting, choice, label, settings_of

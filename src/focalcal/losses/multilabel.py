@@ -8,12 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import with_values
-from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import dense
+from focalcal.losses.checks import dense, with_values
 from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.module import TermsLoss
+from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.scale import Scale, check_scale, matched_terms
 from focalcal.losses.settings import Setting, not_negative
 

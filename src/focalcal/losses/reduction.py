@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import labels_in_range
+from focalcal.losses.checks import labels_in_range
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

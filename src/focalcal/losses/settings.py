@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from focalcal.core.arrays import finite_at_least
 from focalcal.core.checks import is_whole, one_of, shown
+from focalcal.losses.checks import finite_at_least
 
 T = TypeVar("T")
 Check = Callable[[str, Any], T]

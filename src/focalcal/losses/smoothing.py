@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from focalcal.core.numerics import at_least_float32
 from focalcal.losses.formula import Terms, per_example_expected
+from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.reduction import kept, without_ignored
 
 if TYPE_CHECKING:

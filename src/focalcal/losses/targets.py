@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.core.arrays import class_axis
-from focalcal.core.checks import ROUNDING, off_simplex, sum_tolerance
-from focalcal.core.numerics import at_least_float32
+from focalcal.core.checks import ROUNDING, off_simplex
+from focalcal.losses.checks import class_axis, sum_tolerance
+from focalcal.losses.numerics import at_least_float32
 
 
 def check_class_probabilities(target: Tensor, ignore_index: int | None, *, readable: bool) -> None:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from focalcal._native.fused_loss import evenly_spaced
-from focalcal.core.arrays import bad_label
 from focalcal.core.extras import required
+from focalcal.losses.checks import bad_label
 from focalcal.losses.formula import Terms
 
 _LABELS_PER_BLOCK, _PARTS = 1024, 256

@@ -7,9 +7,9 @@ import pytest
 import torch
 from support.training_runs import small_recipe
 
-from focalcal.core.counter_rng import example_keys
 from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose, PadCropFlip, RandomErasing
+from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.training import Step
 from focalcal.lab.training.inputs import Inputs, epoch_batches, resized, steps_per_epoch, ten_crops
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from focalcal.core.counter_rng import example_keys
 from focalcal.lab.data import CATALOGUE, DATA_SETS, load_data
+from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.data.chestxray14 import FINDINGS
 from focalcal.lab.data.cifar import CIFAR10_CLASSES
 from focalcal.lab.models import MODEL_INFO, MODELS, build_model

@@ -1,15 +1,40 @@
-"""The global switches of torch that decide a run's numbers, set while it runs and put back afterwards."""
+"""What decides a run's numbers: torch's random streams, and its global switches while a run lasts."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from focalcal.core.primitives import whole
-from focalcal.core.rng import stream, stream_key
+from focalcal.core.rng import stream_key
+
+_MERSENNE_WORDS = 624
+_MERSENNE_OFFSET = 24  # bytes before the words in the state of torch's CPU generator: seed, left, seeded, next
+
+
+def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A torch generator for the stream (seed, *names), as `core.rng` addresses it.
+
+    On the CPU the whole state of the Mersenne twister comes from the key (SHAKE-256 of it): torch's `manual_seed`
+    keeps 32 bits there, which already collide among a hundred thousand streams. Other devices take 64 bits of the key.
+    """
+    key = stream_key(seed, *names)
+    generator = torch.Generator(device)
+    generator.manual_seed(int.from_bytes(key[:8], "little"))
+    if generator.device.type != "cpu":
+        return generator
+    words = np.frombuffer(hashlib.shake_256(key).digest(4 * _MERSENNE_WORDS), dtype="<u4").astype(np.uint64)
+    words[0] |= 0x80000000  # the twister must not start from zero
+    state = generator.get_state()
+    room = state.numpy()[_MERSENNE_OFFSET : _MERSENNE_OFFSET + 8 * _MERSENNE_WORDS]
+    room[:] = words.view(np.uint8)
+    generator.set_state(state)
+    return generator
 
 
 @contextmanager

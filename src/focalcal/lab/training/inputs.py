@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.counter_rng import example_keys
-from focalcal.core.rng import stream
 from focalcal.core.scores import as_tensor
 from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose
+from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.data.augment.rectangles import resize_matrix
+from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
 
 CROPS = 10

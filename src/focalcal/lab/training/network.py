@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from focalcal.core.rng import stream
 from focalcal.lab.data import DataSet
 from focalcal.lab.data.glove import glove_vectors
 from focalcal.lab.data.source_files import data_folder
 from focalcal.lab.models import build_model, model_info
+from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
 
 

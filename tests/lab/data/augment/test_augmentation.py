@@ -5,8 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from focalcal.core.counter_rng import derived_keys, example_keys
-from focalcal.core.rng import stream
 from focalcal.lab.data.augment import (
     Compose,
     PadCropFlip,
@@ -15,6 +13,8 @@ from focalcal.lab.data.augment import (
     RandomFlip,
     RandomResizedCrop,
 )
+from focalcal.lab.data.augment.counter_rng import derived_keys, example_keys
+from focalcal.lab.training.determinism import stream
 
 EVERY = {
     "pad_crop_flip": PadCropFlip(2),

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from focalcal.core.rng import stream
 from focalcal.lab.data.augment import PadCropFlip, RandomFlip
 from focalcal.lab.data.augment.pad_crop_flip import crop_and_flip
+from focalcal.lab.training.determinism import stream
 
 
 def one_by_one(image, pad, top, left, mirrored):

@@ -3,10 +3,10 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from focalcal.core.counter_rng import derived_keys, example_keys
-from focalcal.core.rng import stream
 from focalcal.lab.data.augment import RandAugment
+from focalcal.lab.data.augment.counter_rng import derived_keys, example_keys
 from focalcal.lab.data.augment.rand_augment import OPERATIONS
+from focalcal.lab.training.determinism import stream
 
 # What maps whole levels to whole levels agrees exactly; what interpolates or blends to a level, by rounding.
 EXACT = {"equalize", "invert", "posterize", "solarize", "solarize_add"}

@@ -7,10 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
-from focalcal.core.counter_rng import example_keys
-from focalcal.core.rng import stream
 from focalcal.lab.data.augment import RandomErasing, RandomResizedCrop
+from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.data.augment.rectangles import resize_matrix
+from focalcal.lab.training.determinism import stream
 
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 

@@ -1,7 +1,7 @@
 """Augmentation of whole batches of images, by keys that make it repeat: see `augmentation`."""
 
-from focalcal.core.counter_rng import example_keys
 from focalcal.lab.data.augment.augmentation import Augmentation, Compose
+from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.data.augment.pad_crop_flip import PadCropFlip, RandomFlip
 from focalcal.lab.data.augment.rand_augment import RandAugment
 from focalcal.lab.data.augment.rectangles import RandomErasing, RandomResizedCrop

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from focalcal.core.counter_rng import derived_keys, drawn_keys
+from focalcal.lab.data.augment.counter_rng import derived_keys, drawn_keys
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.counter_rng import uniforms
 from focalcal.core.primitives import whole
 from focalcal.lab.data.augment.augmentation import Augmentation, check_probability
+from focalcal.lab.data.augment.counter_rng import uniforms
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from focalcal.core.arrays import finite_at_least
-from focalcal.core.counter_rng import derived_keys, normals, uniforms
 from focalcal.core.primitives import whole
 from focalcal.lab.data.augment import operations
 from focalcal.lab.data.augment.augmentation import Augmentation, check_probability
+from focalcal.lab.data.augment.counter_rng import derived_keys, normals, uniforms
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from focalcal.core.checks import one_of
-from focalcal.core.counter_rng import derived_keys, normals, uniforms
 from focalcal.core.primitives import whole
 from focalcal.lab.data.augment.augmentation import Augmentation, check_interval, check_probability
+from focalcal.lab.data.augment.counter_rng import derived_keys, normals, uniforms
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

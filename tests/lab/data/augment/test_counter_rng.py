@@ -3,9 +3,9 @@ import pytest
 import torch
 from scipy import stats
 
-from focalcal.core import counter_rng
-from focalcal.core.counter_rng import derived_keys, drawn_keys, example_keys, normals, uniforms
-from focalcal.core.rng import stream
+from focalcal.lab.data.augment import counter_rng
+from focalcal.lab.data.augment.counter_rng import derived_keys, drawn_keys, example_keys, normals, uniforms
+from focalcal.lab.training.determinism import stream
 
 
 def splitmix64(state, count):

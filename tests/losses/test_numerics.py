@@ -1,6 +1,6 @@
 import torch
 
-from focalcal.core.numerics import against_label, at_least_float32
+from focalcal.losses.numerics import against_label, at_least_float32
 
 
 def test_log_odds_against_the_label():
