@@ -2,20 +2,28 @@
 
 `FOCALCAL_NATIVE=0` in the environment turns it off; `FOCALCAL_INSTRUCTION_SET` holds it to `baseline`, `avx2` or
 `avx512`, where it would use the best set that the processor has. Both are read when the kernel is first asked for.
-Nothing here imports torch: `fused_loss` and `scores` hand it tensors, `focalcal.theory` NumPy arrays.
+Nothing here imports torch but `fused_loss`, which hands it tensors; `scores`, `softmax` and `focalcal.theory` hand it
+NumPy arrays.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _built: Any = None  # the compiled module, once looked for and there
 _looked = False
 _lock = threading.Lock()
+_most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 
 class NativeKernelWarning(UserWarning):
@@ -61,3 +69,32 @@ def instruction_sets() -> tuple[str, ...]:
         return ()
     names: tuple[str, ...] = _built.instruction_sets()
     return names
+
+
+def threads() -> int:
+    """How many threads a long pass may use: torch's number where torch is loaded, else OMP_NUM_THREADS, else one a CPU.
+
+    `limit_threads` sets an upper bound.
+    """
+    most = _most_threads.get()
+    return _usual_threads() if most is None else min(most, _usual_threads())
+
+
+@contextmanager
+def limit_threads(most: int) -> Iterator[None]:
+    """At most so many threads for what the `with` block, in this thread, asks of the kernel."""
+    token = _most_threads.set(most)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
+
+
+def _usual_threads() -> int:
+    asked_of_torch = getattr(sys.modules.get("torch"), "get_num_threads", None)
+    if asked_of_torch is not None:
+        return int(asked_of_torch())
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if first.isdecimal() and int(first) > 0:
+        return int(first)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
