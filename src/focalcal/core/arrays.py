@@ -1,141 +1,146 @@
-"""Checks of what a caller handed over. Each error names the argument, the rule, the value and the remedy."""
+"""Arrays in and out: the one place that knows what a tensor, a frame, a column or a list is. Inside all is NumPy.
+
+Nothing is copied without need, and nothing here imports torch: who hands over a tensor has imported it. Whether scores
+are logits or probabilities is said by the argument's name and is not guessed from the values. What the values must be
+is in `core.checks`.
+"""
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.checks import finite_at_least as finite_at_least  # until nobody asks for it here
+from focalcal.core.checks import label_to_ignore, labels_below
 from focalcal.core.checks import one_of as one_of
-from focalcal.core.checks import shown
-from focalcal.core.scores import FLOATS, INTEGERS, dense
 
-REDUCTIONS = ("mean", "sum", "none")
-
-
-def finite_at_least(name: str, value: float, lowest: float) -> float:
-    """`value` as a float, if it is a finite number no smaller than `lowest`."""
-    if torch.compiler.is_compiling():  # a symbol there, and checked when the loss was made
-        return value
-    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a float")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    except (TypeError, ValueError, RuntimeError):  # an array of several
-        raise TypeError(f"{name} must be one number, got {shown(value)}; pass a float") from None
-    if not math.isfinite(number) or number < lowest:
-        raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r:.80}; choose a value in that range")
-    return number
+Array = np.ndarray[Any, Any]
+FLOATS = tuple(map(np.dtype, ("float64", "float32", "float16")))
+_PLAIN = frozenset(map(np.dtype, ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "?")))
 
 
-def class_weight(weight: Any) -> Tensor | None:
-    """A vector of finite, non-negative class weights, or None."""
-    if weight is None:
-        return None
-    each = vector("weight", weight)
-    if not each.is_meta and not bool((torch.isfinite(each) & (each >= 0)).all()):
-        raise ValueError(f"weight must be finite and >= 0 in every class, got {shown(each.tolist())}")
-    return each
+def is_tensor(values: Any) -> bool:
+    """True for tensors of torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, getattr(torch, "Tensor", ()))
 
 
-def vector(name: str, values: Any) -> Tensor:
-    """A tensor of one dimension and floating point, of a tensor, an array or a list of numbers."""
-    try:
-        tensor: Tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
-    except (TypeError, ValueError):  # words, or lists of several lengths
-        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {shown(values)}") from None
-    dense(name, tensor)
-    if tensor.is_complex() or tensor.dtype is torch.bool:
-        raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}; use .float()")
-    if tensor.dim() != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {tuple(tensor.shape)}; pass a list of numbers")
-    return tensor.resolve_neg() if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+def like_given(given: Any, result: Array) -> Any:
+    """The result as a tensor on the device of `given` if that is a tensor, else as it is."""
+    if not is_tensor(given):
+        return result
+    from_numpy = sys.modules["torch"].from_numpy
+    return from_numpy(result if result.flags.writeable else result.copy()).to(given.device)
 
 
-def class_axis(logits: Tensor) -> int:
-    """1, or 0 for a single example without a batch dimension, as in `F.cross_entropy`."""
-    return 1 if logits.dim() > 1 else 0
+def as_array(name: str, values: Any) -> Array:
+    """Numbers or booleans as an array, on the same memory where that can be; anything array-like is taken.
 
-
-def class_count(logits: Any) -> int:
-    """How many classes the logits (N, K, d1, ...) or (K,) have; refuses what are no logits."""
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"logits must be a torch.Tensor, got {type(logits).__name__}; use torch.as_tensor(...)")
-    dense("logits", logits)
-    shape = logits.shape
-    if not shape:
-        raise ValueError("logits must be (N, K), (N, K, d1, ...) or (K,), got a scalar; keep the class dimension")
-    classes = shape[1] if len(shape) > 1 else shape[0]
-    if classes < 1:
-        raise ValueError(f"logits must have at least one class, got shape {tuple(shape)}")
-    return classes
-
-
-def holds_probabilities(logits: Any, target: Any, weight: Tensor | None) -> bool:
-    """Check shapes, dtypes and devices; True if `target` holds class probabilities, False for indices.
-
-    Logits are (N, K, d1, ...) or (K,); indices (N, d1, ...) or (); probabilities have the logits' shape.
-    The values of the indices are checked by whoever reads them (`labels_in_range`, or the kernel).
+    A tensor is detached and taken to the CPU; bfloat16, which NumPy lacks, becomes float32, which holds its values.
     """
-    classes = class_count(logits)
-    if logits.dtype not in FLOATS:
-        raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
-    if not isinstance(target, Tensor):
-        raise TypeError(f"target must be a torch.Tensor, got {type(target).__name__}; use torch.as_tensor(...)")
-    dense("target", target)
-    shape = logits.shape
-    soft = target.is_floating_point()
-    expected = shape if soft else shape[:1] + shape[2:] if len(shape) > 1 else shape[:0]
-    if target.shape != expected:
-        remedy = "indices drop the class dimension (dimension 1), probabilities keep it"
-        if len(shape) == 1:
-            remedy = f"such logits are one example with {classes} classes, and {classes} examples are ({classes}, K)"
-        raise ValueError(
-            f"target must have shape {tuple(expected)} for {'class probabilities' if soft else 'class indices'} "
-            f"with logits of shape {tuple(shape)}, got {tuple(target.shape)}; {remedy}"
-        )
-    if target.dtype not in (FLOATS if soft else INTEGERS):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise TypeError(f"{name} must have no masked entries, got a masked array; leave those rows out yourself")
+    array: Array = values if type(values) is np.ndarray else as_values(name, values)
+    dtype = array.dtype
+    if dtype in _PLAIN and dtype.isnative:
+        return array
+    if dtype.name == "bfloat16":
+        return array.astype(np.float32)
+    if dtype.kind not in "fiub" or (dtype.kind == "f" and dtype.itemsize > 8):
+        raise TypeError(f"{name} must be an array of numbers or a tensor, got {dtype} from {type(values).__name__}")
+    if dtype.kind == "u" and dtype.itemsize > 1:
+        if dtype.itemsize == 8 and array.size and (largest := int(array.max())) > np.iinfo(np.int64).max:
+            raise ValueError(f"{name} must fit in 64 bits with sign, got {largest}; fix it")  # it could be -100 there
+        return array.astype(np.int64)
+    return array.astype(dtype.newbyteorder("="))
+
+
+def as_values(name: str, values: Any) -> Array:
+    """Numbers or names as NumPy has them: of an array, a list, a tensor, or a column or table of pandas, polars or
+    Arrow; columns of lists as rows.
+    """
+    if is_tensor(values):
+        return _of_tensor(name, values)
+    foreign = hasattr(values, "to_numpy") and not type(values).__module__.startswith("pyarrow")
+    try:
+        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+            return np.from_dlpack(values)
+        array = np.asarray(values.to_numpy() if foreign else values)  # Arrow's to_numpy refuses what needs a copy
+        if array.dtype.kind == "O" and not any(isinstance(item, (str, bytes)) for item in array.flat):
+            array = np.array(array.tolist())  # numbers, or rows of them
+    except ValueError:
+        raise TypeError(f"{name} must have rows of one length, got a ragged {type(values).__name__}") from None
+    return array
+
+
+def _of_tensor(name: str, tensor: Any) -> Array:
+    torch = sys.modules["torch"]
+    dense(name, tensor)
+    if tensor.is_meta:
+        raise ValueError(f"{name} must hold numbers, got a tensor on the device meta; materialise it first")
+    if tensor.is_complex():
+        raise TypeError(f"{name} must hold real numbers, got {tensor.dtype}; pass .real or .abs()")
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
+    try:
+        array: Array = tensor.detach().cpu().resolve_neg().numpy()
+    except TypeError:
+        raise TypeError(f"{name} must hold float64, float32, float16, bfloat16 or integers, got {tensor.dtype}; "
+                        f"use {name}.float()") from None  # fmt: skip
+    return array
+
+
+def dense(name: str, tensor: Any) -> None:
+    """Refuse sparse, nested and other tensors that are no plain arrays."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor(...)")
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise TypeError(f"{name} must be a dense tensor, got {tensor.layout}; use {name}.to_dense()")
+
+
+def scores_and_labels(
+    name: str, scores: Any, labels: Any, *, ignore_index: int | None = None, in_range: bool = True
+) -> tuple[Array, Array]:
+    """Scores (N, K) or (N, K, d1, ...) and int64 labels (N, d1, ...) in 0 .. K - 1.
+
+    Their shapes, types and the labels' range are checked (the range unless `in_range` is False, for who looks at
+    every label anyway); the scores' values are not (`checks.finite`, `checks.on_simplex`).
+    """
+    scores = as_array(name, scores)
+    if scores.dtype.kind != "f":
         raise TypeError(
-            f"target must hold class indices (int64) or class probabilities (float), got {target.dtype}; "
-            "use target.long() or target.float()"
+            f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
         )
-    if target.device != logits.device:
-        raise ValueError(f"target is on {target.device} and logits on {logits.device}; use target.to(logits.device)")
-    if weight is not None and weight.shape != (classes,):
+    label_to_ignore(ignore_index)
+    shape = scores.shape
+    if len(shape) < 2:
         raise ValueError(
-            f"weight must have one entry per class, shape ({classes},), got {tuple(weight.shape)}; "
-            "give a weight to every class"
+            f"{name} must be (N, K) or (N, K, d1, ...), one column per class, got shape {shape}; "
+            "for one probability of a positive class use the multilabel_ functions, or stack (1 - p, p)"
         )
-    if weight is not None:
-        with_values(weight, logits)
-    return soft
+    if shape[1] < 2:
+        raise ValueError(f"{name} must have at least two classes (dimension 1), got shape {shape}")
+    labels = class_indices(labels)
+    expected = shape[:1] + shape[2:]
+    if labels.shape != expected:
+        raise ValueError(
+            f"labels must have shape {expected} for {name} of shape {shape}, "
+            f"got {labels.shape}; give one label to every row"
+        )
+    if labels.size == 0:
+        raise ValueError(f"{name} must hold at least one row, got shape {shape}")
+    if in_range:
+        labels_below(labels, shape[1], ignore_index=ignore_index)
+    return scores, labels
 
 
-def with_values(weight: Tensor, logits: Tensor) -> None:
-    """Refuse a weight on the meta device, unless the logits are there too; any other is moved to them."""
-    if weight.is_meta and not logits.is_meta:
-        raise ValueError(f"weight is on meta, without values, and logits on {logits.device}; give the loss its weight")
-
-
-def bad_label(label: int, position: int, classes: int, ignore_index: int | None) -> ValueError:
-    """The error for a label that is not a class."""
-    exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
-    return ValueError(
-        f"target must hold class indices from 0 to {classes - 1}{exempt}, "
-        f"got {label} at flat position {position}; check the labels, or the number of classes of the logits"
-    )
-
-
-def labels_in_range(labels: Tensor, classes: int, ignore_index: int | None) -> None:
-    """Refuse a label outside 0 .. classes - 1 that is not `ignore_index`. Reads the labels, which a GPU waits for."""
-    wrong = (labels < 0) | (labels >= classes)
-    if ignore_index is not None:
-        wrong &= labels != ignore_index
-    if bool(wrong.any()):
-        position = int(wrong.flatten().nonzero()[0])
-        raise bad_label(int(labels.flatten()[position]), position, classes, ignore_index)
+def class_indices(labels: Any) -> Array:
+    """Labels as int64, of any shape and in any range."""
+    given = as_array("labels", labels)
+    if given.dtype.kind in "fb":
+        raise TypeError(
+            f"labels must be integers, the index of each row's class, got {given.dtype}; use labels.astype(int)"
+        )
+    return given.astype(np.int64, copy=False)

@@ -10,44 +10,40 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 Array = np.ndarray[Any, Any]
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
 
-def equal_width_edges(bins: int) -> Float[Tensor, " bins+1"]:
+def equal_width_edges(bins: int) -> Float[Array, " bins+1"]:
     """k / bins for k = 0 .. bins, in float64."""
-    return torch.arange(bins + 1, dtype=torch.float64) / bins
+    return np.arange(bins + 1) / bins
 
 
 def equal_mass_edges(
-    confidence: Float[Tensor, " n"], bins: int, weights: Float[Tensor, " n"] | None = None
-) -> Float[Tensor, " bins+1"]:
+    confidence: Float[Array, " n"], bins: int, weights: Float[Array, " n"] | None = None
+) -> Float[Array, " bins+1"]:
     """The sorted confidences, interpolated at ranks 0, n/bins, ..., n (the last clamps to the largest).
 
     The rule of AdaECE in Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss". A confidence of
     weight w > 0 counts as w equal ones; if the least weight is below one, ranks are counted in its multiples.
     """
-    values = confidence.detach().cpu().numpy()
     if weights is None:
-        ordered = np.sort(values)  # with vector instructions, where torch's sort has none
+        ordered = np.sort(confidence)
         count, place = len(ordered), np.asarray
     else:
-        order, mass = np.argsort(values), weights.cpu().numpy()
-        ordered, ends = values[order], np.cumsum(mass[order]) / min(1.0, mass.min())
+        order = np.argsort(confidence)
+        ordered, ends = confidence[order], np.cumsum(weights[order]) / min(1.0, weights.min())
         count, place = ends[-1], partial(_row_at, ends)
     last = count - 1
     rank = np.minimum(np.arange(bins + 1) * count / bins, last)
     below = rank.astype(np.int64)
     low, high = (ordered[place(at)].astype(np.float64) for at in (below, np.minimum(below + 1, last)))
-    edges = low + (rank - below) * (high - low)
+    edges: Array = low + (rank - below) * (high - low)
     # Between two neighbouring floats rounding may reach the upper one, which lies beyond the edge.
-    edges = np.where(low < high, np.minimum(edges, np.nextafter(high, low)), edges)
-    return torch.from_numpy(edges).to(confidence.device)
+    return np.where(low < high, np.minimum(edges, np.nextafter(high, low)), edges)
 
 
 def _row_at(ends: Array, rank: Array) -> Array:
@@ -55,20 +51,18 @@ def _row_at(ends: Array, rank: Array) -> Array:
     return np.searchsorted(ends, rank, side="right").clip(max=len(ends) - 1)
 
 
-def bin_index(confidence: Float[Tensor, " n"], edges: Float[Tensor, " bins+1"]) -> Int[Tensor, " n"]:
+def bin_index(confidence: Float[Array, " *n"], edges: Float[Array, " bins+1"]) -> Int[Array, " *n"]:
     """The bin (lo, hi] of each confidence; what lies outside the edges goes to the nearest bin."""
-    inner = edges[1:-1].contiguous()
-    return torch.bucketize(confidence.to(edges.dtype).contiguous(), inner, right=False)
+    return np.searchsorted(edges[1:-1], confidence.astype(edges.dtype, copy=False), side="left")
 
 
-def even_bin_index(values: Float[Tensor, " n"], bins: int) -> Int[Tensor, " n"]:
+def even_bin_index(values: Float[Array, " *n"], bins: int) -> Int[Array, " *n"]:
     """`bin_index` for `equal_width_edges(bins)` without a search: value * bins tells, but at edges."""
-    near = values.double() * bins
-    index = near.long().clamp_(0, bins - 1)
-    doubtful = near.sub_(near.round()).abs_() <= 1e-14 * bins
-    if bool(doubtful.any()):
-        edges = equal_width_edges(bins).to(values.device)
-        index[doubtful] = bin_index(values[doubtful], edges)
+    near = np.multiply(values, bins, dtype=np.float64)
+    index: Array = near.astype(np.int64).clip(0, bins - 1)
+    doubtful = np.abs(near - np.rint(near)) <= 1e-14 * bins
+    if doubtful.any():
+        index[doubtful] = bin_index(values[doubtful], equal_width_edges(bins))
     return index
 
 
@@ -79,9 +73,9 @@ class BinSums:
     `+` merges: the sums over a whole are the sums over its parts.
     """
 
-    count: Float[Tensor, " bins"]
-    confidence: Float[Tensor, " bins"]
-    correct: Float[Tensor, " bins"]
+    count: Float[Array, " bins"]
+    confidence: Float[Array, " bins"]
+    correct: Float[Array, " bins"]
 
     def __add__(self, other: BinSums) -> BinSums:
         """The sums over both sets of examples."""
@@ -93,39 +87,25 @@ class BinSums:
             mine += theirs
 
     @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+    def parts(self) -> tuple[Array, Array, Array]:
         """Count, confidence and correct."""
         return self.count, self.confidence, self.correct
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Count, confidence and correct as NumPy arrays, on which small sums are faster."""
-        count, confidence, correct = self.parts
-        if not count.is_cpu:
-            count, confidence, correct = count.cpu(), confidence.cpu(), correct.cpu()
-        return count.numpy(), confidence.numpy(), correct.numpy()
-
-    @property
-    def gap(self) -> Float[Tensor, " bins"]:
+    def gap(self) -> Float[Array, " bins"]:
         """Mean confidence minus accuracy, 0 in an empty bin."""
-        return (self.confidence - self.correct) / self.count.clamp(min=1.0)
+        gap: Array = (self.confidence - self.correct) / np.maximum(self.count, 1)
+        return gap
 
 
-def bin_sums(confidence: Float[Tensor, " n"], correct: Tensor, edges: Float[Tensor, " bins+1"]) -> BinSums:
+def bin_sums(confidence: Float[Array, " n"], correct: Bool[Array, " n"], edges: Float[Array, " bins+1"]) -> BinSums:
     """Count, confidence and correctness, summed in float64 over each bin."""
     return sums_at(bin_index(confidence, edges), confidence, correct, len(edges) - 1)
 
 
-def sums_at(index: Int[Tensor, " n"], confidence: Float[Tensor, " n"], correct: Tensor, bins: int) -> BinSums:
+def sums_at(index: Int[Array, " n"], confidence: Float[Array, " n"], correct: Bool[Array, " n"], bins: int) -> BinSums:
     """The same for bins whose numbers are known."""
-
-    code = (2 * index).add_(correct)  # whether right is the last bit
-    counts = _bincount(code, None, 2 * bins).double().view(bins, 2)
-    return BinSums(counts.sum(1), _bincount(index, confidence.double(), bins), counts[:, 1])
-
-
-def _bincount(index: Tensor, weights: Tensor | None, length: int) -> Tensor:
-    """`torch.bincount`, by NumPy on a CPU, where it is twice as fast."""
-    if not index.is_cpu:
-        return torch.bincount(index, weights, minlength=length)
-    return torch.from_numpy(np.bincount(index.numpy(), None if weights is None else weights.numpy(), length))
+    counts = np.bincount(2 * index + correct, minlength=2 * bins).reshape(bins, 2)  # whether right is the last bit
+    return BinSums(
+        counts.sum(1).astype(np.float64), np.bincount(index, confidence, bins), counts[:, 1].astype(np.float64)
+    )

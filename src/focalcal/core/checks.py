@@ -1,15 +1,17 @@
-"""What a caller's values must be, each rule in one place: choices, whole numbers, labels, finite scores, probabilities.
+"""What a caller's values must be, each rule in one place: choices, numbers, labels, finite scores, probabilities.
 
 A row of probabilities is finite, has no entry below -1e-5 and sums to one within 1e-3, whatever its dtype: a softmax in
 float32 that was cast to float64, four printed digits and half precision are rounded, not damaged. (bfloat16 alone may
 miss by its own spacing, 0.0078.) Values are used as they are, but that the logarithm of a negative one is that of 0. A
 sum that misses one by more than 1e-5 gives one `ProbabilityWarning`.
 
-Errors name the argument, the rule, the value and the remedy. Nothing here imports torch: solving needs NumPy alone.
+Errors name the argument, the rule, the value and the remedy. Arrays are NumPy's (`core.arrays` has made them such).
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -17,18 +19,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from focalcal.core.chunks import row_chunks
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
+Array = np.ndarray[Any, Any]
 ROUNDING = 1e-5  # what float32 leaves of a sum over many classes, and of a difference that should be 0
 SUM_TOLERANCE = 1e-3  # what printing four digits, or float16, leaves of a sum
+BFLOAT16_SPACING = 2.0**-7  # at one
 _collected: ContextVar[dict[str, float] | None] = ContextVar("collected", default=None)
 
 
@@ -83,6 +83,73 @@ def whole_number(name: str, value: Any, *, least: int, most: int | None = None, 
     return int(value)
 
 
+def whole(name: str, value: Any, least: int) -> int:
+    """`value` as an int, if it is a whole number no smaller than `least`; 2.0 is 2."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r} of type {type(value).__name__}") from None
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, got {value!r}; choose a value in that range")
+    return number
+
+
+def finite_at_least(name: str, value: Any, lowest: float) -> float:
+    """`value` as a float, if it is a finite number no smaller than `lowest`."""
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a float")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError, RuntimeError):  # an array of several
+        raise TypeError(f"{name} must be one number, got {shown(value)}; pass a float") from None
+    if not math.isfinite(number) or number < lowest:
+        raise ValueError(f"{name} must be finite and >= {lowest:g}, got {value!r:.80}; choose a value in that range")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a float, if it is finite and above zero."""
+    number = finite_at_least(name, value, 0.0)
+    if number == 0:
+        raise ValueError(f"{name} must be > 0, got {value!r}")
+    return number
+
+
+def share(name: str, value: Any) -> float:
+    """`value` as a float, if 0 <= value < 1."""
+    number = finite_at_least(name, value, 0.0)
+    if number >= 1:
+        raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
+    return number
+
+
+def numbers(name: str, values: Any) -> tuple[float, ...]:
+    """Floats, from any sequence of finite numbers."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
+    return tuple(finite_at_least(name, value, -math.inf) for value in values)
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    """`value`, if it is a bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return value
+
+
+def text(name: str, value: Any) -> str:
+    """`value`, if it is a string that is not empty, without NUL, which files, pages and SQL cut off or refuse."""
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} must be a string that is not empty, got {value!r}")
+    if "\0" in value:
+        raise ValueError(f"{name} must have no NUL character, got {value!r}; leave it out")
+    return value
+
+
 def between_zero_and_one(name: str, value: float, *, remedy: str) -> None:
     """Refuse a share, a level or a rate that does not lie strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
@@ -95,85 +162,84 @@ def label_to_ignore(value: Any) -> None:
         raise TypeError(f"ignore_index must be a whole number of 64 bits or None, got {shown(value)}")
 
 
-def labels_below(labels: Tensor, classes: int, *, ignore_index: int | None = None) -> None:
-    """Refuse a label that is neither in 0 .. classes - 1 nor `ignore_index`."""
-    if labels.numel():
-        lowest, highest = (int(end) for end in labels.aminmax())
-        if lowest >= 0 and highest < classes:
-            return
+def labels_below(labels: Array, classes: int, *, ignore_index: int | None = None) -> None:
+    """Refuse an int64 label that is neither in 0 .. classes - 1 nor `ignore_index`."""
+    if not labels.size or labels.view(np.uint64).max() < classes:  # negative ones are large there
+        return
     wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
         wrong &= labels != ignore_index
-    if bool(wrong.any()):
-        at = int(wrong.flatten().nonzero()[0])
+    if wrong.any():
+        at = int(wrong.ravel().argmax())
         exempt = "" if ignore_index is None else f" or ignore_index = {ignore_index}"
         raise ValueError(
-            f"labels must be from 0 to {classes - 1}{exempt}, got {int(labels.flatten()[at])} at flat position {at}; "
+            f"labels must be from 0 to {classes - 1}{exempt}, got {int(labels.ravel()[at])} at flat position {at}; "
             "check the labels and the number of columns of the scores, or name the value as ignore_index where that "
             "is taken"
         )
 
 
-def finite(name: str, scores: Tensor) -> None:
+def finite(name: str, scores: Array) -> None:
     """Refuse NaN and infinite entries, with the first row that has one."""
-    import torch
-
     for start, rows in row_chunks(scores):
         # A sum is NaN or infinite if an entry is; large finite entries can overflow it, hence the second look.
-        if not bool(rows.sum(dtype=torch.float64).isfinite()) and not bool(rows.isfinite().all()):
-            at = int((~rows.isfinite()).flatten(1).any(1).nonzero()[0])
+        with np.errstate(invalid="ignore", over="ignore"):
+            likely = math.isfinite(rows.sum(dtype=np.float64))
+        if not likely and not np.isfinite(rows).all():
+            at = first_row(~np.isfinite(rows))
             raise not_finite(name, start + at, rows[at])
 
 
-def possible_logits(name: str, rows: Tensor, row_of: Callable[[int], int]) -> None:
+def first_row(marked: Array) -> int:
+    """The first row (dimension 0) with a mark."""
+    return int(marked.reshape(len(marked), -1).any(1).argmax())
+
+
+def possible_logits(name: str, rows: Array, row_of: Callable[[int], int]) -> None:
     """Refuse rows (n, K) with NaN, with +inf or without a finite entry; -inf is the logit of an impossible class.
 
     `row_of` numbers the row for the caller.
     """
-    finite = rows.amax(1).isfinite()
-    if not bool(finite.all()):
-        at = int((~finite).nonzero()[0])
-        wrong = rows[at][~(rows[at] < float("inf"))]
+    finite = np.isfinite(rows.max(1))
+    if not finite.all():
+        at = int((~finite).argmax())
+        wrong = rows[at][~(rows[at] < np.inf)]
         if len(wrong):
             raise not_finite(name, row_of(at), wrong)
         raise ValueError(f"{name} must leave a class possible, got only -inf in row {row_of(at)}; leave the row out")
 
 
-def finite_or_masked(name: str, logits: Tensor) -> None:
+def finite_or_masked(name: str, logits: Array) -> None:
     """`possible_logits` of all rows (dimension 0)."""
     for start, rows in row_chunks(logits):
         possible_logits(name, rows, start.__add__)
 
 
-def on_simplex(name: str, probs: Tensor) -> None:
+def on_simplex(name: str, probs: Array, tolerance: float = SUM_TOLERANCE) -> None:
     """Refuse rows (dimension 0) that are not probabilities over the classes (dimension 1); warn of rounded ones."""
-    misses = [simplex_miss(name, rows, start.__add__) for start, rows in row_chunks(probs)]
+    misses = [simplex_miss(name, rows, start.__add__, tolerance) for start, rows in row_chunks(probs)]
     warn_of_rounding(name, max(misses, default=0.0))
 
 
-def simplex_miss(name: str, rows: Tensor, row_of: Callable[[int], int], dtype: torch.dtype | None = None) -> float:
+def simplex_miss(name: str, rows: Array, row_of: Callable[[int], int], tolerance: float = SUM_TOLERANCE) -> float:
     """How far the rows (n, K, ...) are from summing to one, at most; refuses the first that holds no probabilities.
 
-    `row_of` numbers it for the caller. `dtype` is that of the caller's array where the rows were widened.
+    `row_of` numbers it for the caller. `tolerance` is the `sum_tolerance` of what the caller was given.
     """
-    import torch
-
-    if rows.numel() == 0:
+    if rows.size == 0:
         return 0.0
-    tolerance = sum_tolerance(rows.dtype if dtype is None else dtype)
-    if rows.dim() == 2 and rows.dtype.itemsize >= 4:
-        rough = torch.mv(rows, rows.new_ones(rows.shape[1]))  # faster than a sum over few columns
-        bits = rows.view(torch.int32 if rows.dtype is torch.float32 else torch.int64)
-        # A negative number is a negative integer too, and integers are compared faster; -0.0 gets the second look.
-        miss = float(rough.sub_(1).abs_().max())
-        if int(bits.min()) >= 0 and miss <= ROUNDING / 2:
+    if rows.ndim == 2 and rows.dtype.itemsize >= 4 and rows.min() >= 0:  # false for NaN
+        rough = rows @ np.ones(rows.shape[1], rows.dtype)  # faster than a sum over few columns
+        miss = float(np.abs(rough - 1).max())
+        if miss <= ROUNDING / 2:
             return miss
-    total = rows.sum(1, dtype=torch.float64)
-    wrong = off_simplex(rows.amin(1), total, tolerance)
-    if bool(wrong.any()):
-        at = int((wrong.flatten(1).any(1) if wrong.dim() > 1 else wrong).nonzero()[0])
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = rows.sum(1, dtype=np.float64)
+    wrong = off_simplex(rows.min(1), total, tolerance)
+    if wrong.any():
+        at = first_row(wrong)
         raise not_probabilities(name, row_of(at), rows[at], tolerance)
-    return float((total - 1).abs().max())
+    return float(np.abs(total - 1).max())
 
 
 def off_simplex(least: Any, total: Any, tolerance: float = SUM_TOLERANCE) -> Any:
@@ -181,19 +247,15 @@ def off_simplex(least: Any, total: Any, tolerance: float = SUM_TOLERANCE) -> Any
     return ~((least >= -ROUNDING) & (abs(total - 1) <= tolerance))
 
 
-def holds_probabilities(scores: Tensor) -> bool:
+def holds_probabilities(scores: Array) -> bool:
     """Whether every row (N, K) is one of probabilities."""
-    tolerance = sum_tolerance(scores.dtype)
-    return not any(
-        bool(off_simplex(rows.amin(1), rows.double().sum(1), tolerance).any()) for _, rows in row_chunks(scores)
-    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        return not any(off_simplex(rows.min(1), rows.sum(1, dtype=np.float64)).any() for _, rows in row_chunks(scores))
 
 
-def sum_tolerance(dtype: torch.dtype) -> float:
-    """How far a row may sum from one: 1e-3, or the spacing of the dtype at one where that is wider (bfloat16)."""
-    import torch
-
-    return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
+def sum_tolerance(given: Any) -> float:
+    """How far a row of what a caller gave may sum from one: 1e-3, or the spacing of bfloat16 at one, which is wider."""
+    return BFLOAT16_SPACING if str(getattr(given, "dtype", "")).endswith("bfloat16") else SUM_TOLERANCE
 
 
 def in_unit_interval(probs: Any) -> Any:
@@ -201,21 +263,21 @@ def in_unit_interval(probs: Any) -> Any:
     return (probs >= -ROUNDING) & (probs <= 1 + ROUNDING)
 
 
-def not_probabilities(name: str, row: int, values: Tensor, tolerance: float) -> ValueError:
+def not_probabilities(name: str, row: int, values: Array, tolerance: float) -> ValueError:
     """The error for a row (K, ...) that is not on the simplex."""
-    if not bool(values.isfinite().all()):
+    if not np.isfinite(values).all():
         return not_finite(name, row, values)
-    lowest, total = float(values.min()), values.double().sum(0).flatten()
-    received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[(total - 1).abs().argmax()]):.9g}"
+    lowest, total = float(values.min()), values.sum(0, dtype=np.float64).ravel()
+    received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[np.abs(total - 1).argmax()]):.9g}"
     return ValueError(
         f"{name} must be probabilities: >= 0 and summing to 1 within {tolerance:g} over the classes, "
         f"got {received} in row {row}; pass softmax(logits), or where that is taken logits= or normalize=True"
     )
 
 
-def not_finite(name: str, row: int, values: Tensor) -> ValueError:
+def not_finite(name: str, row: int, values: Array) -> ValueError:
     """The error for a row with NaN or an infinity in it."""
-    value = float(values[~values.isfinite()].flatten()[0])
+    value = float(values[~np.isfinite(values)].flat[0])
     return ValueError(
         f"{name} must be finite, got {value} in row {row}; find out where it comes from, or leave the row out yourself"
     )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from typing import Any
 
 _AT_ONCE = 1 << 19  # elements
 
 
-def row_chunks(scores: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """(first row, rows) of consecutive pieces."""
-    step = max(1, _AT_ONCE // max(1, scores[:1].numel()))
+def row_chunks(scores: Any) -> Iterator[tuple[int, Any]]:
+    """(first row, rows) of consecutive pieces of an array or a tensor."""
+    step = max(1, _AT_ONCE // max(1, math.prod(scores.shape[1:])))
     return ((start, scores[start : start + step]) for start in range(0, len(scores), step))

@@ -1,35 +1,69 @@
-"""Logarithms and odds of softmax, with nothing computed as one minus something near one."""
+"""Softmax, its logarithms and odds, with nothing computed as one minus something near one.
+
+Arrays are NumPy's, or of any other library with the Python array API (a calibrator's map runs under torch too).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-import torch
-from torch import Tensor
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+import numpy as np
 
 _LOWEST = -1e15  # a logit further below the largest has p = 0 by any measure; infinities would breed NaN
 
 
-def at_least_float32(values: Tensor) -> Tensor:
+def namespace(values: Any) -> Any:
+    """The module of array-API functions for an array: NumPy itself, or what `array_api_compat` finds."""
+    if isinstance(values, np.ndarray):
+        return np
+    import array_api_compat  # here, so that NumPy's users do not wait for it
+
+    return array_api_compat.array_namespace(values)
+
+
+def at_least_float32(values: Any) -> Any:
     """float16 and bfloat16 as float32; float32 and float64 as they are."""
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+    xp = namespace(values)
+    if values.dtype in (xp.float32, xp.float64):
+        return values
+    return values.astype(np.float32) if xp is np else xp.astype(values, xp.float32)
 
 
-def log_probs_and_complements(logits: Float[Tensor, "n k"]) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
-    """log p_k and log(1 - p_k), p = softmax(logits), for float64 logits with at least two classes.
+def softmax(logits: Any, axis: int = 1) -> Any:
+    """exp(z_k) / sum_j exp(z_j), in the dtype of the logits; a class at -inf has 0."""
+    xp = namespace(logits)
+    odds = xp.exp(logits - xp.max(logits, axis=axis, keepdims=True))
+    return odds / xp.sum(odds, axis=axis, keepdims=True)
+
+
+def log_softmax(logits: Any, axis: int = 1) -> Any:
+    """The logarithm of `softmax`, finite wherever the logits are."""
+    xp = namespace(logits)
+    shifted = logits - xp.max(logits, axis=axis, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+
+
+def logsumexp(logits: Any, axis: int = 1) -> Any:
+    """log sum_k exp(z_k), for rows with a finite entry."""
+    xp = namespace(logits)
+    top = xp.max(logits, axis=axis, keepdims=True)
+    total = top + xp.log(xp.sum(xp.exp(logits - top), axis=axis, keepdims=True))
+    return xp.squeeze(total, axis=axis)
+
+
+def log_probs_and_complements(logits: Any) -> tuple[Any, Any]:
+    """log p_k and log(1 - p_k), p = softmax(logits), for float64 logits (n, K) with at least two classes.
 
     No class but a row's largest can exceed one half, so log1p(-p_k) is accurate for the others. The largest gets
     log(1 - p) = logsumexp over the others - logsumexp over all, and log p = log1p(-(1 - p)). Relative accuracy
     holds for logit leads of hundreds, where 1 - p is far below the smallest float64.
     """
-    top, at = logits.max(1, keepdim=True)
-    shifted = (logits - top).clamp(min=_LOWEST)
-    others = shifted.scatter(1, at, -torch.inf)
-    rest = torch.logsumexp(others, 1, keepdim=True)  # of the others; the largest's own share is exp(0)
-    total = rest.clamp(min=0) + torch.log1p(torch.exp(-rest.abs()))  # log(1 + exp(rest)), exact for rest << 0
-    log_p = (shifted - total).scatter(1, at, -total)
-    log_not_p = torch.log1p(-log_p.exp()).scatter(1, at, rest - total)
+    xp = namespace(logits)
+    largest = xp.argmax(logits, axis=1, keepdims=True) == xp.arange(logits.shape[1])
+    shifted = xp.clip(logits - xp.max(logits, axis=1, keepdims=True), _LOWEST, None)
+    rest = logsumexp(xp.where(largest, -xp.inf, shifted))[:, None]  # of the others; the largest's own share is exp(0)
+    total = xp.clip(rest, 0.0, None) + xp.log1p(xp.exp(-xp.abs(rest)))  # log(1 + exp(rest)), exact for rest << 0
+    log_p = xp.where(largest, -total, shifted - total)
+    others = xp.where(largest, -1.0, log_p)  # any number below 0: what follows from it is replaced
+    log_not_p = xp.where(largest, rest - total, xp.log1p(-xp.exp(others)))
     return log_p, log_not_p

@@ -1,68 +1,20 @@
-"""Values in the one form that JSON gives back unchanged: the checks and conversions that recipes and specs share."""
+"""Values in the one form that JSON gives back unchanged: what recipes and specs are made of."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import shown
+from focalcal.core.checks import finite_at_least, text
+from focalcal.core.checks import numbers as numbers
+from focalcal.core.checks import positive as positive
+from focalcal.core.checks import share as share
+from focalcal.core.checks import whole as whole
+from focalcal.core.checks import yes_or_no as yes_or_no
 
 Options = tuple[tuple[str, Any], ...]
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """`value` as an int, if it is a whole number no smaller than `least`; 2.0 is 2."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r} of type {type(value).__name__}") from None
-    if number < least:
-        raise ValueError(f"{name} must be >= {least}, got {value!r}; choose a value in that range")
-    return number
-
-
-def positive(name: str, value: Any) -> float:
-    """`value` as a float, if it is finite and above zero."""
-    number = finite_at_least(name, value, 0.0)
-    if number == 0:
-        raise ValueError(f"{name} must be > 0, got {value!r}")
-    return number
-
-
-def share(name: str, value: Any) -> float:
-    """`value` as a float, if 0 <= value < 1."""
-    number = finite_at_least(name, value, 0.0)
-    if number >= 1:
-        raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
-    return number
-
-
-def yes_or_no(name: str, value: Any) -> bool:
-    """`value`, if it is a bool."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
-    return value
-
-
-def text(name: str, value: Any) -> str:
-    """`value`, if it is a string that is not empty, without NUL, which files, pages and SQL cut off or refuse."""
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{name} must be a string that is not empty, got {value!r}")
-    if "\0" in value:
-        raise ValueError(f"{name} must have no NUL character, got {value!r}; leave it out")
-    return value
-
-
-def numbers(name: str, values: Any) -> tuple[float, ...]:
-    """Floats, from any sequence of finite numbers."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
-    return tuple(finite_at_least(name, value, -math.inf) for value in values)
 
 
 def options(name: str, values: Any) -> Options:
