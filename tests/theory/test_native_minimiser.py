@@ -154,12 +154,15 @@ def test_it_can_be_turned_off():
 
 
 @pytest.mark.once
-def test_it_needs_no_torch():
+def test_the_theory_needs_no_torch():
     code = """
 import sys
-from focalcal import _native
-from focalcal.theory import minimise
-minimise([0.7, 0.3], gamma=2, lam=1)
+from focalcal import _native, theory
+every = [getattr(theory, name) for name in theory.__all__]
+theory.minimise([0.7, 0.3], gamma=2, lam=1)
+theory.largest_distortion(3, gamma=2.0, lam=1.0)
+theory.ece_chain([[0.7, 0.3]], [[0.6, 0.4]])
+theory.recover([0.7, 0.3], gamma=2, lam=1)
 print(_native.available(), "focalcal._native._kernel" in sys.modules, "torch" in sys.modules)
 """
     assert run(code, FOCALCAL_NATIVE="1") == "True True False"

@@ -27,13 +27,13 @@ def test_kinds_of_numbers(eta):
 @pytest.mark.parametrize(
     ("eta", "message"),
     [
-        (torch.tensor(HALF).to_sparse(), r"eta must be a dense tensor, got torch.sparse_coo; pass its to_dense\(\)"),
+        (torch.tensor(HALF).to_sparse(), r"eta must be a dense tensor, got torch.sparse_coo; use eta.to_dense\(\)"),
         (
             list(torch.tensor(HALF, requires_grad=True)),
             "eta must be an array of numbers or one tensor, got list: .*stack",
         ),
         ([torch.tensor(HALF, requires_grad=True)], "eta must be an array of numbers or one tensor, got list: .*stack"),
-        (torch.tensor(HALF, dtype=torch.complex64), "eta must be numbers of at most 64 bits, got complex64"),
+        (torch.tensor(HALF, dtype=torch.complex64), "eta must hold real numbers, got torch.complex64"),
         (torch.tensor([True, False]), "eta must be numbers of at most 64 bits, got bool"),
         (["a", "b"], "eta must be numbers of at most 64 bits, got <U1"),
         (HALF.astype(np.longdouble), "eta must be numbers of at most 64 bits, got"),

@@ -60,6 +60,18 @@ def test_two_classes_on_a_fine_grid():
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize(("gamma", "lam"), [(0.3, 0.0), (1.0, 0.0), (2.0, 1.0), (5.0, 1e4), (0.01, 3.0), (40.0, 1e6)])
+def test_the_ascents_gradient_is_that_of_the_distortion(norm, gamma, lam):
+    problem = _Problem(gamma, lam, norm)
+    for logits in np.random.default_rng(0).normal(size=(5, 6)) * 3:
+        _, gradient = problem.distortion_and_gradient(logits)
+        moves = 1e-5 * np.eye(6)
+        ends = [[problem.distortion_and_gradient(logits + sign * move)[0] for sign in (1, -1)] for move in moves]
+        differences = np.array([(up - down) / 2e-5 for up, down in ends])
+        np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-7 * np.abs(differences).max())
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize(("classes", "gamma", "lam"), [(5, 2.0, 1.0), (5, 0.5, 10.0), (8, 5.0, 0.3)])
 def test_a_wider_search_finds_nothing_better(norm, classes, gamma, lam):
     """One leading class whose probability is too low, equal others, zeros: also after ten ascents."""

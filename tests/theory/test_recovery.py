@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focalcal.core.numerics import softmax
 from focalcal.posthoc import PosteriorRecovery
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.potential import phi_slope
@@ -123,7 +124,45 @@ def test_the_calibrator_is_the_same_map():
     logits = 5 * torch.randn(50, 7, dtype=torch.float64)
     expected = recover(logits.softmax(1), gamma=2.0, lam=0.7)
     np.testing.assert_allclose(PosteriorRecovery(2.0, 0.7).predict_proba(logits), expected, rtol=1e-12)
-    np.testing.assert_allclose(log_posterior(logits, gamma=2.0, lam=0.7).exp(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+def test_logits_may_be_an_array_or_a_tensor(dtype, gamma):
+    logits = 5 * np.random.default_rng(0).normal(size=(50, 7)).astype(dtype)
+    column = np.linspace(0.0, 3.0, 50)[:, None]
+    rtol = 1e-11 if dtype is np.float64 else 1e-4
+    expected = recover(softmax(logits.astype(np.float64)), gamma=gamma, lam=column[:, 0])
+    found = log_posterior(logits, gamma=gamma, lam=column)
+    assert type(found) is np.ndarray
+    assert found.dtype == dtype
+    np.testing.assert_allclose(np.exp(found), expected, rtol=rtol)
+    as_tensor = log_posterior(torch.from_numpy(logits), gamma=gamma, lam=torch.from_numpy(column))
+    assert as_tensor.dtype == (torch.float64 if dtype is np.float64 else torch.float32)
+    np.testing.assert_allclose(as_tensor.exp(), expected, rtol=rtol)
+
+
+def test_the_inverse_can_be_exported():
+    class Inverse(torch.nn.Module):
+        def forward(self, logits):
+            return log_posterior(logits, gamma=2.0, lam=0.7)
+
+    logits = torch.randn(5, 3, dtype=torch.float64)
+    program = torch.export.export(Inverse(), (logits,), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    more = torch.randn(9, 3, dtype=torch.float64)
+    torch.testing.assert_close(program.module()(more), Inverse()(more))
+
+
+@pytest.mark.parametrize("given", [[[0.0, 1.0]], "logits"])
+def test_what_are_no_logits(given):
+    with pytest.raises(TypeError, match=r"logits must be an array or a tensor \(n, k\).*; use np.asarray"):
+        log_posterior(given, gamma=2.0, lam=1.0)
+
+
+@pytest.mark.parametrize("given", [np.zeros(3), np.zeros((2, 1)), np.zeros((2, 3), dtype=int)])
+def test_logits_of_the_wrong_shape_or_type(given):
+    with pytest.raises(ValueError, match=r"logits must be .* of float32 or float64 with k >= 2, got"):
+        log_posterior(given, gamma=2.0, lam=1.0)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), torch.tensor([[1.0], [-1.0]])])

@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from focalcal.core.arrays import as_array
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
-from focalcal.core.checks import on_simplex, whole_number
+from focalcal.core.checks import on_simplex, sum_tolerance, whole_number
 from focalcal.losses.checks import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.losses.engines import focal_family, traced
 from focalcal.losses.formula import Terms
@@ -83,7 +84,7 @@ class AdaFocalLoss(FocalFamilyLoss):
         initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
         if initial > self.gamma_max:
             raise ValueError(f"gamma_init must be at most gamma_max = {self.gamma_max:g}, got {gamma_init!r}")
-        self.register_buffer("edges", equal_width_edges(bins).float())
+        self.register_buffer("edges", torch.from_numpy(equal_width_edges(bins)).float())
         self.register_buffer("gammas", torch.full((bins,), initial))
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -118,19 +119,20 @@ class AdaFocalLoss(FocalFamilyLoss):
         labels_in_range(labels, probs.shape[1], self.ignore_index)
         keep = labels != self.ignore_index
         labels, probs = labels[keep], probs.movedim(1, -1)[keep]
-        on_simplex(name, probs)
+        on_simplex(name, as_array(name, probs), sum_tolerance(scores))
         confidence, predicted = probs.double().max(1)
         confidence, right = _of_all_processes(confidence, predicted == labels)
         if not len(right):
             raise ValueError("labels must hold at least one example that is not ignored, got none")
-        edges = equal_mass_edges(confidence, self.gammas.numel())
-        gap = bin_sums(confidence, right, edges).gap
+        rows = as_array(name, confidence)
+        edges = equal_mass_edges(rows, self.gammas.numel())
+        gap = torch.from_numpy(bin_sums(rows, as_array("right", right), edges).gap)
         gammas = self.gammas.double()
         gammas = gammas * torch.exp(self.step * gap.to(gammas.device) * torch.where(gammas > 0, 1.0, -1.0))
         small = gammas.abs() < self.switch
         gammas = torch.where(small, self.switch * torch.where(gammas > 0, -1.0, 1.0).to(gammas), gammas)
         self.gammas.copy_(gammas.clamp(self.gamma_min, self.gamma_max))
-        self.edges.copy_(edges)
+        self.edges.copy_(torch.from_numpy(edges))
 
     def extra_repr(self) -> str:
         """How many bins, then the settings; the state is in `gammas` and `edges`."""

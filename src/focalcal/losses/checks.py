@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from focalcal.core import checks
-from focalcal.core.checks import SUM_TOLERANCE, shown
+from focalcal.core.checks import shown
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -21,11 +21,6 @@ def finite_at_least(name: str, value: float, lowest: float) -> float:
     if torch.compiler.is_compiling():  # a symbol there, and checked when the loss was made
         return value
     return checks.finite_at_least(name, value, lowest)
-
-
-def sum_tolerance(dtype: torch.dtype) -> float:
-    """How far a row may sum from one: 1e-3, or the spacing of the dtype at one where that is wider (bfloat16)."""
-    return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
 
 
 def dense(name: str, values: Tensor) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from focalcal.core.checks import ROUNDING, off_simplex
-from focalcal.losses.checks import class_axis, sum_tolerance
+from focalcal.core.checks import ROUNDING, off_simplex, sum_tolerance
+from focalcal.losses.checks import class_axis
 from focalcal.losses.numerics import at_least_float32
 
 
@@ -25,7 +25,7 @@ def check_class_probabilities(target: Tensor, ignore_index: int | None, *, reada
     axis = class_axis(target)
     rows = at_least_float32(target.detach())
     total, least = rows.sum(axis), rows.amin(axis)
-    wrong = off_simplex(least, total, sum_tolerance(target.dtype)) & ~total.isnan()
+    wrong = off_simplex(least, total, sum_tolerance(target)) & ~total.isnan()
     if target.dim() > 1:
         wrong &= (rows != 0).any(axis)
     if bool(wrong.any()):
@@ -42,7 +42,7 @@ def _no_distribution(target: Tensor, total: Tensor, least: Tensor, wrong: Tensor
         remedy = f"for {count} examples pass logits of shape ({count}, K)"
     return ValueError(
         "target must hold class probabilities, >= 0 and summing to 1 within "
-        f"{sum_tolerance(target.dtype):.2g} over the classes, got {received}{where}; {remedy}, pass integer class "
+        f"{sum_tolerance(target):.2g} over the classes, got {received}{where}; {remedy}, pass integer class "
         "indices, or use the Multilabel losses if an example has several labels"
     )
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from focalcal.core.arrays import as_array
 from focalcal.core.binning import bin_index, equal_width_edges
 from focalcal.core.checks import shown, whole_number
-from focalcal.core.scores import as_tensor
 from focalcal.theory.bounds import interior_constant, simplex_bound, slope_bound
 from focalcal.theory.population import SAME_CONFIDENCE, TopLabel, confidence_groups, mean, state_rows, top_label
 from focalcal.theory.posteriors import above_zero, as_float64, at_least_zero, distributions, one_number, state_weights
@@ -127,7 +126,7 @@ def ece_chain(
 ) -> EceChain:
     """ECE_pop <= E|eta_yhat - S| <= E|p - eta|_2 for any bins, as in `population_ece`. The paper, Lemma 5.9."""
     top = top_label(probs, eta, weights, displacement)
-    index = bin_index(torch.from_numpy(top.confidence), _bin_edges(n_bins, edges)).numpy()
+    index = bin_index(top.confidence, _bin_edges(n_bins, edges))
     ece = math.fsum(abs(math.fsum((top.weight * top.gap)[index == m])) for m in np.unique(index))
     posterior = mean(top.weight, np.linalg.norm(top.displacement, axis=1))
     return EceChain(ece, mean(top.weight, np.abs(top.gap)), posterior)
@@ -217,10 +216,10 @@ def _score_map(top: TopLabel, groups: list[np.ndarray]) -> ScoreMap:
     return ScoreMap(top.confidence[[group[0] for group in groups]], np.minimum(right / share, 1.0), share)
 
 
-def _bin_edges(n_bins: int, edges: Any) -> torch.Tensor:
+def _bin_edges(n_bins: int, edges: Any) -> Float[np.ndarray, " bins+1"]:
     if edges is None:
         return equal_width_edges(whole_number("n_bins", n_bins, least=1, most=1_000_000, remedy="15 is usual"))
-    given = as_tensor("edges", edges).double().cpu()
-    if given.dim() != 1 or len(given) < 2 or not bool((given.diff() >= 0).all()):
+    given: np.ndarray = as_array("edges", edges).astype(np.float64)
+    if given.ndim != 1 or len(given) < 2 or not (np.diff(given) >= 0).all():
         raise ValueError(f"edges must be two or more ascending numbers, got {shown(given.tolist())}; sort them")
     return given

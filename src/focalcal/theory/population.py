@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.arrays import as_array
 from focalcal.core.checks import ROUNDING
-from focalcal.core.scores import as_tensor
 from focalcal.theory.posteriors import at_least_zero, distributions, one_number, state_weights
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def mean(weight: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"]) -> fl
 
 
 def _like(posterior: np.ndarray, name: str, values: Any) -> np.ndarray:
-    array: np.ndarray = as_tensor(name, values).double().cpu().numpy()
+    array: np.ndarray = as_array(name, values).astype(np.float64)
     if array.shape != posterior.shape:
         raise ValueError(
             f"{name} must have the shape {posterior.shape} of eta, got {array.shape}; give each state a row"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.arrays import as_values, is_tensor
 from focalcal.core.checks import ROUNDING, SUM_TOLERANCE, off_simplex, warn_of_rounding
 
 if TYPE_CHECKING:
@@ -144,14 +144,8 @@ def broadcast(
 
 def as_float64(name: str, values: Any) -> Float[np.ndarray, "..."]:
     """Numbers, lists of them, an array or a dense tensor, as a float64 array; all else is a TypeError."""
-    torch = sys.modules.get("torch")  # whoever has a tensor has imported it; nobody else need
-    if torch is not None and isinstance(values, torch.Tensor):
-        if values.layout != torch.strided:
-            raise TypeError(f"{name} must be a dense tensor, got {values.layout}; pass its to_dense()")
-        if values.is_meta:
-            raise ValueError(f"{name} must hold numbers, got a tensor on the device meta; materialise it first")
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()  # NumPy has no bfloat16
+    if is_tensor(values):
+        values = as_values(name, values)
     try:
         array = np.asarray(values)
     except ValueError as problem:  # rows of different lengths

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import one_of, whole_number
-from focalcal.core.numerics import log_probs_and_complements
+from focalcal.core.checks import finite_at_least, one_of, whole_number
+from focalcal.core.numerics import log_probs_and_complements, softmax
 from focalcal.theory.minimiser import minimise
-from focalcal.theory.recovery import posterior_shift, recover
+from focalcal.theory.recovery import posterior_shift, recover, shift_and_pull
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -90,7 +87,7 @@ def largest_distortion(
         value, at = _ascent(problem, start)
         if value > distortion * (1 + 1e-9):
             distortion, logits = value, at
-    prediction = torch.from_numpy(logits).softmax(0).numpy()
+    prediction = softmax(logits, 0)
     return LargestDistortion(distortion, recover(prediction, gamma=problem.gamma, lam=problem.lam), prediction)
 
 
@@ -100,16 +97,41 @@ class _Problem:
     lam: float
     norm: Norm
 
-    def distortions(self, log_q: Tensor, log_not_q: Tensor, copies: Tensor | None = None) -> Tensor:
+    def distortions(
+        self, log_q: np.ndarray, log_not_q: np.ndarray, copies: np.ndarray | None = None
+    ) -> Float[np.ndarray, " n"]:
         """|eta - q| of each row."""
-        shift = posterior_shift(log_q, log_not_q, gamma=self.gamma, lam=self.lam, copies=copies)
+        return self.norms(posterior_shift(log_q, log_not_q, gamma=self.gamma, lam=self.lam, copies=copies), copies)
+
+    def norms(self, shift: np.ndarray, copies: np.ndarray | None = None) -> Float[np.ndarray, " n"]:
+        """The norm of each row."""
         if self.norm == "linf":
-            return shift.abs().amax(1)
-        # Of the order of 1 / lam, whose square float64 need not hold.
-        largest = shift.detach().abs().amax(1, keepdim=True)
-        scale = torch.where(largest > 0, largest, 1.0)
-        weighted = shift / scale if copies is None else shift / scale * copies.sqrt()
-        return torch.linalg.vector_norm(weighted, dim=1) * scale[:, 0]
+            largest: np.ndarray = np.abs(shift).max(1)
+            return largest
+        scale = _largest(shift)  # of the order of 1 / lam, whose square float64 need not hold
+        weighted = shift / scale if copies is None else shift / scale * np.sqrt(copies)
+        lengths: np.ndarray = np.linalg.norm(weighted, axis=1) * scale[:, 0]
+        return lengths
+
+    def direction(self, shift: np.ndarray) -> np.ndarray:
+        """The gradient of `norms` in the shift; equally large entries share that of the maximum."""
+        if self.norm == "linf":
+            top = np.abs(shift) == np.abs(shift).max(1, keepdims=True)
+            return np.sign(shift) * top / top.sum(1, keepdims=True)
+        scaled = shift / _largest(shift)
+        return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+
+    def distortion_and_gradient(self, logits: np.ndarray) -> tuple[float, np.ndarray]:
+        """|eta - q| and its gradient, at logits (K,)."""
+        logs = log_probs_and_complements(logits[None])
+        shift, gradient = shift_and_pull(*logs, self.direction, gamma=self.gamma, lam=self.lam)
+        return float(self.norms(shift)[0]), gradient[0]
+
+
+def _largest(shift: np.ndarray) -> np.ndarray:
+    """The largest entry of each row, as a column; 1 where all are 0."""
+    largest = np.abs(shift).max(1, keepdims=True)
+    return np.where(largest > 0, largest, 1.0)
 
 
 @dataclass(frozen=True)
@@ -169,8 +191,7 @@ def _along(problem: _Problem, sizes: Float[np.ndarray, "f 2"], leads: Float[np.n
     log_q = np.stack([log_top, log_top - leads], -1).reshape(-1, 2)
     log_not_q = np.stack([log_not_top, np.log1p(-np.exp(log_top - leads))], -1).reshape(-1, 2)
     copies = np.broadcast_to(sizes[:, None], (*leads.shape, 2)).reshape(-1, 2)
-    distortions = problem.distortions(*(torch.from_numpy(part.copy()) for part in (log_q, log_not_q, copies)))
-    return distortions.numpy().reshape(leads.shape)
+    return problem.distortions(log_q, log_not_q, copies).reshape(leads.shape)
 
 
 def _starts(best: np.ndarray, count: int, seed: int) -> Iterable[np.ndarray]:
@@ -185,15 +206,12 @@ def _ascent(problem: _Problem, start: np.ndarray) -> tuple[float, np.ndarray]:
     """A local maximum over all logits."""
     from scipy.optimize import minimize  # here, because importing it takes longer than all else
 
-    def negative(at: np.ndarray) -> tuple[float, np.ndarray]:
-        logits = torch.from_numpy(at[None].copy()).requires_grad_()
-        value = problem.distortions(*log_probs_and_complements(logits))[0]
-        value.backward()  # type: ignore[no-untyped-call]
-        assert logits.grad is not None
-        return -scale * value.item(), -scale * np.nan_to_num(logits.grad[0].numpy())  # NaN: saturated, flat
+    scale = 1.0 / max(problem.distortion_and_gradient(start)[0], 1e-300)
 
-    first = problem.distortions(*log_probs_and_complements(torch.from_numpy(start[None])))
-    scale = 1.0 / max(float(first[0]), 1e-300)
+    def negative(at: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = problem.distortion_and_gradient(at)
+        return -scale * value, -scale * np.nan_to_num(gradient)  # NaN: saturated, flat
+
     result = minimize(
         negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
     )
