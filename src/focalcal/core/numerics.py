@@ -51,6 +51,19 @@ def logsumexp(logits: Any, axis: int = 1) -> Any:
     return xp.squeeze(total, axis=axis)
 
 
+def sigmoid(logits: Any) -> Any:
+    """1 / (1 + exp(-z)), without overflow."""
+    xp = namespace(logits)
+    small = xp.exp(-xp.abs(logits))
+    return xp.where(logits >= 0, xp.ones_like(small), small) / (1 + small)
+
+
+def log_sigmoid(logits: Any) -> Any:
+    """The logarithm of `sigmoid`, finite wherever the logits are."""
+    xp = namespace(logits)
+    return xp.clip(logits, None, 0.0) - xp.log1p(xp.exp(-xp.abs(logits)))
+
+
 def log_probs_and_complements(logits: Any) -> tuple[Any, Any]:
     """log p_k and log(1 - p_k), p = softmax(logits), for float64 logits (n, K) with at least two classes.
 

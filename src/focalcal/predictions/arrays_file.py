@@ -14,10 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from torch import Tensor
 
 from focalcal.core.atomic import atomic_file
 from focalcal.predictions.header import (
@@ -38,15 +36,12 @@ if TYPE_CHECKING:
 _HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def stored(values: Tensor | NDArray[Any]) -> NDArray[Any]:
+def stored(values: NDArray[Any]) -> NDArray[Any]:
     """Values as they are written: row by row, little-endian, half precision widened to float32, truths as 0 and 1."""
-    if isinstance(values, Tensor):
-        values = values.cpu()
-        if values.dtype in (torch.float16, torch.bfloat16):
-            values = values.float()
-        values = values.numpy()
-        if values.dtype == np.bool_:
-            values = values.view(np.uint8)
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    elif values.dtype == np.bool_:
+        values = values.view(np.uint8)
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
 
 

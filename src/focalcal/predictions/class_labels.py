@@ -1,4 +1,4 @@
-"""Labels in whatever form, numbers in a tensor or names in an array, as the index of each row's column of scores."""
+"""Labels in whatever form, numbers or names, as the index of each row's column of scores."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.arrays import Array, as_array, as_values, is_tensor
 from focalcal.core.checks import shown, user_level
-from focalcal.core.scores import as_array, as_tensor
-
-Names = np.ndarray[Any, Any]
 
 
 class InputWarning(UserWarning):
     """Something that the caller did not say was inferred; the message tells what, and how to say it."""
 
 
-def label_values(labels: Any) -> tuple[Tensor | Names, list[Any] | None]:
+def label_values(labels: Any) -> tuple[Array, list[Any] | None]:
     """Labels as numbers or as names, and the categories of a categorical column."""
-    if isinstance(labels, Tensor):
-        return as_tensor("labels", labels), None
-    array = labels if isinstance(labels, np.ma.MaskedArray) else as_array("labels", labels)
+    if is_tensor(labels):
+        return as_array("labels", labels), None
+    array = labels if isinstance(labels, np.ma.MaskedArray) else as_values("labels", labels)
     if array.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         array = np.array(labels, dtype=object)  # a NaN among strings would be the name 'nan'
     for at, name in enumerate(array.flat if array.dtype.kind == "O" else ()):
@@ -34,30 +30,35 @@ def label_values(labels: Any) -> tuple[Tensor | Names, list[Any] | None]:
     # polars' Categorical has its categories in the order in which they came, which means nothing.
     categories = None if type(dtype).__name__ == "Categorical" else getattr(dtype, "categories", None)
     known = None if categories is None else list(categories)
-    return (array if array.dtype.kind in "OSUT" else as_tensor("labels", array)), known
+    return (array if are_names(array) else as_array("labels", array)), known
 
 
-def column_names(scores: Any, values: Tensor | Names) -> list[Any] | None:
+def are_names(labels: Array) -> bool:
+    """Whether these are text or objects, and no numbers."""
+    return labels.dtype.kind in "OSUT"
+
+
+def column_names(scores: Any, values: Array) -> list[Any] | None:
     """The names of a table's columns, if labels are names and every one is among them."""
     columns = getattr(scores, "column_names", None)  # Arrow
     if columns is None and hasattr(scores, "to_numpy"):  # pandas, polars
         columns = getattr(scores, "columns", None)
-    if columns is None or isinstance(values, Tensor) or not set(values.ravel().tolist()) <= set(columns):
+    if columns is None or not are_names(values) or not set(values.ravel().tolist()) <= set(columns):
         return None
     return list(columns)
 
 
 def class_columns(
-    kind: str, scores: Tensor, values: Tensor | Names, classes: Sequence[Any] | None, ignore_index: int | None
-) -> tuple[Tensor, tuple[Any, ...] | None]:
+    kind: str, scores: Array, values: Array, classes: Sequence[Any] | None, ignore_index: int | None
+) -> tuple[Array, tuple[Any, ...] | None]:
     """The column of each label, (N, ...), and the names of the columns."""
     named = None if classes is None else tuple(classes)
-    if named is None and not isinstance(values, Tensor) and _are_digits(values):
-        values = torch.from_numpy(values.astype(np.int64))  # sorted as words, '10' would come before '2'
-    if isinstance(values, Tensor):
-        if values.shape == scores.shape and values.dim() > 1:
+    if named is None and are_names(values) and _are_digits(values):
+        values = values.astype(np.int64)  # sorted as words, '10' would come before '2'
+    if not are_names(values):
+        if values.shape == scores.shape and values.ndim > 1:
             return _hot_column(kind, values), named
-        if values.dtype is torch.bool and scores.dim() > 1 and scores.shape[1] > 2:
+        if values.dtype == np.bool_ and scores.ndim > 1 and scores.shape[1] > 2:
             raise TypeError(
                 f"labels must be integers or names, the class of each row among {scores.shape[1]} columns, got "
                 "booleans; whether predictions are right goes with confidence=, as correct="
@@ -65,20 +66,20 @@ def class_columns(
         if named is None or all(isinstance(name, str) for name in named):  # names are for who reads the result
             return _without_column(_whole(values), scores), named
     elif named is None:
-        named = _sorted_names(values, scores.shape[1] if scores.dim() > 1 else 0)
+        named = _sorted_names(values, scores.shape[1] if scores.ndim > 1 else 0)
     return _without_column(_positions(values, named, scores, ignore_index), scores), named
 
 
 def two_class_columns(
     kind: str,
-    scores: Tensor,
-    values: Tensor | Names,
+    scores: Array,
+    values: Array,
     classes: Sequence[Any] | None,
     positive: Any,
     ignore_index: int | None,
-) -> tuple[Tensor, tuple[Any, ...] | None]:
+) -> tuple[Array, tuple[Any, ...] | None]:
     """The same for one column of scores, that of the class `positive`, which comes last."""
-    if positive is None and (classes is not None or isinstance(values, Tensor) or _are_digits(values)):
+    if positive is None and (classes is not None or not are_names(values) or _are_digits(values)):
         return class_columns(kind, scores, values, classes, ignore_index)
     distinct = dict.fromkeys(values.flatten().tolist())
     if positive is None:
@@ -95,15 +96,15 @@ def two_class_columns(
     index, named = class_columns(kind, scores, values, pair, ignore_index)
     if pair[1] == positive:
         return index, named
-    flipped = 1 - index if ignore_index is None else torch.where(index == ignore_index, index, 1 - index)
+    flipped = 1 - index if ignore_index is None else np.where(index == ignore_index, index, 1 - index)
     return flipped, (pair[1], pair[0])
 
 
-def _are_digits(names: Names) -> bool:
+def _are_digits(names: Array) -> bool:
     return all(str(name).isdecimal() and len(str(name)) < 19 for name in set(names.flat))
 
 
-def _sorted_names(names: Names, columns: int) -> tuple[Any, ...]:
+def _sorted_names(names: Array, columns: int) -> tuple[Any, ...]:
     """The names in their order, with a warning where that decides which column is whose."""
     distinct = list(dict.fromkeys(names.ravel().tolist()))
     try:
@@ -121,15 +122,15 @@ def _sorted_names(names: Names, columns: int) -> tuple[Any, ...]:
     return ordered
 
 
-def _positions(values: Tensor | Names, classes: Sequence[Any], scores: Tensor, ignore_index: int | None) -> Tensor:
+def _positions(values: Array, classes: Sequence[Any], scores: Array, ignore_index: int | None) -> Array:
     """The position of each label among the classes."""
-    if scores.dim() > 1 and not len(classes) == len(set(classes)) == scores.shape[1]:
+    if scores.ndim > 1 and not len(classes) == len(set(classes)) == scores.shape[1]:
         raise ValueError(
             f"classes must be {scores.shape[1]} different names, one per column of the scores in order, "
             f"got {len(classes)}: {_listed(classes)}; pass classes=[...]"
         )
     places = {name: at for at, name in enumerate(classes)}
-    if isinstance(values, Tensor) and ignore_index is not None:
+    if not are_names(values) and ignore_index is not None:
         places[ignore_index] = ignore_index
     flat = values.flatten().tolist()
     unknown = next((at for at, name in enumerate(flat) if name not in places), None)
@@ -138,38 +139,38 @@ def _positions(values: Tensor | Names, classes: Sequence[Any], scores: Tensor, i
             f"labels must be among the classes {_listed(classes)}, got {flat[unknown]!r} in row {unknown}; "
             "pass classes=[...], one name per column in order"
         )
-    index = torch.tensor([places[name] for name in flat], dtype=torch.int64).reshape(tuple(values.shape))
-    return index.to(values.device if isinstance(values, Tensor) else scores.device)
+    return np.array([places[name] for name in flat], np.int64).reshape(values.shape)
 
 
 def _listed(names: Sequence[Any]) -> str:
     return ", ".join(map(shown, names[:10])) + (", ..." if len(names) > 10 else "")
 
 
-def _whole(labels: Tensor) -> Tensor:
+def _whole(labels: Array) -> Array:
     """Integers, booleans and whole floats as int64."""
-    if labels.is_floating_point():
-        wrong = ~(labels.abs() < 2**63) | (labels != labels.round())
-        if bool(wrong.any()):
-            at = int(wrong.flatten().nonzero()[0])
+    if labels.dtype.kind == "f":
+        wrong = ~(np.abs(labels) < np.float64(2**63)) | (labels != np.rint(labels))
+        if wrong.any():
+            at = int(wrong.ravel().argmax())
             raise ValueError(
                 "labels must be whole numbers, the index of each row's class, "
-                f"got {float(labels.flatten()[at]):g} at flat position {at}; leave out rows without a label"
+                f"got {float(labels.ravel()[at]):g} at flat position {at}; leave out rows without a label"
             )
-    return labels.long()
+    return labels.astype(np.int64, copy=False)
 
 
-def _without_column(index: Tensor, scores: Tensor) -> Tensor:
+def _without_column(index: Array, scores: Array) -> Array:
     """Labels (N, ...) of such that have a class dimension of one."""
-    return index.squeeze(1) if index.dim() == scores.dim() > 1 and index.shape[1] == 1 else index
+    return index.squeeze(1) if index.ndim == scores.ndim > 1 and index.shape[1] == 1 else index
 
 
-def _hot_column(kind: str, labels: Tensor) -> Tensor:
+def _hot_column(kind: str, labels: Array) -> Array:
     """Where the 1 is in each one-hot row."""
     hot = labels == 1
-    if not bool(((hot | (labels == 0)).all(1) & (hot.sum(1) == 1)).all()):
+    if not ((hot | (labels == 0)).all(1) & (hot.sum(1) == 1)).all():
         raise ValueError(
-            f"labels of the shape of {kind}, {tuple(labels.shape)}, must be one-hot, a single 1 in each row; pass the "
+            f"labels of the shape of {kind}, {labels.shape}, must be one-hot, a single 1 in each row; pass the "
             "index of each row's class; for several labels per row use multilabel=True or the multilabel_ functions"
         )
-    return hot.to(torch.uint8).argmax(1)
+    index: Array = hot.argmax(1)
+    return index

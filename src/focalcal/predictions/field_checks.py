@@ -1,4 +1,4 @@
-"""Checks of what goes into `Predictions`, on top of those of scores and labels in `core.scores`."""
+"""Checks of what goes into `Predictions`, on top of those of scores and labels in `core.arrays`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from focalcal.core.checks import finite, finite_or_masked, in_unit_interval, not_finite, on_simplex
+from focalcal.core.arrays import Array, as_array, as_values, is_tensor, scores_and_labels
+from focalcal.core.checks import (
+    finite,
+    finite_or_masked,
+    first_row,
+    in_unit_interval,
+    not_finite,
+    on_simplex,
+    sum_tolerance,
+)
 from focalcal.core.chunks import row_chunks
-from focalcal.core.scores import FLOATS, as_tensor, scores_and_labels
 
 LONGEST_PROVENANCE = 1 << 22  # characters of JSON
 DEEPEST_PROVENANCE = 64  # mappings and lists inside each other
@@ -23,22 +29,20 @@ LONGEST_NAME = 1024
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Tensor, Tensor]:
+def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool, tolerance: float) -> tuple[Array, Array]:
     """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
-    scores = as_tensor(name, scores)
-    if scores.dim() != 2:
+    scores = as_array(name, scores)
+    if scores.ndim != 2:
         raise ValueError(
-            f"{name} must be (N, K), one row per example and one column per class, got shape {tuple(scores.shape)}; "
-            "make pixels rows, e.g. logits.movedim(1, -1).flatten(0, -2)"
+            f"{name} must be (N, K), one row per example and one column per class, got shape {scores.shape}; "
+            "make pixels rows, e.g. np.moveaxis(logits, 1, -1).reshape(-1, K)"
         )
-    if scores.is_floating_point() and scores.dtype not in FLOATS:
-        raise TypeError(f"{name} must be float64, float32, float16 or bfloat16, got {scores.dtype}; convert them")
-    given = as_tensor("labels", labels)
+    given = as_array("labels", labels)
     if multilabel:
         labels = truths(name, scores, given)
     else:
         scores, labels = scores_and_labels(name, scores, given)
-    checked_values(name, scores, multilabel=multilabel)
+    checked_values(name, scores, multilabel=multilabel, tolerance=tolerance)
     return scores, labels
 
 
@@ -61,7 +65,7 @@ def checked_classes(classes: Any, columns: int) -> tuple[Any, ...]:
     return names
 
 
-def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
+def checked_values(name: str, scores: Array, *, multilabel: bool, tolerance: float) -> None:
     """Logits are finite or -inf (an impossible class), probabilities on the simplex or, if `multilabel`, in [0, 1]."""
     if name == "logits" and multilabel:
         finite(name, scores)
@@ -70,40 +74,37 @@ def checked_values(name: str, scores: Tensor, *, multilabel: bool) -> None:
     elif multilabel:
         unit_interval(name, scores)
     else:
-        on_simplex(name, scores)
+        on_simplex(name, scores, tolerance)
 
 
-def truths(name: str, scores: Tensor, labels: Tensor) -> Tensor:
+def truths(name: str, scores: Array, labels: Array) -> Array:
     """Labels of 0 and 1 in any type as bool, one for every score."""
-    if not scores.is_floating_point():
+    if scores.dtype.kind != "f":
         raise TypeError(f"{name} must be floating point, got {scores.dtype}; convert them")
-    if labels.shape != scores.shape or not labels.numel():
+    if labels.shape != scores.shape or not labels.size:
         raise ValueError(
             f"labels must have the shape of {name} and at least one row with multilabel=True, "
-            f"got {tuple(labels.shape)} for {tuple(scores.shape)}; give 0 or 1 for every row and label"
+            f"got {labels.shape} for {scores.shape}; give 0 or 1 for every row and label"
         )
-    if labels.device != scores.device:
-        raise ValueError(f"labels are on {labels.device} and {name} on {scores.device}; move one to the other")
-    numbers = labels.view(torch.uint8) if labels.dtype is torch.bool else labels
-    for start, rows in row_chunks(numbers):
+    for start, rows in row_chunks(labels):
         wrong = (rows != 0) & (rows != 1)
-        if bool(wrong.any()):
-            at = int(wrong.any(1).nonzero()[0])
+        if wrong.any():
+            at = first_row(wrong)
             raise ValueError(
                 f"labels must be 0 or 1 with multilabel=True, got {rows[at][wrong[at]][0].item():g} "
                 f"in row {start + at}; leave out rows or columns that have unknown labels"
             )
-    return labels.view(torch.bool) if labels.dtype is torch.uint8 else labels.bool()
+    return labels.view(np.bool_) if labels.dtype == np.uint8 else labels.astype(np.bool_, copy=False)
 
 
-def unit_interval(name: str, probs: Tensor) -> None:
+def unit_interval(name: str, probs: Array) -> None:
     """Refuse entries that are not the probability of one event."""
     for start, rows in row_chunks(probs):
         wrong = ~in_unit_interval(rows)
-        if not bool(wrong.any()):
+        if not wrong.any():
             continue
-        at = int(wrong.any(1).nonzero()[0])
-        if not bool(torch.isfinite(rows[at]).all()):
+        at = first_row(wrong)
+        if not np.isfinite(rows[at]).all():
             raise not_finite(name, start + at, rows[at])
         value = float(rows[at].min()) if float(rows[at].min()) < 0 else float(rows[at].max())
         raise ValueError(
@@ -112,24 +113,24 @@ def unit_interval(name: str, probs: Tensor) -> None:
         )
 
 
-def checked_posterior(posterior: Any, scores: Tensor, *, multilabel: bool) -> Tensor:
-    """The true class probabilities, of the scores' shape and device."""
-    truth = as_tensor("posterior", posterior)
-    if truth.dtype not in FLOATS:
+def checked_posterior(posterior: Any, scores: Array, *, multilabel: bool) -> Array:
+    """The true class probabilities, of the scores' shape."""
+    truth = as_array("posterior", posterior)
+    if truth.dtype.kind != "f":
         raise TypeError(f"posterior must be floating point, got {truth.dtype}; convert it")
-    if truth.shape != scores.shape or truth.device != scores.device:
+    if truth.shape != scores.shape:
         raise ValueError(
-            f"posterior must have the shape and device of the scores, {tuple(scores.shape)} on {scores.device}, "
-            f"got {tuple(truth.shape)} on {truth.device}; give a distribution to every row"
+            f"posterior must have the shape of the scores, {scores.shape}, got {truth.shape}; "
+            "give a distribution to every row"
         )
-    checked_values("posterior", truth, multilabel=multilabel)
+    checked_values("posterior", truth, multilabel=multilabel, tolerance=sum_tolerance(posterior))
     return truth
 
 
 def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
     """Ids or groups, one per row: integers as int64, or text that every file format can hold."""
-    if isinstance(values, Tensor):
-        values = as_tensor(name, values).cpu().numpy()
+    if is_tensor(values):
+        values = as_values(name, values)
     elif hasattr(values, "to_numpy"):  # pandas and polars
         values = values.to_numpy()
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)

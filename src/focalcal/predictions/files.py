@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 
+from focalcal.core.arrays import Bfloat16, as_array
 from focalcal.core.atomic import atomic_file
-from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding
-from focalcal.core.primitives import yes_or_no
-from focalcal.core.scores import as_tensor
+from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding, yes_or_no
 from focalcal.predictions import arrays_file, table_file
 from focalcal.predictions.header import KINDS, Header, Names, PredictionsFileError
 
@@ -164,10 +163,12 @@ def _predictions(
     for name in (*KINDS, "posterior"):
         width = names.dtype or names.stated_type(name, header)
         if width and name in fields and fields[name].dtype.kind == "f":
-            given = as_tensor(name, fields[name])
-            fields[name] = given.to(getattr(torch, width))
-            if given.dtype != fields[name].dtype and bool((lost := fields[name].isinf() & given.isfinite()).any()):
+            given = as_array(name, fields[name])
+            with np.errstate(over="ignore"):
+                found = given.astype("float32" if width == "bfloat16" else width, copy=False)
+            if given.dtype != found.dtype and (lost := np.isinf(found) & np.isfinite(given)).any():
                 raise PredictionsFileError(f"{name} must fit in {width}, got {given[lost][0]:g}; load them as float64")
+            fields[name] = Bfloat16(found) if width == "bfloat16" else found
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
     fields |= {"positive": names.positive, "normalize": names.normalize}

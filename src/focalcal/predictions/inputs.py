@@ -12,7 +12,8 @@ Scores and labels may be `Predictions`, NumPy arrays, tensors, columns and table
     normalize   divide each row of probabilities by its sum, however far from one that is
     confidence, correct   how sure each prediction is and whether it is right, in the place of scores and labels
 
-Shapes, ranges and values are checked by who computes with them (`core.scores.scores_and_labels`, `core.checks`).
+Shapes, ranges and values are checked by who computes with them (`core.arrays.scores_and_labels`, `core.checks`), but
+for those of `Predictions`, which were checked when these were made.
 """
 
 from __future__ import annotations
@@ -21,13 +22,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from focalcal.core.checks import in_unit_interval
+from focalcal.core.arrays import Array, as_array, is_tensor
+from focalcal.core.checks import SUM_TOLERANCE, first_row, in_unit_interval, sum_tolerance, yes_or_no
 from focalcal.core.numerics import at_least_float32
-from focalcal.core.primitives import yes_or_no
-from focalcal.core.scores import FLOATS, INTEGERS, as_tensor
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
 
@@ -45,13 +43,16 @@ class InputOptions(TypedDict, total=False):
 class Inputs(NamedTuple):
     """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
 
-    `classes` are the names of the columns if there are any: `classes[k]` is that of column k.
+    `classes` are the names of the columns if there are any: `classes[k]` is that of column k. `checked` says that
+    shapes, types, ranges and values have been; `tolerance`, how far a row of probabilities may sum from one.
     """
 
     kind: Literal["probs", "logits", "outcomes"]
-    scores: Tensor
-    labels: Tensor
+    scores: Array
+    labels: Array
     classes: tuple[Any, ...] | None = None
+    checked: bool = False
+    tolerance: float = SUM_TOLERANCE
 
 
 def read_inputs(
@@ -72,9 +73,9 @@ def read_inputs(
     """
     given = probs if logits is None else logits
     plain = not yes_or_no("normalize", normalize) and confidence is correct is classes is positive is None
-    if plain and (probs is None or logits is None) and _is_usual(given, labels):
-        kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"
-        return Inputs(kind, as_tensor(kind, given), as_tensor("labels", labels).long())
+    kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"
+    if plain and (probs is None or logits is None) and (usual := _usual(kind, given, labels)):
+        return usual
     if hasattr(given, "__focalcal_inputs__"):
         if not plain or labels is not None or (probs is not None and logits is not None):
             raise TypeError(f"{type(given).__name__} hold scores and labels; give nothing else beside them")
@@ -90,9 +91,7 @@ def read_inputs(
     if given is None or labels is None:
         missing = "probs" if given is None else "labels"
         raise ValueError(f"{missing} is missing; pass probs or logits=... and labels, or Predictions, which hold both")
-    return _read_arrays(
-        "probs" if logits is None else "logits", given, labels, classes, positive, normalize, ignore_index
-    )
+    return _read_arrays(kind, given, labels, classes, positive, normalize, ignore_index)
 
 
 def _read_arrays(
@@ -107,7 +106,7 @@ def _read_arrays(
     scores, single = class_scores(kind, given, normalize=normalize)
     if positive is not None and not single:
         raise ValueError(
-            f"positive is for one column of scores, got {kind} of shape {tuple(scores.shape)}; "
+            f"positive is for one column of scores, got {kind} of shape {scores.shape}; "
             "name the columns with classes= instead"
         )
     values, categories = label_values(labels)
@@ -118,25 +117,27 @@ def _read_arrays(
     else:
         classes = classes or column_names(given, values) or categories
         index, named = class_columns(kind, scores, values, classes, ignore_index)
-    return Inputs(kind, scores, index, named)
+    return Inputs(kind, scores, index, named, tolerance=sum_tolerance(given))
 
 
-def _is_usual(scores: Any, labels: Any) -> bool:
-    """Whether there is nothing to do: scores (N, K, ...) and integers (N, ...), where microseconds count."""
-    if isinstance(scores, Tensor):
-        if not isinstance(labels, Tensor) or labels.dtype not in INTEGERS:
-            return False
-    elif not (type(scores) is type(labels) is np.ndarray) or labels.dtype.kind not in "iu":
-        return False
-    return labels.ndim == scores.ndim - 1 > 0 and scores.shape[1] > 1  # type: ignore[no-any-return]
+def _usual(kind: Literal["probs", "logits"], scores: Any, labels: Any) -> Inputs | None:
+    """Scores (N, K, ...) and integers (N, ...) where there is nothing else to do, and microseconds count."""
+    tolerance = SUM_TOLERANCE
+    if type(scores) is not np.ndarray or type(labels) is not np.ndarray:
+        if not (is_tensor(scores) and is_tensor(labels)):
+            return None
+        tolerance, scores, labels = sum_tolerance(scores), as_array(kind, scores), as_array("labels", labels)
+    if labels.dtype.kind in "iu" and labels.ndim == scores.ndim - 1 > 0 and scores.shape[1] > 1:
+        return Inputs(kind, as_array(kind, scores), as_array("labels", labels), tolerance=tolerance)
+    return None
 
 
 def _outcomes(confidence: Any, correct: Any) -> Inputs:
     """Confidences and whether each prediction is right, checked."""
     if confidence is None or correct is None:
         raise ValueError("confidence and correct belong together: how sure each prediction is, and whether it is right")
-    sure, right = as_tensor("confidence", confidence).flatten(), as_tensor("correct", correct).flatten()
-    if sure.dtype not in FLOATS:
+    sure, right = as_array("confidence", confidence).ravel(), as_array("correct", correct).ravel()
+    if sure.dtype.kind != "f":
         raise TypeError(f"confidence must be floating point, got {sure.dtype}; pass the probability of the prediction")
     if sure.shape != right.shape or not len(sure):
         raise ValueError(f"confidence and correct must have one value per row each, got {len(sure)} and {len(right)}")
@@ -144,26 +145,27 @@ def _outcomes(confidence: Any, correct: Any) -> Inputs:
         ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1"),
         ("correct", right, (right != 0) & (right != 1), "True or False"),
     ):
-        if bool(wrong.any()):
-            at = int(wrong.nonzero()[0])
+        if wrong.any():
+            at = first_row(wrong)
             raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; look where it comes from")
-    return Inputs("outcomes", at_least_float32(sure).cpu(), right.cpu() == 1)
+    return Inputs("outcomes", at_least_float32(sure), right == 1)
 
 
-def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Tensor, bool]:
+def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Array, bool]:
     """Scores with one column per class, and whether they were one column, that of the positive class."""
-    scores = as_tensor(kind, given)
-    single = scores.dtype in FLOATS and (scores.dim() == 1 or (scores.dim() > 1 and scores.shape[1] == 1))
+    scores = as_array(kind, given)
+    single = scores.dtype.kind == "f" and (scores.ndim == 1 or (scores.ndim > 1 and scores.shape[1] == 1))
     if single:
-        own = at_least_float32(scores.unsqueeze(1) if scores.dim() == 1 else scores)
-        scores = torch.cat([1 - own if kind == "probs" else torch.zeros_like(own), own], 1)
+        own = at_least_float32(scores[:, None] if scores.ndim == 1 else scores)
+        scores = np.concatenate([1 - own if kind == "probs" else np.zeros_like(own), own], 1)
     if not normalize:
         return scores, single
     if kind == "logits":
         raise ValueError("normalize is for probs; the softmax of logits sums to one as it is")
-    total = scores.sum(1, keepdim=True, dtype=torch.float64)
-    usable = total.isfinite() & (total > 0)
-    if not bool(usable.all()):
-        at = int((~usable).flatten(1).any(1).nonzero()[0])
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = scores.sum(1, keepdims=True, dtype=np.float64)
+    usable = np.isfinite(total) & (total > 0)
+    if not usable.all():
+        at = first_row(~usable)
         raise ValueError(f"probs must have a positive and finite sum to be divided by, got another in row {at}")
     return scores / total, single

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from focalcal.core.primitives import whole, yes_or_no
+from focalcal.core.arrays import Array, as_values, is_tensor
+from focalcal.core.checks import BFLOAT16_SPACING, SUM_TOLERANCE, sum_tolerance, whole, yes_or_no
+from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
     checked_classes,
@@ -42,23 +42,25 @@ class Predictions:
     and are kept as bool. `split` names the set: "test", "val", a shift. Optional: `ids` and `groups` (integers or
     strings, one per row), the true `posterior` of the scores' shape, and `provenance`, anything that JSON can say.
 
-    Tensors and NumPy arrays are taken without a copy and held as tensors on the same memory, so treat them as
-    read-only: a write would reach the caller's array. Everything is checked here, once.
+    Everything is held as NumPy arrays. Arrays and tensors are taken without a copy, on the same memory, so treat them
+    as read-only: a write would reach the caller's array. (A tensor on a GPU or in bfloat16 is copied, the latter to
+    float32.) Everything is checked here, once.
 
-    >>> Predictions(logits=torch.tensor([[2.0, 0.0], [0.0, 1.0]]), labels=[0, 1], split="test", ids=["a", "b"])
-    Predictions(logits float32 (2, 2), split='test', ids)
+    >>> Predictions(logits=np.array([[2.0, 0.0], [0.0, 1.0]]), labels=[0, 1], split="test", ids=["a", "b"])
+    Predictions(logits float64 (2, 2), split='test', ids)
     """
 
-    scores: Tensor
+    scores: Array
     kind: Literal["logits", "probs"]
-    labels: Tensor
+    labels: Array
     split: str
     multilabel: bool
     ids: NDArray[Any] | None
     groups: NDArray[Any] | None
-    posterior: Tensor | None
+    posterior: Array | None
     classes: tuple[Any, ...] | None
     _provenance: str
+    _widened: frozenset[str]  # which of scores and posterior were bfloat16
 
     def __init__(
         self,
@@ -82,12 +84,14 @@ class Predictions:
         yes_or_no("multilabel", multilabel)
         kind = "probs" if logits is None else "logits"
         scores, truth, named = probs if logits is None else logits, labels, classes
+        widened = {"scores": _is_bfloat16(scores) and not normalize, "posterior": _is_bfloat16(posterior)}
+        tolerance = BFLOAT16_SPACING if widened["scores"] else SUM_TOLERANCE
         if not multilabel:
             inputs = read_inputs(probs, labels, logits=logits, classes=classes, positive=positive, normalize=normalize)
             scores, truth, named = inputs.scores, inputs.labels, inputs.classes
         elif positive is not None or normalize:
             raise TypeError("positive and normalize are for one label per row; leave them out with multilabel=True")
-        scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel)
+        scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel, tolerance=tolerance)
         n = len(scores)
         self._fill(
             scores=scores,
@@ -100,6 +104,7 @@ class Predictions:
             posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
             classes=None if named is None else checked_classes(named, scores.shape[1]),
             _provenance=provenance_text(provenance),
+            _widened=frozenset(name for name, was in widened.items() if was),
         )
 
     def _fill(self, **fields: Any) -> None:
@@ -120,7 +125,7 @@ class Predictions:
     @property
     def n_classes(self) -> int:
         """The number of classes K, or of labels L."""
-        return self.scores.shape[1]
+        return int(self.scores.shape[1])
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -128,7 +133,7 @@ class Predictions:
         return MappingProxyType(json.loads(self._provenance))
 
     @property
-    def logits(self) -> Tensor:
+    def logits(self) -> Array:
         """The stored logits, (N, K)."""
         if self.kind == "logits":
             return self.scores
@@ -138,21 +143,23 @@ class Predictions:
         )
 
     @property
-    def probs(self) -> Tensor:
+    def probs(self) -> Array:
         """The stored probabilities, or softmax (sigmoid with `multilabel`) of the logits, (N, K).
 
         In the logits' dtype, float32 at least. Computed at each access: keep the result if you need it twice.
         """
         if self.kind == "probs":
             return self.scores
-        logits = self.scores.to(torch.promote_types(self.scores.dtype, torch.float32))
-        return logits.sigmoid() if self.multilabel else logits.softmax(1)
+        logits = at_least_float32(self.scores)
+        probs: Array = sigmoid(logits) if self.multilabel else softmax(logits)
+        return probs
 
     def __focalcal_inputs__(self) -> Inputs:
         """Scores and labels for metrics and calibrators (`predictions.inputs`)."""
         if self.multilabel:
             raise ValueError("these predictions have several labels per row; use the multilabel_ functions for them")
-        return Inputs(self.kind, self.scores, self.labels, self.classes)
+        tolerance = BFLOAT16_SPACING if "scores" in self._widened else SUM_TOLERANCE
+        return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True, tolerance=tolerance)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -160,7 +167,7 @@ class Predictions:
 
     def __repr__(self) -> str:
         """What is held, without the values."""
-        shape = f"{self.kind} {str(self.scores.dtype).removeprefix('torch.')} {tuple(self.scores.shape)}"
+        shape = f"{self.kind} {self._type_name('scores')} {self.scores.shape}"
         more = ["multilabel"] * self.multilabel
         if self.classes is not None:
             shown = ", ".join(str(name)[:20] for name in self.classes[:5])
@@ -170,27 +177,32 @@ class Predictions:
             more.append(f"provenance: {keys[:100]}")
         return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
 
+    def _type_name(self, name: str) -> str | None:
+        """What a header says of a field: the width of its numbers as they were given, or int or str of names."""
+        values = getattr(self, name)
+        if values is None:
+            return None
+        if name in self._widened:
+            return "bfloat16"
+        return values.dtype.name if values.dtype.kind == "f" else "int" if values.dtype.kind == "i" else "str"
+
     def __getitem__(self, rows: Any) -> Predictions:
         """Some of the rows: a slice (a view), a mask of N booleans, or an array of indices."""
-        if isinstance(rows, slice) and (rows.step is None or rows.step > 0):
-            return self._rows(rows, rows)
-        if isinstance(rows, (int, np.integer)) or (isinstance(rows, Tensor) and rows.dim() == 0):
+        if isinstance(rows, slice):
+            return self._rows(rows)
+        if isinstance(rows, (int, np.integer)) or getattr(rows, "ndim", 1) == 0:
             raise TypeError(
                 f"rows must be a slice, a mask or an array of indices, got {rows!r}; use batches(rows) or [i : i + 1]"
             )
-        if not isinstance(rows, slice):
-            rows = rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
-            rows = rows if rows.size else rows.astype(np.int64)  # NumPy takes [] for floats
-        index = np.ascontiguousarray(np.arange(self.n)[rows])
+        rows = as_values("rows", rows) if is_tensor(rows) else np.asarray(rows)
+        index = np.arange(self.n)[rows if rows.size else rows.astype(np.int64)]  # NumPy takes [] for floats
         if index.ndim != 1:
-            raise IndexError(f"rows must have one dimension, got shape {np.shape(rows)}")
-        return self._rows(torch.from_numpy(index).to(self.scores.device), index)
+            raise IndexError(f"rows must have one dimension, got shape {rows.shape}")
+        return self._rows(index)
 
-    def _rows(self, tensors: Any, arrays: Any) -> Predictions:
-        changed = {name: getattr(self, name) for name in _PER_ROW}
-        for name, value in changed.items():
-            if value is not None:
-                changed[name] = value[tensors if isinstance(value, Tensor) else arrays]
+    def _rows(self, rows: Any) -> Predictions:
+        fields = {name: getattr(self, name) for name in _PER_ROW}
+        changed: dict[str, Any] = {name: None if value is None else value[rows] for name, value in fields.items()}
         if not len(changed["scores"]):
             raise ValueError(f"rows must select at least one of {self.n} rows, got none")
         return self._with_known(**changed)
@@ -208,7 +220,7 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        about = ("kind", "split", "multilabel", "classes", "_provenance")
+        about = ("kind", "split", "multilabel", "classes", "_provenance", "_widened")
         return all(getattr(self, name) == getattr(other, name) for name in about) and all(
             _equal(getattr(self, name), getattr(other, name)) for name in _PER_ROW
         )
@@ -231,7 +243,8 @@ class Predictions:
                 raise TypeError(f"parts must be Predictions, got {type(part).__name__}; make them such first")
             _check_alike(first, part, number, stated=about)
         columns = {name: [getattr(part, name) for part in parts] for name in _PER_ROW}
-        return first._with_known(**{name: _stack(values) for name, values in columns.items()}, **about)
+        whole = {name: None if each[0] is None else np.concatenate(each) for name, each in columns.items()}
+        return first._with_known(**whole, **about)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .npz, .parquet or .csv file, or to a path without suffix a folder of .npy files.
@@ -299,14 +312,12 @@ def _equal(values: Any, others: Any) -> bool:
     """Whether two fields are equal in type and value."""
     if values is None or others is None:
         return values is others
-    if isinstance(values, Tensor):
-        return values.dtype == others.dtype and values.device == others.device and torch.equal(values, others)
-    return values.dtype.kind == others.dtype.kind and np.array_equal(values, others)
+    return _comparable(values) == _comparable(others) and np.array_equal(values, others)
 
 
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW):
+    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW, "_widened"):
         of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")
@@ -315,15 +326,13 @@ def _check_alike(first: Predictions, part: Predictions, number: int, stated: Map
 
 
 def _comparable(value: Any) -> Any:
-    """What must be alike in two parts: of arrays the type and the device."""
-    if isinstance(value, Tensor):
-        return f"{value.dtype} on {value.device}"
+    """What must be alike in two parts: of arrays the type."""
     if isinstance(value, np.ndarray):
-        return "integers" if value.dtype.kind == "i" else "strings"
+        return {"i": "integers", "f": value.dtype.name, "b": "booleans"}.get(value.dtype.kind, "strings")
+    if isinstance(value, frozenset):
+        return f"bfloat16 in {' and '.join(sorted(value)) or 'nothing'}"
     return value
 
 
-def _stack(values: list[Any]) -> Any:
-    if values[0] is None:
-        return None
-    return torch.cat(values) if isinstance(values[0], Tensor) else np.concatenate(values)
+def _is_bfloat16(given: Any) -> bool:
+    return sum_tolerance(given) == BFLOAT16_SPACING
