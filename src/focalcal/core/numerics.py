@@ -21,6 +21,12 @@ def namespace(values: Any) -> Any:
     return array_api_compat.array_namespace(values)
 
 
+def column_index(values: Any) -> Any:
+    """0 .. K - 1 for the columns of an array (n, K), on its device."""
+    xp = namespace(values)
+    return xp.arange(values.shape[1]) if xp is np else xp.arange(values.shape[1], device=values.device)
+
+
 def at_least_float32(values: Any) -> Any:
     """float16 and bfloat16 as float32; float32 and float64 as they are."""
     xp = namespace(values)
@@ -72,7 +78,7 @@ def log_probs_and_complements(logits: Any) -> tuple[Any, Any]:
     holds for logit leads of hundreds, where 1 - p is far below the smallest float64.
     """
     xp = namespace(logits)
-    largest = xp.argmax(logits, axis=1, keepdims=True) == xp.arange(logits.shape[1])
+    largest = xp.argmax(logits, axis=1, keepdims=True) == column_index(logits)
     shifted = xp.clip(logits - xp.max(logits, axis=1, keepdims=True), _LOWEST, None)
     rest = logsumexp(xp.where(largest, -xp.inf, shifted))[:, None]  # of the others; the largest's own share is exp(0)
     total = xp.clip(rest, 0.0, None) + xp.log1p(xp.exp(-xp.abs(rest)))  # log(1 + exp(rest)), exact for rest << 0

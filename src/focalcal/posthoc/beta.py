@@ -6,12 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from focalcal.posthoc.calibrator_inputs import as_float64
 from focalcal.posthoc.logistic import logistic_coefficients
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs, sigmoid
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -33,20 +30,20 @@ class BetaCalibration(OneVsRestCalibrator):
     b_: Any
     c_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
-        log_p, log_not_p = (as_float64(v) for v in bounded_logs(logits.double()))
-        index, row_weights = labels.cpu().numpy(), as_float64(weights)
-        maps = np.array(
-            [_beta_map(log_p[:, k], log_not_p[:, k], index == k, row_weights) for k in range(log_p.shape[1])]
-        )
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        with np.errstate(all="ignore"):
+            log_p, log_not_p = bounded_logs(logits.astype(np.float64))
+        maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], labels == k, weights) for k in range(log_p.shape[1])])
         self.a_, self.b_, self.c_ = maps.T.copy()
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {name: torch.as_tensor(getattr(self, f"{name}_")) for name in "abc"}
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, f"{name}_") for name in "abc"}
 
-    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
         log_p, log_not_p = bounded_logs(logits)
-        return torch.sigmoid(tensors["a"] * log_p - tensors["b"] * log_not_p + tensors["c"])
+        return sigmoid(learnt["a"] * log_p - learnt["b"] * log_not_p + learnt["c"])
 
 
 def _beta_map(log_p: Any, log_not_p: Any, positive: Any, weights: Any) -> tuple[float, float, float]:

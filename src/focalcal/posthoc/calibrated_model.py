@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
 from focalcal.core.checks import one_of
-from focalcal.core.chunks import row_chunks
-from focalcal.core.scores import as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +79,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _method(self) -> str:
         one_of("method", self.method, ("auto", *METHODS))
-        if isinstance(self.classifier, nn.Module):
+        if _is_network(self.classifier):
             return "forward"
         wanted = METHODS if self.method == "auto" else (self.method,)
         available = [name for name in wanted if hasattr(self.classifier, name)]
@@ -105,22 +102,14 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _outputs(classifier: Any, method: str, X: Any) -> tuple[str, Any]:
     """Their kind, logits or probs, and values."""
     if method == "forward":
-        return "logits", _module_logits(classifier, X)
+        from focalcal.posthoc.module import network_logits  # a module is here, so torch is
+
+        return "logits", network_logits(classifier, X)
     check_is_fitted(classifier)
     return "probs" if method == "predict_proba" else "logits", getattr(classifier, method)(X)
 
 
-def _module_logits(module: nn.Module, X: Any) -> Any:
-    """In evaluation mode and without gradients, in pieces; NumPy unless X is a tensor."""
-    rows = as_tensor("X", X)
-    like = next(module.parameters(), torch.empty(0))
-    rows = rows.to(like.device, like.dtype if rows.is_floating_point() else rows.dtype)
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            logits = torch.cat([module(piece) for _, piece in row_chunks(rows)])
-    finally:
-        for part, training in modes:
-            part.training = training
-    return logits if isinstance(X, Tensor) else logits.cpu().numpy()
+def _is_network(classifier: Any) -> bool:
+    """True for an `nn.Module`, whoever has one having imported torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(classifier, torch.nn.Module)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
-from torch import Tensor, nn
+from sklearn.utils.validation import _check_feature_names
 
+from focalcal.core.arrays import like_given
+from focalcal.core.checks import ROUNDING, SUM_TOLERANCE
 from focalcal.core.chunks import row_chunks
-from focalcal.posthoc.calibrator_inputs import Rows, flat_rows, in_kind_of, labelled_rows, map_rows, rows_of
+from focalcal.core.extras import required
+from focalcal.posthoc.calibrator_inputs import Rows, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
     from numpy.typing import NDArray
+    from torch import Tensor
+
+    from focalcal.posthoc.module import CalibratorModule
 
 
 class CalibrationWarning(UserWarning):
@@ -38,8 +43,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (`classes_`, which `predict` gives), one column of two classes. `probs=` in place of logits takes probabilities:
     their logarithm is used, in which zeros count as the smallest positive number of their dtype. Logits that all are
     rows of probabilities are refused.
-    A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
-    logits only through softmax: a constant added to a row changes nothing.
+    A subclass gives `_fit`, `_arrays`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
+    logits only through softmax: a constant added to a row changes nothing. `_map` is written once, in functions of the
+    Python array API, and NumPy, torch, `torch.export` and ONNX run it.
     """
 
     _state: ClassVar[dict[str, Decoder]] = {}
@@ -51,19 +57,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _one_column = False  # whether scores were those of the positive class alone
 
     @abstractmethod
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         """Set the fitted attributes from checked logits, in any floating dtype, labels and float64 weights > 0."""
 
     @abstractmethod
-    def _tensors(self) -> dict[str, Tensor]:
-        """What was learnt, as float64 tensors: what a module of this map holds."""
+    def _arrays(self) -> dict[str, Any]:
+        """What was learnt, as float64 arrays: what a module of this map holds."""
 
     @abstractmethod
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        """Calibrated probabilities of some rows, float64 in and out, by torch operations on these tensors alone."""
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        """Calibrated probabilities of some rows (n, K), float64 in and out, arrays of any library with these arrays."""
 
-    def _probs(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        return self._map(logits, **{name: tensor.to(logits) for name, tensor in self._tensors().items()})
+    def _probs(self, logits: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+        with np.errstate(all="ignore"):  # what overflows, or is the logarithm of 0, has the right limit
+            probs: NDArray[Any] = self._map(logits, **self._arrays())
+        return probs
 
     def _check_params(self) -> None:
         """Refuse constructor arguments that make no sense."""
@@ -113,10 +123,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
         """
+        if probs is None and self._is_one_row(logits):
+            return self._probs(logits)
         self._check_params()
         rows = self._checked(logits, probs)
-        calibrated = map_rows(rows.logits, self._probs, like=rows.scores)
-        return in_kind_of(logits if probs is None else probs, rows.spread(calibrated))
+        dtype = np.promote_types(rows.scores.dtype, np.float32)
+        calibrated = map_rows(rows.logits, self._probs, dtype)
+        return like_given(logits if probs is None else probs, rows.spread(calibrated))
 
     @overload
     def predict(self, logits: Tensor) -> Tensor: ...
@@ -134,8 +147,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._checked(logits, probs)
         index = rows.spread(self._predicted(rows.logits))
         if self._names is not None:
-            return self.classes_[index.cpu().numpy()]
-        return in_kind_of(logits if probs is None else probs, index)
+            return self.classes_[index]
+        return like_given(logits if probs is None else probs, index)
 
     def score(
         self,
@@ -159,6 +172,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_params()
         if self._needs_fit():
             self._check_fitted()
+        required("torch", purpose="to_module()", extra="torch")
+        from focalcal.posthoc.module import CalibratorModule
+
         return CalibratorModule(copy.deepcopy(self))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -201,8 +217,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
         return calibrator
 
-    def _predicted(self, logits: Float[Tensor, "n k"]) -> Int[Tensor, " n"]:
-        return torch.cat([self._probs(rows.double()).argmax(1) for _, rows in row_chunks(logits)])
+    def _predicted(self, logits: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
+        return np.concatenate([self._probs(rows.astype(np.float64)).argmax(1) for _, rows in row_chunks(logits)])
 
     def _set_classes(self, classes: int | None, names: Sequence[Any] | None, *, one_column: bool) -> None:
         assert classes is not None
@@ -213,17 +229,32 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted_with = self.get_params()
 
     def _check_fitted(self) -> None:
-        message = (
-            "This %(name)s is not fitted yet; call fit(logits, labels) on held-out data first, or load a saved one"
-        )
-        check_is_fitted(self, "n_features_in_", msg=message)
-        for name, now in self.get_params().items():
-            then = self._fitted_with[name]
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet; call fit(logits, labels) on held-out data first, or "
+                "load a saved one"
+            )
+        for name, then in getattr(self, "_fitted_with", {}).items():
+            now = getattr(self, name)
             if name not in self._of_the_search and now != then:
                 raise NotFittedError(
                     f"This {type(self).__name__} is fitted for {name}={then!r}, and {name} is now {now!r}; "
                     "call fit(logits, labels) again, or set it back"
                 )
+
+    def _is_one_row(self, logits: Any) -> bool:
+        """Whether there is one row (1, K) of float64 logits and nothing to say about it: where microseconds count."""
+        if type(logits) is not np.ndarray or logits.dtype != np.float64 or len(logits.shape) != 2:
+            return False
+        needs_fit = self._needs_fit()
+        columns = getattr(self, "n_features_in_", 0 if needs_fit else max(2, logits.shape[1]))
+        if logits.shape != (1, columns) or hasattr(self, "feature_names_in_"):
+            return False
+        self._check_params()
+        if needs_fit:
+            self._check_fitted()
+        total = float(np.add.reduce(logits, None))  # finite if every entry is
+        return math.isfinite(total) and (abs(total - 1) > SUM_TOLERANCE or logits.min() < -ROUNDING)
 
     def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> Rows:
         """The rows to predict, or to score against labels."""
@@ -255,30 +286,3 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = self._needs_fit()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-class CalibratorModule(nn.Module):
-    """A fitted calibrator's map from logits (N, K, ...) to probabilities, what it learnt in float64 buffers.
-
-    Computed in float64; the result has the logits' dtype, float32 at least. It can be exported by `torch.export` and to
-    ONNX. `state_dict` holds what was learnt; the calibrator's arguments are part of the module. Nothing is checked:
-    check once, with `predict_proba`.
-    """
-
-    def __init__(self, calibrator: Calibrator) -> None:
-        super().__init__()
-        self._calibrator = calibrator
-        for name, tensor in calibrator._tensors().items():
-            self.register_buffer(name, tensor.double().clone())
-
-    def forward(self, logits: Float[Tensor, "n k *d"]) -> Float[Tensor, "n k *d"]:
-        """Calibrated probabilities."""
-        learnt = {name: buffer.double() for name, buffer in self.named_buffers(recurse=False)}
-        probs = self._calibrator._map(flat_rows(logits).double(), **learnt)
-        if logits.dim() > 2:
-            probs = probs.view(logits.shape[0], *logits.shape[2:], logits.shape[1]).movedim(-1, 1)
-        return probs.to(torch.promote_types(logits.dtype, torch.float32))
-
-    def extra_repr(self) -> str:
-        """The calibrator."""
-        return repr(self._calibrator)

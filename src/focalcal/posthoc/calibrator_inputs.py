@@ -7,44 +7,44 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.arrays import as_array, scores_and_labels
 from focalcal.core.checks import (
     ProbabilityWarning,
     finite,
     finite_or_masked,
+    first_row,
     holds_probabilities,
     on_simplex,
+    sum_tolerance,
     user_level,
 )
 from focalcal.core.chunks import row_chunks
-from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import as_tensor, scores_and_labels
 from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jaxtyping import Float, Int
+    from numpy.typing import NDArray
 
 
 class Rows(NamedTuple):
     """Scores as a calibrator takes them, one row per example, or per position of dense ones."""
 
-    logits: Float[Tensor, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
-    scores: Float[Tensor, "n k"]  # what was given, one column per class
+    logits: Float[np.ndarray, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
+    scores: Float[np.ndarray, "n k"]  # what was given, one column per class
     kind: str  # of the scores
     one_column: bool  # whether that of the positive class alone was given
-    labels: Int[Tensor, " n"] | None = None
+    labels: Int[np.ndarray, " n"] | None = None
     classes: tuple[Any, ...] | None = None  # names of the columns
-    weights: Float[Tensor, " n"] | None = None  # of the rows with labels, float64, > 0
+    weights: Float[np.ndarray, " n"] | None = None  # of the rows with labels, float64, > 0
     shape: tuple[int, ...] = ()  # of one value per row, as the scores were given: (N, d1, ...)
 
-    def spread(self, values: Tensor) -> Tensor:
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """One value (n,), or one per class (n, K), of every row in the shape of the scores given."""
         whole = values.reshape(*self.shape, *values.shape[1:])
-        return whole if values.dim() == 1 else whole.movedim(-1, 1)
+        return np.moveaxis(whole, -1, 1) if values.ndim > 1 else whole
 
 
 def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes: int = 2, **about: Any) -> Rows:
@@ -53,7 +53,7 @@ def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes:
     index = rows.labels
     if index is None:
         raise ValueError("labels must be given, got None: requires y to be passed, but the target y is None")
-    if least_classes > 1 and bool((index == index[0]).all()):
+    if least_classes > 1 and (index == index[0]).all():
         raise ValueError(
             f"labels must hold at least two classes, got one class only, {int(index[0])}, in {len(index)} rows; "
             "nothing can be learnt about the others: fit on rows of every class"
@@ -77,8 +77,8 @@ def rows_of(
 
     `masked` allows logits of -inf, `one_column` scores of the positive class alone, `dense` (N, K, d1, ...). Rows of
     weight 0, or with the label `ignore_index`, are left out. Rows that all hold probabilities are refused as logits.
-    Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or 6e-8), and a
-    warning says how many there are.
+    Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45 or 6e-8), and a warning
+    says how many there are.
     """
     if probs is not None and logits is not None:
         raise TypeError("give logits or probs=, got both; the name says what the scores are")
@@ -101,60 +101,64 @@ def rows_of(
         (finite_or_masked if masked else finite)("logits", scores)
         refuse_probabilities(scores)
     if index is not None and weights is not None:
-        index = index.flatten()
+        index = index.ravel()
         kept = weights > 0 if ignore_index is None else (weights > 0) & (index != ignore_index)
-        if not bool(kept.all()):
+        if not kept.all():
             scores, index, weights = scores[kept], index[kept], weights[kept]
         if len(index) == 0:
             raise ValueError(
                 "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
             )
-    log = _log_probs(scores) if kind == "probs" else scores
+    log = _log_probs(scores, sum_tolerance(given)) if kind == "probs" else scores
     return Rows(log, scores, kind, single, index, classes, weights, shape)
 
 
-def flat_rows(scores: Float[Tensor, "n k *d"]) -> Float[Tensor, "rows k"]:
-    """Dense scores as rows, the positions of the first example before those of the second."""
-    return scores if scores.dim() == 2 else scores.movedim(1, -1).flatten(0, -2)
+def flat_rows(scores: Any) -> Any:
+    """Dense scores (N, K, d1, ...), an array or a tensor, as rows (n, K): the first example's positions come first."""
+    if scores.ndim == 2:
+        return scores
+    rows = scores.reshape(scores.shape[0], scores.shape[1], -1)
+    return rows.swapaxes(1, 2).reshape(-1, scores.shape[1])
 
 
-def _row_weights(given: Any, labels: Int[Tensor, "n *d"]) -> Float[Tensor, " rows"]:
+def _row_weights(given: Any, labels: Int[np.ndarray, "n *d"]) -> Float[np.ndarray, " rows"]:
     """One weight for every label, checked; ones if there are none."""
     if given is None:
-        return torch.ones(labels.numel(), dtype=torch.float64, device=labels.device)
-    weights = as_tensor("sample_weight", given).to(labels.device, torch.float64)
+        return np.ones(labels.size)
+    weights = as_array("sample_weight", given).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
-            f"sample_weight must have the labels' shape {tuple(labels.shape)}, got {tuple(weights.shape)}; "
+            f"sample_weight must have the labels' shape {labels.shape}, got {weights.shape}; "
             "give one weight to every row"
         )
-    wrong = ~((weights >= 0) & weights.isfinite())
-    if bool(wrong.any()):
-        at = int(wrong.flatten().nonzero()[0])
+    wrong = ~((weights >= 0) & np.isfinite(weights)).ravel()
+    if wrong.any():
+        at = first_row(wrong)
         raise ValueError(
-            f"sample_weight must be finite and >= 0, got {float(weights.flatten()[at])} at flat position {at}; "
+            f"sample_weight must be finite and >= 0, got {float(weights.flat[at])} at flat position {at}; "
             "a row of weight 0 is left out"
         )
-    return weights.flatten()
+    return weights.ravel()
 
 
-def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    on_simplex("probs", probs)
+def _log_probs(probs: Float[np.ndarray, "n k"], tolerance: float) -> Float[np.ndarray, "n k"]:
+    on_simplex("probs", probs, tolerance)
     zeros = probs <= 0
     number = int(zeros.sum())
-    smallest = torch.finfo(probs.dtype).tiny * torch.finfo(probs.dtype).eps
+    smallest = float(np.finfo(probs.dtype).smallest_subnormal)
     if number:
         warnings.warn(
             f"probs has {number} entries of 0, in {int(zeros.any(1).sum())} of {len(probs)} rows, whose logarithm is "
-            f"taken at {smallest:.2g}, the smallest positive {str(probs.dtype).removeprefix('torch.')}; where a label "
+            f"taken at {smallest:.2g}, the smallest positive {probs.dtype}; where a label "
             "has probability 0 a fit depends on that number: pass logits, or clip to what the digits tell from 0",
             ProbabilityWarning,
             stacklevel=user_level(),
         )
-    return probs.double().clamp(min=0).log().clamp(min=math.log(smallest))
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(np.maximum(probs.astype(np.float64), 0)), math.log(smallest))
 
 
-def refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
+def refuse_probabilities(logits: Float[np.ndarray, "n k"]) -> None:
     """Refuse rows that all are >= 0 and sum to one, which the logits of a network never do in two rows or more.
 
     A single row may by accident: one of 30,000 pairs of normal logits with standard deviation 3 does. It is taken.
@@ -171,7 +175,9 @@ def refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:
     warnings.warn(f"{message}. A single row is taken as logits", ProbabilityWarning, stacklevel=user_level())
 
 
-def _checked_columns(name: str, given: Any, *, one_column: bool, dense: bool) -> tuple[Float[Tensor, "n k *d"], bool]:
+def _checked_columns(
+    name: str, given: Any, *, one_column: bool, dense: bool
+) -> tuple[Float[np.ndarray, "n k *d"], bool]:
     """At least one row and two classes, floating point; and whether one column was given."""
     if hasattr(given, "tocsr"):
         raise TypeError(f"{name} must be dense, got a sparse {type(given).__name__}; use {name}.toarray()")
@@ -180,13 +186,13 @@ def _checked_columns(name: str, given: Any, *, one_column: bool, dense: bool) ->
         raise ValueError(f"Complex data not supported: {name} must be real, got {dtype}; use {name}.real")
     scores, single = class_scores(name, given)
     shape = np.shape(given) if single else scores.shape
-    if scores.dim() < 2 or (scores.dim() > 2 and not dense) or (single and len(shape) == 1 and not one_column):
+    if scores.ndim < 2 or (scores.ndim > 2 and not dense) or (single and len(shape) == 1 and not one_column):
         more = " or (N, K, d1, ...)" if dense else ""
         raise ValueError(
             f"{name} must be (N, K){more}, one row per example and one column per class, got shape {tuple(shape)}. "
             f"Reshape your data: one example is {name}.reshape(1, -1); for pixels move the classes last and flatten"
         )
-    if not scores.is_floating_point():
+    if scores.dtype.kind != "f":
         raise TypeError(
             f"{name} must be floating point, got {scores.dtype}; convert them, e.g. {name}.astype('float32')"
         )
@@ -196,24 +202,18 @@ def _checked_columns(name: str, given: Any, *, one_column: bool, dense: bool) ->
             f"{name} must have one column per class, got {shape[1]} feature(s) "
             f"(shape={tuple(shape)}) while a minimum of 2 is required. For one {wanted}"
         )
-    if scores.numel() == 0:
-        raise ValueError(f"{name} must hold at least one row, got shape {tuple(scores.shape)}")
+    if scores.size == 0:
+        raise ValueError(f"{name} must hold at least one row, got shape {scores.shape}")
     return scores, single
 
 
-def map_rows(logits: Float[Tensor, "n k"], function: Callable[[Tensor], Tensor], like: Tensor) -> Float[Tensor, "n k"]:
-    """`function` of the rows in float64, a chunk at a time; float32 or float64 as `like` is (half: float32)."""
-    result = torch.empty(logits.shape, dtype=at_least_float32(like[:0]).dtype, device=logits.device)
+def map_rows(
+    logits: Float[np.ndarray, "n k"], function: Callable[[NDArray[Any]], NDArray[Any]], dtype: Any = np.float64
+) -> Float[np.ndarray, "n k"]:
+    """`function` of the rows in float64, a chunk at a time, as `dtype`."""
+    if len(logits) == 1:
+        return function(logits.astype(np.float64, copy=False)).astype(dtype, copy=False)
+    result = np.empty(logits.shape, dtype)
     for start, rows in row_chunks(logits):
-        result[start : start + len(rows)] = function(rows.double())
+        result[start : start + len(rows)] = function(rows.astype(np.float64, copy=False))
     return result
-
-
-def in_kind_of(given: Any, result: Tensor) -> Any:
-    """A tensor if a tensor was given, or `Predictions`, which hold them; else a NumPy array."""
-    return result if isinstance(given, Tensor) or hasattr(given, "__focalcal_inputs__") else result.numpy()
-
-
-def as_float64(scores: Tensor) -> Any:
-    """A NumPy array in float64."""
-    return np.ascontiguousarray(scores.double().cpu().numpy())

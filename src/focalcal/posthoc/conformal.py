@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from scipy.stats import binomtest
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import between_zero_and_one, whole_number
+from focalcal.core.arrays import like_given
+from focalcal.core.checks import between_zero_and_one, finite_at_least, whole_number, yes_or_no
 from focalcal.core.chunks import row_chunks
 from focalcal.core.display import Displayed, text_table
-from focalcal.core.primitives import yes_or_no
-from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, rows_of
+from focalcal.core.numerics import softmax
+from focalcal.posthoc.calibrator_inputs import labelled_rows, rows_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -110,8 +108,9 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
                 f"alpha must be at least 1 / (N + 1) = {1 / (len(scores) + 1):.3g} for {len(scores)} rows, got "
                 f"{self.alpha!r}; fit on at least {math.ceil(1 / self.alpha) - 1} rows, or ask for less coverage"
             )
-        label_scores = self._conformity(scores, self._uniform(len(scores), stream=0)).gather(1, index[:, None])[:, 0]
-        self.threshold_ = float(label_scores.kthvalue(rank).values)
+        conformity = self._conformity(scores, self._uniform(len(scores), stream=0))
+        label_scores = conformity[np.arange(len(index)), index]
+        self.threshold_ = float(np.partition(label_scores, rank - 1)[rank - 1])
         self.n_features_in_ = scores.shape[1]
         self._one_column = rows.one_column
         return self
@@ -128,36 +127,37 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
         uniform = self._uniform(len(scores), stream=1) if u is None else np.asarray(u, dtype=np.float64)
         if uniform.shape != (len(scores),) or not ((uniform >= 0) & (uniform <= 1)).all():
             raise ValueError(f"u must hold one number in [0, 1] per row, {len(scores)} in all, got {u!r}")
-        return in_kind_of(logits if probs is None else probs, self._sets(scores, uniform))
+        return like_given(logits if probs is None else probs, self._sets(scores, uniform))
 
     def evaluate(self, logits: Any = None, labels: Any = None, *, probs: Any = None) -> SetCoverage:
         """Coverage and size of the sets of other held-out rows."""
         rows = labelled_rows(logits, labels, probs=probs, least_classes=1)
         assert rows.labels is not None
         index = rows.labels
-        sets: Tensor = self.predict(**{rows.kind: rows.scores})
-        hit = sets.gather(1, index.to(sets.device)[:, None])[:, 0].cpu().numpy()
-        size = sets.sum(1).cpu().numpy()
+        sets = self.predict(**{rows.kind: rows.scores})
+        hit, size = sets[np.arange(len(index)), index], sets.sum(1)
         interval = binomtest(int(hit.sum()), len(hit)).proportion_ci(method="wilson")
         by_size = {int(k): (int((size == k).sum()), float(hit[size == k].mean())) for k in np.unique(size)}
         return SetCoverage(float(hit.mean()), float(interval.low), float(interval.high), float(size.mean()), by_size)
 
-    def _sets(self, logits: Float[Tensor, "n k"], uniform: NDArray[np.float64]) -> Bool[Tensor, "n k"]:
+    def _sets(self, logits: Float[np.ndarray, "n k"], uniform: NDArray[np.float64]) -> Bool[np.ndarray, "n k"]:
         sets = self._conformity(logits, uniform) <= self.threshold_
         if not self.allow_empty:
             empty = ~sets.any(1)
             sets[empty, logits[empty].argmax(1)] = True
         return sets
 
-    def _conformity(self, logits: Float[Tensor, "n k"], uniform: NDArray[np.float64]) -> Float[Tensor, "n k"]:
+    def _conformity(self, logits: Float[np.ndarray, "n k"], uniform: NDArray[np.float64]) -> Float[np.ndarray, "n k"]:
         """The score of every class, in float64; of equal probabilities the first class comes first."""
-        scores = torch.empty(logits.shape, dtype=torch.float64, device=logits.device)
-        past = (torch.arange(1, logits.shape[1] + 1, device=logits.device) - self.free_ranks).clamp(min=0).double()
+        scores = np.empty(logits.shape)
+        past = np.maximum(np.arange(1, logits.shape[1] + 1) - self.free_ranks, 0)
         for start, rows in row_chunks(logits):
-            u = torch.from_numpy(uniform[start : start + len(rows), None]).to(rows.device)
-            probs, order = rows.double().softmax(1).sort(dim=1, descending=True, stable=True)
+            u = uniform[start : start + len(rows), None]
+            probs = softmax(rows.astype(np.float64))
+            order = np.argsort(-probs, axis=1, kind="stable")
+            probs = np.take_along_axis(probs, order, 1)
             ranked = probs.cumsum(1) - (1 - u) * probs + self.penalty * past
-            scores[start : start + len(rows)].scatter_(1, order, ranked)
+            np.put_along_axis(scores[start : start + len(rows)], order, ranked, 1)
         return scores
 
     def _uniform(self, rows: int, *, stream: int) -> NDArray[np.float64]:

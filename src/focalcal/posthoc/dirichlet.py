@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import numpy as np
 
+from focalcal.core.numerics import log_softmax, namespace
 from focalcal.posthoc.affine import affine_probs
 from focalcal.posthoc.matrix import MatrixScaling
 
@@ -32,16 +33,19 @@ class DirichletCalibration(MatrixScaling):
     ) -> None:
         super().__init__(off_diagonal_l2, bias_l2, max_iter=max_iter, tol=tol)
 
-    def _inputs(self, logits: Float[Tensor, "n k"], weights: Float[Tensor, " n"]) -> tuple[Float[Tensor, "n k"], float]:
-        return _log_probs(logits.double()), 1.0
+    def _inputs(
+        self, logits: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, "n k"], float]:
+        with np.errstate(over="ignore"):
+            return _log_probs(logits.astype(np.float64)), 1.0
 
     def _strengths(self, classes: int) -> tuple[float, float]:
         off_diagonal, bias = super()._strengths(classes)
         return off_diagonal / (classes * (classes - 1)), bias / classes
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return affine_probs(tensors["weight"], tensors["bias"], _log_probs(logits))
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        return affine_probs(learnt["weight"], learnt["bias"], _log_probs(logits))
 
 
-def _log_probs(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    return logits.log_softmax(1).clamp(min=_LOWEST)
+def _log_probs(logits: Any) -> Any:
+    return namespace(logits).clip(log_softmax(logits), _LOWEST, None)

@@ -6,13 +6,12 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
-from torch import Tensor
 
+from focalcal.core.chunks import row_chunks
+from focalcal.core.numerics import softmax
 from focalcal.posthoc.calibrator import CalibrationWarning
-from focalcal.posthoc.calibrator_inputs import as_float64, map_rows
 from focalcal.posthoc.storage import Decoder, mixture
 from focalcal.posthoc.temperature import TemperatureScaling
 
@@ -39,25 +38,28 @@ class EnsembleTemperatureScaling(TemperatureScaling):
     _takes_masked: ClassVar[bool] = False  # the uniform component would make an impossible class possible
     weights_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         super()._fit(logits, labels, weights)
-        own, like = labels.unsqueeze(1), logits[:0].double()
-        temperature = torch.tensor(self.temperature_, dtype=torch.float64, device=logits.device)
-        scaled = map_rows(logits, lambda rows: TemperatureScaling._map(self, rows, temperature=temperature), like=like)
-        plain = map_rows(logits, lambda rows: rows.softmax(1), like=like)
-        likelihoods = [as_float64(component.gather(1, own)) for component in (scaled, plain)]
-        likelihoods.append(np.full((len(logits), 1), 1 / logits.shape[1]))
-        self.weights_, gap = mixture_weights(np.hstack(likelihoods), as_float64(weights))
+        likelihoods = np.full((len(logits), 3), 1 / logits.shape[1])
+        for start, rows in row_chunks(logits):
+            part, at = slice(start, start + len(rows)), np.arange(len(rows))
+            z = rows.astype(np.float64)
+            scaled = TemperatureScaling._map(self, z, temperature=self.temperature_)
+            likelihoods[part, 0] = scaled[at, labels[part]]
+            likelihoods[part, 1] = softmax(z)[at, labels[part]]
+        self.weights_, gap = mixture_weights(likelihoods, weights)
         if gap > GAP:
             self.status_ = f"the mixture's duality gap is {gap:.1e}, not below {GAP:g}"
             warnings.warn(f"ensemble weights are not optimal: {self.status_}", CalibrationWarning, stacklevel=3)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return super()._tensors() | {"weights": torch.as_tensor(self.weights_)}
+    def _arrays(self) -> dict[str, Any]:
+        return super()._arrays() | {"weights": self.weights_}
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        scaled, plain, uniform = tensors["weights"].unbind()
-        return scaled * super()._map(logits, **tensors) + plain * logits.softmax(1) + uniform / logits.shape[1]
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        weights = learnt["weights"]
+        return weights[0] * super()._map(logits, **learnt) + weights[1] * softmax(logits) + weights[2] / logits.shape[1]
 
 
 def mixture_weights(

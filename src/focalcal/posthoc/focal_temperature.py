@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
+import numpy as np
 from scipy.optimize import minimize
-from torch import Tensor
 
 from focalcal.core.chunks import row_chunks
+from focalcal.core.numerics import namespace
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.newton_temperature import (
     HIGHEST_TEMPERATURE,
@@ -18,7 +18,7 @@ from focalcal.posthoc.newton_temperature import (
     optimal_inverse_temperature,
 )
 from focalcal.posthoc.storage import Decoder, nonnegative, positive
-from focalcal.theory.recovery import log_posterior
+from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -46,7 +46,9 @@ class FocalTemperatureScaling(Calibrator):
         """Whether T is a bound, since the fitted rows have no finite optimum."""
         return at_bound(self.temperature_)
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         start = -math.log(optimal_inverse_temperature(logits, labels, weights).inverse_temperature)
         bounds = [(math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)), (0.0, _HIGHEST_GAMMA)]
 
@@ -54,8 +56,8 @@ class FocalTemperatureScaling(Calibrator):
             temperature, total = math.exp(point[0]), 0.0
             for first, rows in row_chunks(logits):
                 own, weight = (each[first : first + len(rows)] for each in (labels, weights))
-                log_p = _log_probs(rows.double(), temperature, float(point[1])).gather(1, own.unsqueeze(1))
-                total -= float(log_p.squeeze(1).dot(weight))
+                log_p = _log_probs(rows.astype(np.float64), temperature, float(point[1]))
+                total -= float(log_p[np.arange(len(rows)), own] @ weight)
             return total / float(weights.sum())
 
         simplex = [[start, 0.0], [start + 0.1, 0.0], [start, 0.5]]
@@ -65,17 +67,13 @@ class FocalTemperatureScaling(Calibrator):
         best = search.x if gained > 1e-13 * abs(search.fun) else (start, 0.0)  # less is rounding
         self.temperature_, self.gamma_ = math.exp(best[0]), float(best[1])
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {
-            "temperature": torch.tensor(self.temperature_, dtype=torch.float64),
-            "gamma": torch.tensor(self.gamma_, dtype=torch.float64),
-        }
+    def _arrays(self) -> dict[str, Any]:
+        return {"temperature": self.temperature_, "gamma": self.gamma_}
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return _log_probs(logits, tensors["temperature"], tensors["gamma"]).exp()
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        return namespace(logits).exp(_log_probs(logits, learnt["temperature"], learnt["gamma"]))
 
 
-def _log_probs(
-    logits: Float[Tensor, "n k"], temperature: float | Tensor, gamma: float | Tensor
-) -> Float[Tensor, "n k"]:
-    return log_posterior((logits - logits.amax(1, keepdim=True)) / temperature, gamma=gamma, lam=0.0)
+def _log_probs(logits: Any, temperature: Any, gamma: Any) -> Any:
+    shifted = logits - namespace(logits).max(logits, axis=1, keepdims=True)
+    return inverse_map(shifted / temperature, gamma, 0.0)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from focalcal.core.binning import bin_index, equal_mass_edges, equal_width_edges
 from focalcal.core.checks import one_of, whole_number
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below
+from focalcal.core.numerics import softmax
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below, by_class
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
@@ -58,23 +57,23 @@ class HistogramBinning(OneVsRestCalibrator):
         if self.edges_.shape[1] != self.bins + 1 or self.values_.shape[1] != self.bins:
             raise ValueError(f"edges_ and values_ must have {self.bins + 1} and {self.bins} numbers in every class")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
-        probs, index, mass = logits.double().softmax(1).cpu(), labels.cpu(), weights.cpu()
-        bins = int(self.bins)
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        probs, bins = softmax(logits.astype(np.float64)), int(self.bins)
         all_edges, all_values = [], []
         for k in range(probs.shape[1]):
-            p = probs[:, k].contiguous()
-            edges = equal_width_edges(bins) if self.strategy == "equal_width" else equal_mass_edges(p, bins, mass)
+            p = np.ascontiguousarray(probs[:, k])
+            edges = equal_width_edges(bins) if self.strategy == "equal_width" else equal_mass_edges(p, bins, weights)
             place = bin_index(p, edges)
-            total = torch.bincount(place, mass, minlength=bins)
-            share = torch.bincount(place, mass * (index == k), minlength=bins) / total
-            share = torch.where(total > 0, share, (edges[1:] + edges[:-1]) / 2)
-            all_edges.append(edges.numpy())
-            all_values.append(share.numpy())
+            total = np.bincount(place, weights, minlength=bins)
+            right = np.bincount(place, weights * (labels == k), minlength=bins)
+            all_edges.append(edges)
+            all_values.append(np.where(total > 0, right / np.where(total > 0, total, 1), (edges[1:] + edges[:-1]) / 2))
         self.edges_, self.values_ = np.stack(all_edges), np.stack(all_values)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"inner_edges": torch.from_numpy(self.edges_[:, 1:-1]), "values": torch.from_numpy(self.values_)}
+    def _arrays(self) -> dict[str, Any]:
+        return {"inner_edges": self.edges_[:, 1:-1], "values": self.values_}
 
-    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return tensors["values"].gather(1, below(tensors["inner_edges"], logits.softmax(1))).T  # bins are (lo, hi]
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        return by_class(learnt["values"], below(learnt["inner_edges"], softmax(logits)))  # bins are (lo, hi]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from sklearn.isotonic import IsotonicRegression
-from torch import Tensor
 
-from focalcal.posthoc.calibrator_inputs import as_float64
+from focalcal.core.numerics import softmax
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, interpolated
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
@@ -34,21 +32,28 @@ class IsotonicCalibration(OneVsRestCalibrator):
         if [len(t) for t in self.thresholds_] != [len(v) for v in self.values_]:
             raise ValueError("thresholds_ and values_ must have as many numbers in every class")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
-        probs, index = as_float64(logits.double().softmax(1)), labels.cpu().numpy()
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        probs = softmax(logits.astype(np.float64))
         self.thresholds_, self.values_ = [], []
         for k in range(probs.shape[1]):
             map_k = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            map_k.fit(probs[:, k], (index == k).astype(np.float64), sample_weight=as_float64(weights))
+            map_k.fit(probs[:, k], (labels == k).astype(np.float64), sample_weight=weights)
             self.thresholds_.append(map_k.X_thresholds_.astype(np.float64))
             self.values_.append(map_k.y_thresholds_.astype(np.float64))
 
-    def _tensors(self) -> dict[str, Tensor]:
-        most = max(map(len, self.values_))  # shorter maps repeat their last point, beyond which they are constant
-        return {
-            name: torch.from_numpy(np.stack([np.pad(curve, (0, most - len(curve)), mode="edge") for curve in curves]))
-            for name, curves in (("thresholds", self.thresholds_), ("values", self.values_))
-        }
+    def _arrays(self) -> dict[str, Any]:
+        return {"thresholds": _as_one(self.thresholds_), "values": _as_one(self.values_)}
 
-    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return interpolated(tensors["thresholds"], tensors["values"], logits.softmax(1))
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        return interpolated(learnt["thresholds"], learnt["values"], softmax(logits))
+
+
+def _as_one(curves: list[Any]) -> Any:
+    """Shorter ones repeat their last point, beyond which the map is constant."""
+    table = np.empty((len(curves), max(map(len, curves))))
+    for row, curve in zip(table, curves, strict=True):
+        row[: len(curve)] = curve
+        row[len(curve) :] = curve[-1]
+    return table

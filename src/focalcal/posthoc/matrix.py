@@ -6,8 +6,6 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from focalcal.posthoc.affine import AffineScaling
 from focalcal.posthoc.storage import Decoder, count, flag, matrix, vector
@@ -44,21 +42,23 @@ class MatrixScaling(AffineScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         super()._fit(logits, labels, weights)
         if self.off_diagonal_l2 == math.inf:
             self.weight_ = np.diag(self.weight_)
 
-    def _identity(self, classes: int) -> Float[Tensor, " m"]:
+    def _identity(self, classes: int) -> Float[np.ndarray, " m"]:
         if self.off_diagonal_l2 == math.inf:
-            return torch.ones(classes, dtype=torch.float64)
-        return torch.eye(classes, dtype=torch.float64).flatten()
+            return np.ones(classes)
+        return np.eye(classes).ravel()
 
-    def _weight(self, numbers: Float[Tensor, " m"], classes: int) -> Float[Tensor, "*k k"]:
-        return numbers if self.off_diagonal_l2 == math.inf else numbers.view(classes, classes)
+    def _weight(self, numbers: Float[np.ndarray, " m"], classes: int) -> Float[np.ndarray, "*k k"]:
+        return numbers if self.off_diagonal_l2 == math.inf else numbers.reshape(classes, classes)
 
-    def _numbers_gradient(self, d_weight: Float[Tensor, "*k k"]) -> Float[Tensor, " m"]:
-        return d_weight.flatten()
+    def _numbers_gradient(self, d_weight: Float[np.ndarray, "*k k"]) -> Float[np.ndarray, " m"]:
+        return d_weight.ravel()
 
-    def _penalised(self, weight: Float[Tensor, "k k"]) -> Float[Tensor, "k k"]:
-        return weight - weight.diagonal().diag()
+    def _penalised(self, weight: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
+        return weight - np.diag(weight.diagonal())

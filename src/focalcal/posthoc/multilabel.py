@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import torch
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
-from focalcal.core.checks import shown
-from focalcal.core.primitives import yes_or_no
-from focalcal.core.scores import as_tensor
-from focalcal.posthoc.calibrator_inputs import in_kind_of
+from focalcal.core.arrays import as_array, like_given
+from focalcal.core.checks import shown, yes_or_no
+from focalcal.core.extras import required
 from focalcal.posthoc.storage import Stored, content_of, write
 from focalcal.predictions import Predictions
 
@@ -20,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from jaxtyping import Float
+    from numpy.typing import NDArray
 
     from focalcal.posthoc.calibrator import Calibrator
+    from focalcal.posthoc.module import MultilabelModule
 
 
 class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
@@ -52,14 +51,13 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         elif not given.multilabel or labels is not None or probs is not None:
             raise ValueError("logits must be multi-label Predictions alone, or (N, L) logits with labels (N, L)")
         self.n_features_in_ = given.n_classes
-        columns, answers = self._columns(given.scores), self._columns(given.labels.long())
+        columns, answers = self._columns(given.scores), self._columns(given.labels.astype(np.int64))
         weights: Sequence[Any] = [None] * len(columns)
         if sample_weight is not None:
-            each = as_tensor("sample_weight", sample_weight).double()
-            each = each[:, None].expand(len(each), given.n_classes) if each.dim() == 1 else each
-            weights = self._columns(each)
+            each = as_array("sample_weight", sample_weight)
+            weights = self._columns(np.repeat(each[:, None], given.n_classes, 1) if each.ndim == 1 else each)
         for at, answer in enumerate(answers):
-            if bool((answer == answer[0]).all()):
+            if (answer == answer[0]).all():
                 raise ValueError(
                     f"labels must hold 0 and 1 for every label, got only {int(answer[0])} for label {at}; leave it "
                     "out, or fit one calibrator for all labels with shared=True"
@@ -78,14 +76,14 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         if (logits is None) == (probs is None):
             raise TypeError("give exactly one of logits and probs=; the name says what the scores are")
         kind, given = ("logits", logits) if probs is None else ("probs", probs)
-        scores = as_tensor(kind, given)
-        if scores.dim() != 2 or scores.shape[1] != self.n_features_in_:
+        scores = as_array(kind, given)
+        if scores.ndim != 2 or scores.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{kind} must be (N, {self.n_features_in_}), one column per label as at fit, got {tuple(scores.shape)}"
+                f"{kind} must be (N, {self.n_features_in_}), one column per label as at fit, got {scores.shape}"
             )
         columns = zip(self.calibrators_, self._columns(scores), strict=True)
         calibrated = [calibrator.predict_proba(**{kind: column})[:, 1] for calibrator, column in columns]
-        return in_kind_of(given, calibrated[0].view(scores.shape) if self.shared else torch.stack(calibrated, 1))
+        return like_given(given, calibrated[0].reshape(scores.shape) if self.shared else np.stack(calibrated, 1))
 
     def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
         """1 where yes is at least as probable as no, (N, L)."""
@@ -94,6 +92,9 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
     def to_module(self) -> MultilabelModule:
         """The fitted map as an `nn.Module` of logits (N, L)."""
         check_is_fitted(self, "calibrators_")
+        required("torch", purpose="to_module()", extra="torch")
+        from focalcal.posthoc.module import MultilabelModule
+
         return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -113,23 +114,6 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         restored.calibrators_, restored.n_features_in_ = calibrators, int(labels or 0)
         return restored
 
-    def _columns(self, values: Tensor) -> Sequence[Tensor]:
+    def _columns(self, values: NDArray[Any]) -> Sequence[NDArray[Any]]:
         """What each calibrator sees of (N, L)."""
-        return [values.flatten()] if self.shared else values.unbind(1)
-
-
-class MultilabelModule(nn.Module):
-    """The maps of a `MultilabelCalibration`, from logits (N, L) to probabilities of yes (N, L)."""
-
-    def __init__(self, maps: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.maps = nn.ModuleList(maps)
-
-    def forward(self, logits: Float[Tensor, "n l"]) -> Float[Tensor, "n l"]:
-        """Calibrated probabilities."""
-        columns = [logits.flatten()] if len(self.maps) == 1 else logits.unbind(1)
-        each = [
-            two_class_map(torch.stack([torch.zeros_like(column), column], 1))[:, 1]
-            for two_class_map, column in zip(self.maps, columns, strict=True)
-        ]
-        return each[0].view(logits.shape) if len(self.maps) == 1 else torch.stack(each, 1)
+        return [values.ravel()] if self.shared else list(values.T)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import shown, whole_number
+from focalcal.core.checks import finite_at_least, shown, whole_number
 from focalcal.metrics.reliability import check_level
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.overfitting import HeldOut, fitted_temperature

@@ -7,16 +7,15 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from focalcal.core.chunks import row_chunks
+from focalcal.core.numerics import log_softmax, logsumexp
 from focalcal.metrics.bootstrap_statistics import row_weights
 from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from focalcal.posthoc.recovery import PosteriorRecovery
 from focalcal.posthoc.temperature import TemperatureScaling
-from focalcal.theory.recovery import log_posterior
+from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -27,7 +26,7 @@ _NODES = 9  # temperatures at which the likelihood of every row is known
 _REACH = 6.0  # standard errors of log T on either side
 
 
-def fitted_temperature(calibrator: Any, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> float:
+def fitted_temperature(calibrator: Any, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"]) -> float:
     """The calibrator's temperature, which must not be a bound."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -50,7 +49,7 @@ class HeldOut:
     """
 
     def __init__(
-        self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], trained_with: tuple[float, float]
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], trained_with: tuple[float, float]
     ) -> None:
         self._logits, self._labels = logits, labels
         self._gamma, self._lam = trained_with
@@ -65,7 +64,7 @@ class HeldOut:
 
     def posteriors(self, temperature: float) -> Float[np.ndarray, "m k"]:
         """The recovered posteriors of the sampled rows."""
-        return self._log_probs(self._logits[self._sampled], temperature).exp().cpu().numpy()
+        return np.exp(self._log_probs(self._logits[self._sampled], temperature))
 
     def interval(self, temperature: float, *, level: float, resamples: int, seed: int) -> tuple[float, float]:
         """Percentiles of the temperature that resampled rows need."""
@@ -88,24 +87,25 @@ class HeldOut:
         return float(min(np.sqrt((slope**2).sum()) / max(curvature, 1e-300), 1.0))
 
     def _row_losses(self, temperature: float) -> Float[np.ndarray, " n"]:
-        parts = [
-            self._log_probs(rows, temperature).gather(1, self._labels[start : start + len(rows), None])[:, 0]
-            for start, rows in row_chunks(self._logits)
-        ]
-        return -torch.cat(parts).cpu().numpy()
+        losses = np.empty(len(self._labels))
+        for start, rows in row_chunks(self._logits):
+            at = np.arange(len(rows))
+            losses[start + at] = -self._log_probs(rows, temperature)[at, self._labels[start + at]]
+        return losses
 
-    def _log_probs(self, logits: Float[Tensor, "n k"], temperature: float) -> Float[Tensor, "n k"]:
-        scaled = (logits - logits.amax(1, keepdim=True)).double() / temperature
-        if self._gamma == 0:
-            return scaled.log_softmax(1)
-        return log_posterior(scaled, gamma=self._gamma, lam=self._lam)
+    def _log_probs(self, logits: Float[np.ndarray, "n k"], temperature: float) -> Float[np.ndarray, "n k"]:
+        scaled = (logits - logits.max(1, keepdims=True)).astype(np.float64) / temperature
+        log_probs: Float[np.ndarray, "n k"] = (
+            log_softmax(scaled) if self._gamma == 0 else inverse_map(scaled, self._gamma, self._lam)
+        )
+        return log_probs
 
 
-def _systematic_sample(logits: Float[Tensor, "n k"]) -> Int[Tensor, " m"]:
+def _systematic_sample(logits: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " m"]:
     """Every so many rows in the order of confidence: what depends on confidence varies less than in a random sample."""
     wanted = max(_POPULATION_ROWS, _POPULATION // logits.shape[1])
     if len(logits) <= wanted:
-        return torch.arange(len(logits), device=logits.device)
-    lead = torch.cat([rows.double().logsumexp(1) - rows.amax(1) for _, rows in row_chunks(logits)])
-    places = (torch.arange(wanted, device=logits.device) + 0.5) * (len(logits) / wanted)
-    return lead.argsort(stable=True)[places.long()]
+        return np.arange(len(logits))
+    lead = [logsumexp(rows.astype(np.float64)) - rows.max(1) for _, rows in row_chunks(logits)]
+    places = (np.arange(wanted) + 0.5) * (len(logits) / wanted)
+    return np.concatenate(lead).argsort(kind="stable")[places.astype(np.int64)]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from focalcal.posthoc.calibrator_inputs import as_float64
 from focalcal.posthoc.logistic import logistic_coefficients
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs, sigmoid
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -30,24 +27,26 @@ class PlattScaling(OneVsRestCalibrator):
     slope_: Any
     intercept_: Any
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
-        odds, index = as_float64(_log_odds(logits.double())), labels.cpu().numpy()
-        row_weights = as_float64(weights)
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        with np.errstate(all="ignore"):
+            odds = _log_odds(logits.astype(np.float64))
         self.slope_, self.intercept_ = np.empty(odds.shape[1]), np.empty(odds.shape[1])
         for k in range(odds.shape[1]):
-            positive = index == k
-            count, others = row_weights[positive].sum(), row_weights[~positive].sum()
+            positive = labels == k
+            count, others = weights[positive].sum(), weights[~positive].sum()
             targets = np.where(positive, (count + 1) / (count + 2), 1 / (others + 2))
-            features = np.stack([odds[:, k], np.ones(len(index))], 1)
-            (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets, row_weights)
+            features = np.stack([odds[:, k], np.ones(len(labels))], 1)
+            (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets, weights)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"slope": torch.as_tensor(self.slope_), "intercept": torch.as_tensor(self.intercept_)}
+    def _arrays(self) -> dict[str, Any]:
+        return {"slope": self.slope_, "intercept": self.intercept_}
 
-    def _class_probs(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return torch.sigmoid(_log_odds(logits) * tensors["slope"] + tensors["intercept"])
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        return sigmoid(_log_odds(logits) * learnt["slope"] + learnt["intercept"])
 
 
-def _log_odds(logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+def _log_odds(logits: Any) -> Any:
     log_p, log_not_p = bounded_logs(logits)
     return log_p - log_not_p

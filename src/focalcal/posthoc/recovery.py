@@ -6,19 +6,18 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
+import numpy as np
 from scipy.optimize import minimize_scalar
-from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import finite_at_least, yes_or_no
 from focalcal.core.chunks import row_chunks
-from focalcal.core.primitives import yes_or_no
+from focalcal.core.numerics import namespace
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound
 from focalcal.posthoc.storage import Decoder, positive
-from focalcal.theory.recovery import log_posterior
+from focalcal.theory.recovery import inverse_map, log_posterior
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -70,43 +69,49 @@ class PosteriorRecovery(Calibrator):
     def _needs_fit(self) -> bool:
         return bool(self.fit_temperature)
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         self.temperature_ = self._best_temperature(logits, labels, weights) if self.fit_temperature else 1.0
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"temperature": torch.tensor(self.temperature_ if self.fit_temperature else 1.0, dtype=torch.float64)}
+    def _arrays(self) -> dict[str, Any]:
+        return {"temperature": self.temperature_ if self.fit_temperature else 1.0}
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return self._log_probs(logits, tensors["temperature"]).exp()
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        return namespace(logits).exp(self._log_probs(logits, learnt["temperature"]))
 
-    def _log_probs(self, logits: Float[Tensor, "n k"], temperature: float | Tensor) -> Float[Tensor, "n k"]:
-        shifted = logits - logits.amax(1, keepdim=True)
-        return log_posterior(shifted / temperature, gamma=float(self.gamma), lam=float(self.lam))
+    def _log_probs(self, logits: Any, temperature: Any) -> Any:
+        shifted = logits - namespace(logits).max(logits, axis=1, keepdims=True)
+        return inverse_map(shifted / temperature, float(self.gamma), float(self.lam))
 
     def _nll(
-        self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"], temperature: float
+        self,
+        logits: Float[np.ndarray, "n k"],
+        labels: Int[np.ndarray, " n"],
+        weights: Float[np.ndarray, " n"],
+        temperature: float,
     ) -> float:
         total = 0.0
         for start, rows in row_chunks(logits):
             own, weight = (each[start : start + len(rows)] for each in (labels, weights))
-            log_p = self._log_probs(rows.double(), temperature).gather(1, own.unsqueeze(1))
-            total -= float(log_p.squeeze(1).dot(weight))
+            log_p = self._log_probs(rows.astype(np.float64), temperature)
+            total -= float(log_p[np.arange(len(rows)), own] @ weight)
         return total / float(weights.sum())
 
     def _best_temperature(
-        self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> float:
         """Not convex in general: a grid over the whole range, then Brent's method, on a sample; then on all rows.
 
         If all rows lead away from where the sample led, the grid is laid over all rows.
         """
         rows = max(_SAMPLE_ROWS, _SAMPLE // logits.shape[1])
-        chosen = torch.randperm(len(logits), generator=torch.Generator().manual_seed(0))[:rows].to(logits.device)
+        chosen = np.random.default_rng(0).permutation(len(logits))[:rows]
         everything = (logits, labels, weights)
         sample = everything if len(logits) <= rows else (logits[chosen], labels[chosen], weights[chosen])
         lowest, highest = math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)
         bounds = lowest, highest
-        grid = torch.linspace(lowest, highest, 25, dtype=torch.float64).tolist()
+        grid = np.linspace(lowest, highest, 25).tolist()
         spacing = grid[1] - grid[0]
 
         @cache

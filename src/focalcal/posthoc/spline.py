@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from scipy.interpolate import CubicSpline
-from torch import Tensor
 
 from focalcal.core.checks import whole_number
+from focalcal.core.numerics import column_index, namespace, softmax
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.calibrator_inputs import as_float64
 from focalcal.posthoc.one_vs_rest import interpolated
 from focalcal.posthoc.storage import Decoder, curve, rising_curve
 
@@ -47,11 +45,13 @@ class SplineCalibration(Calibrator):
         if len(self.confidence_) != len(self.accuracy_):
             raise ValueError("confidence_ and accuracy_ must have as many numbers")
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
-        top, at = logits.double().softmax(1).max(1)
-        confidence, right = as_float64(top), as_float64(at == labels)
-        values, place = np.unique(confidence, return_inverse=True)
-        part = as_float64(weights / weights.sum())
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        probs = softmax(logits.astype(np.float64))
+        right = probs.argmax(1) == labels
+        values, place = np.unique(probs.max(1), return_inverse=True)
+        part = weights / weights.sum()
         step = np.bincount(place, part)  # rows of equal confidence are passed at once
         rank, share = np.cumsum(step), np.cumsum(np.bincount(place, right * part))
         basis = CubicSpline(np.linspace(0, 1, self.knots), np.eye(self.knots), bc_type="natural")
@@ -60,15 +60,17 @@ class SplineCalibration(Calibrator):
         kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
         self.confidence_, self.accuracy_ = values[kept], accuracy[kept]
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"confidence": torch.as_tensor(self.confidence_), "accuracy": torch.as_tensor(self.accuracy_)}
+    def _arrays(self) -> dict[str, Any]:
+        return {"confidence": self.confidence_, "accuracy": self.accuracy_}
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        probs = logits.softmax(1)
-        top, at = probs.max(1, keepdim=True)
-        accuracy = interpolated(tensors["confidence"].unsqueeze(0), tensors["accuracy"].unsqueeze(0), top)
-        others = probs.scatter(1, at, 0.0)
-        total = others.sum(1, keepdim=True)
-        alike = torch.ones_like(probs).scatter(1, at, 0.0) / (probs.shape[1] - 1)  # where nothing is left to share
-        shares = torch.where(total > 0, others / torch.where(total > 0, total, 1.0), alike)
-        return (shares * (1 - accuracy)).scatter(1, at, accuracy)
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        xp = namespace(logits)
+        probs = softmax(logits)
+        top = xp.max(probs, axis=1, keepdims=True)
+        own = column_index(probs) == xp.argmax(probs, axis=1, keepdims=True)
+        accuracy = interpolated(learnt["confidence"][None, :], learnt["accuracy"][None, :], top)
+        others = xp.where(own, 0.0, probs)
+        total = xp.sum(others, axis=1, keepdims=True)
+        alike = 1 / (probs.shape[1] - 1)  # where nothing is left to share
+        shares = xp.where(total > 0, others / xp.where(total > 0, total, 1.0), alike)
+        return xp.where(own, accuracy, shares * (1 - accuracy))

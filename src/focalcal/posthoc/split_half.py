@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-import torch
 from sklearn.base import clone
-from torch import Tensor
 
+from focalcal.core.arrays import like_given
 from focalcal.core.checks import rounding_collected, shown, whole_number
 from focalcal.core.display import Displayed, text_table
+from focalcal.core.numerics import softmax
 from focalcal.metrics import METRICS
 from focalcal.posthoc.calibrator import Calibrator
-from focalcal.posthoc.calibrator_inputs import in_kind_of, labelled_rows, map_rows
+from focalcal.posthoc.calibrator_inputs import labelled_rows, map_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,25 +94,24 @@ def split_half(
     order = np.random.default_rng(int(seed)).permutation(len(scores))
     fit_rows, evaluation_rows = order[: len(order) // 2], order[len(order) // 2 :]
 
-    def take(rows: NDArray[np.int64], given: Any, values: Tensor) -> Any:
-        return in_kind_of(given, values[torch.from_numpy(rows).to(values.device)])
-
     fitted: Any = clone(calibrator)
-    given_labels = given if labels is None else labels
-    held_logits, held_labels = take(evaluation_rows, given, scores), take(evaluation_rows, given_labels, index)
+    held_labels = like_given(given if labels is None else labels, index[evaluation_rows])
+    fitted.fit(scores[fit_rows], index[fit_rows])
+    after = fitted.predict_proba(scores[evaluation_rows])
     if isinstance(fitted, Calibrator):
-        fitted.fit(take(fit_rows, given, scores), take(fit_rows, given_labels, index))
-        after = fitted.predict_proba(held_logits)
         fitted._set_classes(scores.shape[1], all_rows.classes, one_column=all_rows.one_column)
-    else:
-        arrays, targets = scores.cpu().numpy(), index.cpu().numpy()
-        fitted.fit(arrays[fit_rows], targets[fit_rows])
-        after = _as_given(fitted.predict_proba(arrays[evaluation_rows]), held_logits)
+    elif np.shape(after) != (len(evaluation_rows), scores.shape[1]):
+        raise ValueError(
+            f"calibrator must give probabilities of shape {(len(evaluation_rows), scores.shape[1])}, got "
+            f"{np.shape(after)}; an estimator that leaves out classes without labels needs rows of every class in both "
+            "halves"
+        )
     if all_rows.kind == "logits":
-        held = scores[torch.from_numpy(evaluation_rows).to(scores.device)]
-        before = in_kind_of(given, map_rows(held, lambda rows: rows.softmax(1), like=held))
+        held = scores[evaluation_rows]
+        before = map_rows(held, softmax, np.promote_types(held.dtype, np.float32))
     else:
-        before = take(evaluation_rows, given, all_rows.scores)
+        before = all_rows.scores[evaluation_rows]
+    before, after = like_given(given, before), like_given(given, np.asarray(after))
     with rounding_collected():  # of probabilities that were looked at already
         return SplitHalf(
             before={name: float(metric(before, held_labels)) for name, metric in metrics.items()},
@@ -121,13 +120,3 @@ def split_half(
             fit_rows=fit_rows,
             evaluation_rows=evaluation_rows,
         )
-
-
-def _as_given(probs: Any, logits: Any) -> Any:
-    """An estimator's probabilities, one column per class, in the kind of its logits."""
-    if np.shape(probs) != tuple(logits.shape):
-        raise ValueError(
-            f"calibrator must give probabilities of shape {tuple(logits.shape)}, got {np.shape(probs)}; "
-            "an estimator that leaves out classes without labels needs rows of every class in both halves"
-        )
-    return torch.as_tensor(probs).to(logits.device) if isinstance(logits, Tensor) else np.asarray(probs)

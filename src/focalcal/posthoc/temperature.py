@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from focalcal.core.chunks import row_chunks
+from focalcal.core.numerics import namespace, softmax
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import (
     HIGHEST_TEMPERATURE,
@@ -49,7 +50,9 @@ class TemperatureScaling(Calibrator):
     status_: str
     n_iter_: int
 
-    def _fit(self, logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"], weights: Float[Tensor, " n"]) -> None:
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
         optimum = optimal_inverse_temperature(_finite(logits, labels), labels, weights)
         self.temperature_ = 1 / optimum.inverse_temperature
         self.status_ = str(optimum.status)
@@ -68,24 +71,25 @@ class TemperatureScaling(Calibrator):
         """Whether T is a bound, since the fitted rows have no finite optimum."""
         return at_bound(self.temperature_)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"temperature": torch.tensor(self.temperature_, dtype=torch.float64)}
+    def _arrays(self) -> dict[str, Any]:
+        return {"temperature": self.temperature_}
 
-    def _map(self, logits: Float[Tensor, "n k"], **tensors: Tensor) -> Float[Tensor, "n k"]:
-        return ((logits - logits.amax(1, keepdim=True)) / tensors["temperature"]).softmax(1)
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        xp = namespace(logits)
+        return softmax((logits - xp.max(logits, axis=1, keepdims=True)) / learnt["temperature"])
 
 
-def _finite(logits: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, "n k"]:
+def _finite(logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
     """Impossible classes so far below the others that they weigh exactly 0 in float64 at every temperature."""
-    impossible = logits == -torch.inf
-    if not bool(impossible.any()):
+    if not any(rows.min() == -np.inf for _, rows in row_chunks(logits)):
         return logits
-    own = impossible.gather(1, labels.unsqueeze(1))
-    if bool(own.any()):
-        at = int(own.nonzero()[0, 0])
+    impossible = logits == -np.inf
+    own = impossible[np.arange(len(labels)), labels]
+    if own.any():
+        at = int(own.argmax())
         raise ValueError(
             f"labels must be possible, got class {int(labels[at])} in row {at}, whose logit is -inf; "
             "leave the row out, or do not mask its class"
         )
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return torch.where(impossible, wide.amax(1, keepdim=True) - 1000 * HIGHEST_TEMPERATURE, wide)
+    wide = logits.astype(np.promote_types(logits.dtype, np.float32), copy=False)
+    return np.where(impossible, wide.max(1, keepdims=True) - 1000 * HIGHEST_TEMPERATURE, wide)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from focalcal.posthoc.affine import AffineScaling
 from focalcal.posthoc.storage import Decoder, count, flag, vector
@@ -41,14 +40,14 @@ class VectorScaling(AffineScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _identity(self, classes: int) -> Float[Tensor, " m"]:
-        return torch.ones(1 if self.spread_l2 == math.inf else classes, dtype=torch.float64)
+    def _identity(self, classes: int) -> Float[np.ndarray, " m"]:
+        return np.ones(1 if self.spread_l2 == math.inf else classes)
 
-    def _weight(self, numbers: Float[Tensor, " m"], classes: int) -> Float[Tensor, " k"]:
-        return numbers.expand(classes)
+    def _weight(self, numbers: Float[np.ndarray, " m"], classes: int) -> Float[np.ndarray, " k"]:
+        return np.broadcast_to(numbers, classes)
 
-    def _numbers_gradient(self, d_weight: Float[Tensor, " k"]) -> Float[Tensor, " m"]:
-        return d_weight.sum(0, keepdim=True) if self.spread_l2 == math.inf else d_weight
+    def _numbers_gradient(self, d_weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " m"]:
+        return d_weight.sum(keepdims=True) if self.spread_l2 == math.inf else d_weight
 
-    def _penalised(self, weight: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
+    def _penalised(self, weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         return weight - weight.mean()

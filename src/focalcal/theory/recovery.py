@@ -57,6 +57,11 @@ def log_posterior(logits: Any, *, gamma: Any, lam: Any) -> Any:
     array([[0.7, 0.2, 0.1]])
     """
     _check_rows(logits, gamma=gamma, lam=lam)
+    return inverse_map(logits, gamma, lam)
+
+
+def inverse_map(logits: Any, gamma: Any, lam: Any) -> Any:
+    """`log_posterior` without its checks, which read values that `torch.export` does not know."""
     xp = namespace(logits)
     with np.errstate(all="ignore"):  # the logarithm of 0 is meant, and so is its exponential
         terms = _terms(*log_probs_and_complements(logits), gamma, lam)

@@ -1,0 +1,72 @@
+"""Cross-fitting: every row is judged by what was fitted on rows of other folds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from focalcal.core.checks import ProbabilityWarning
+from focalcal.posthoc.calibrator import CalibrationWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jaxtyping import Bool, Float, Int
+
+    from focalcal.posthoc.calibrator import Calibrator
+
+FOLDS = 5
+Fitted = TypeVar("Fitted")
+
+
+def row_folds(rows: int, folds: int = FOLDS, *, seed: int | None = None) -> list[Int[np.ndarray, " m"]]:
+    """Disjoint folds of 0 .. rows - 1, the first ones larger by one where they cannot be equal.
+
+    In the order of the rows, or with a seed in that of a permutation.
+
+    >>> [fold.tolist() for fold in row_folds(5, 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    order = np.arange(rows) if seed is None else np.random.default_rng(seed).permutation(rows)
+    return np.array_split(order, folds)
+
+
+def cross_fit(
+    rows: int, fit: Callable[[Bool[np.ndarray, " n"]], Fitted], *, folds: int = FOLDS, seed: int | None = None
+) -> Iterator[tuple[Int[np.ndarray, " m"], Fitted]]:
+    """Each fold, and what `fit` makes of all the rows outside of it, which it is given as a mask."""
+    for fold in row_folds(rows, folds, seed=seed):
+        others = np.ones(rows, dtype=bool)
+        others[fold] = False
+        yield fold, fit(others)
+
+
+def fitted_quietly(calibrator: Calibrator, scores: Any, labels: Any, kind: str) -> Calibrator:
+    """A clone, fitted on scores of that kind, "logits" or "probs", without warnings of the fit or of zeros."""
+    fresh: Calibrator = clone(calibrator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", ProbabilityWarning)
+        given: dict[str, Any] = {kind: scores}
+        return fresh.fit(labels=labels, **given)
+
+
+def cross_fitted_probs(
+    calibrator: Calibrator, scores: Any, labels: Any, kind: str = "logits", *, folds: int = FOLDS
+) -> Float[np.ndarray, "n k"]:
+    """Calibrated probabilities of every row, by clones that were fitted on the other folds; arrays in, array out.
+
+    Folds are consecutive rows: permute them before. An error of a fit, as where a fold holds all rows of a class, is
+    the caller's.
+    """
+    probs = np.empty(np.shape(scores), dtype=np.float64)
+    for fold, fitted in cross_fit(
+        len(labels), lambda others: fitted_quietly(calibrator, scores[others], labels[others], kind), folds=folds
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProbabilityWarning)
+            probs[fold] = fitted.predict_proba(**{kind: scores[fold]})
+    return probs
