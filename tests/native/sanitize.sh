@@ -22,4 +22,5 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktra
 "$python" -c "import sys; from focalcal import _native
 sys.exit(not (_native.available() and _native.kernel().__file__.startswith('$work')))"
 "$python" -m pytest -q -p no:cacheprovider --capture=no tests/native/test_fuzz.py tests/native/test_score_fuzz.py \
+    tests/native/test_softmax.py \
     tests/theory/test_native_minimiser.py

@@ -1,4 +1,4 @@
-/* The Python module: the functions of fused_loss.c, score_pass.c and minimiser.c, and the instruction sets at hand. */
+/* The Python module: the functions of fused_loss.c, score_pass.c, minimiser.c and softmax.c, and the instruction sets. */
 #include "native.h"
 #ifndef _WIN32
 #include <pthread.h>
@@ -45,6 +45,10 @@ static PyMethodDef methods[] = {
      "Per bin: count, sums of confidence, correctness, confidence squared, confidence times correctness."},
     {"minimisers", (PyCFunction)(void (*)(void))minimisers, METH_FASTCALL,
      "The minimiser of the conditional risk for each row, from the addresses of posteriors, gammas and lams."},
+    {"moment_sums", (PyCFunction)(void (*)(void))moment_sums, METH_FASTCALL,
+     "Sums over rows of a softmax's log partition and moments, from addresses; the first wrong label, or -1."},
+    {"affine_rows", (PyCFunction)(void (*)(void))affine_rows, METH_FASTCALL,
+     "The loss of softmax(scores + bias) and its derivatives, from addresses; the first wrong label, or -1."},
     {"instruction_sets", list_instruction_sets, METH_NOARGS, "The usable instruction sets, best last."},
     {NULL, NULL, 0, NULL},
 };

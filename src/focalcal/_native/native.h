@@ -13,19 +13,22 @@
 #include <omp.h>
 #endif
 #if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { FLOAT32, FLOAT64, BFLOAT16 };
+enum { FLOAT32, FLOAT64, BFLOAT16, FLOAT16 };
 enum { ELEMENTS_A_THREAD = 32768, MOST_THREADS = 256 };
 
-/* The functions that Python sees, one a file. */
+/* The functions that Python sees. */
 PyObject *fused_loss(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *bin_moments(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *minimisers(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *moment_sums(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *affine_rows(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 /* libgomp's threads do not survive a fork, and a parallel region would wait for them for ever. */
 extern int forked;
@@ -67,6 +70,19 @@ INLINE void restore_denormals(uint64_t saved)
 #endif
 }
 
+INLINE float half_to_float(uint16_t half)
+{
+    const uint32_t size = half & 0x7FFFu, sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t normal = (size << 13) + (size < 0x7C00u ? 0x38000000u : 0x70000000u); /* infinity and NaN stay so */
+    const float small = (float)(int32_t)size * 0x1p-24f;
+    uint32_t bits;
+    memcpy(&bits, &small, 4);
+    bits = (size < 0x400u ? bits : normal) | sign;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
 /* How many of the sets below may be used: FOCALCAL_INSTRUCTION_SET in the environment names the last. */
 extern int most_sets;
 
@@ -77,7 +93,9 @@ INLINE int instruction_sets(const char **names)
     names[count++] = "baseline";
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (most_sets > 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    unsigned a, b, c = 0, d; /* the builtin knows of half precision (F16C) in new compilers alone */
+    const int half = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    if (most_sets > 1 && half && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         names[count++] = "avx2";
     if (most_sets > 2 && count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))

@@ -10,6 +10,31 @@ typedef double vd __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef int32_t vi __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef int64_t vl __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
+typedef float ISA(loose_float) __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef double ISA(loose_double) __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
+
+/* Numbers of half the width, float16 or bfloat16, to floats; exact. */
+INLINE void ISA(widen)(const uint16_t *from, int dtype, int64_t count, float *to)
+{
+    int64_t i = 0;
+    if (dtype == BFLOAT16) {
+        for (; i < count; i++) {
+            const uint32_t bits = (uint32_t)from[i] << 16;
+            memcpy(to + i, &bits, 4);
+        }
+        return;
+    }
+#if defined(__x86_64__) && VECTOR_BYTES == 64
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+#elif defined(__x86_64__) && VECTOR_BYTES == 32
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+#endif
+    for (; i < count; i++)
+        to[i] = half_to_float(from[i]);
+}
+
 /* exp(x) for x <= 0. Exactly 0 below the smallest normal number; NaN stays NaN, because the result
  * is a product with the polynomial rather than a sum of exponent bits. Relative error 1.1e-7. */
 INLINE vf ISA(exp_float)(vf x)
