@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset, random_split
 
 from focalcal import AdaFocalLoss, Predictions
 from focalcal.integrations.lightning import CalibrationCallback
-from focalcal.metrics.torchmetrics import ECE
+from focalcal.integrations.torchmetrics import ECE
 
 
 class Classifier(lightning.LightningModule):

@@ -99,7 +99,7 @@ def _adapters(sources: griffe.Module, undocumented: list[str]) -> str:
         module = importlib.import_module(f"focalcal.integrations.{path}")
         parts += [f"## `{module.__name__}`", inspect.getdoc(module) or ""]
         parts += [_entry(module, name, sources, undocumented) + _DEEPER for name in names]
-    adapters = importlib.import_module("focalcal.metrics.torchmetrics")
+    adapters = importlib.import_module("focalcal.integrations.torchmetrics")
     parts += [
         f"## `{adapters.__name__}`",
         inspect.getdoc(adapters) or "",

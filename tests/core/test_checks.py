@@ -12,7 +12,7 @@ from torchmetrics import metric as wrapped
 
 from focalcal import metrics, theory
 from focalcal.core.checks import ProbabilityWarning, off_simplex
-from focalcal.metrics import torchmetrics as adapters
+from focalcal.integrations import torchmetrics as adapters
 from focalcal.predictions import Predictions
 
 LOGITS = 3 * torch.randn(200, 30, generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from focalcal import metrics
-from focalcal.metrics import torchmetrics as adapters
+from focalcal.integrations import torchmetrics as adapters
 
 MISSING = -(2**63)
 PROBS = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4], [0.1, 0.9]])

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from support.prediction_samples import sample
 
 from focalcal.core.checks import ProbabilityWarning
+from focalcal.core.numerics import softmax
 from focalcal.predictions import InputWarning, Predictions, PredictionsFileError
 
 LOGITS = np.array([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]])
@@ -20,16 +20,16 @@ def test_archives_that_name_the_kind(tmp_path, save):
     save(path, logits=LOGITS, labels=LABELS.astype(np.uint8), weight=np.ones(7))
     loaded = Predictions.load(path)
     assert (loaded.kind, loaded.split, loaded.multilabel, dict(loaded.provenance)) == ("logits", "unknown", False, {})
-    assert torch.equal(loaded.logits, torch.tensor(LOGITS))
+    np.testing.assert_array_equal(loaded.logits, LOGITS)
     assert loaded.labels.tolist() == [0, 2]
     assert Predictions.load(path, split="val").split == "val"
-    assert Predictions.load(path, dtype="float32").scores.dtype is torch.float32
+    assert Predictions.load(path, dtype="float32").scores.dtype == np.float32
     assert Predictions.concatenate(Predictions.stream(path, rows=1)).equals(loaded)
     probs = sample(n=2, classes=3, kind="probs").probs.numpy()
     save(path, probs=probs, labels=LABELS, ids=np.array(["a", "b"]), groups=np.array([1, 2]), posterior=probs)
     loaded = Predictions.load(path)
     assert (loaded.kind, loaded.ids.tolist(), loaded.groups.tolist()) == ("probs", ["a", "b"], [1, 2])
-    assert torch.equal(loaded.posterior, loaded.probs)
+    np.testing.assert_array_equal(loaded.posterior, loaded.probs)
     bare = Predictions.load(path, posterior=False, ids=False, groups=False)
     assert (bare.ids, bare.groups, bare.posterior) == (None, None, None)
 
@@ -64,7 +64,7 @@ def test_npy_files(tmp_path, monkeypatch):
         np.save(f"{name}.npy", array)
     pair = Predictions.load("logits.npy", labels="labels.npy", split="test", mmap=True)
     assert (pair.kind, pair.split, pair.labels.tolist()) == ("logits", "test", [0, 2])
-    assert torch.equal(pair.logits, torch.tensor(LOGITS))
+    np.testing.assert_array_equal(pair.logits, LOGITS)
     for way in (
         Predictions.load("logits.npy", split="test"),  # labels.npy beside it
         Predictions.load(tmp_path / "out", split="test"),
@@ -73,7 +73,7 @@ def test_npy_files(tmp_path, monkeypatch):
     ):
         assert way.equals(pair)
     other = Predictions.load("resnet.npy", logits="resnet.npy", labels="y.npy", ids="n.npy")
-    assert torch.equal(other.logits, torch.tensor(2 * LOGITS))
+    np.testing.assert_array_equal(other.logits, 2 * LOGITS)
     assert (other.labels.tolist(), other.ids.tolist()) == ([2, 0], ["a", "b"])
     assert Predictions.load(".", logits="resnet", labels="y", ids="n").equals(other)
     with pytest.raises(PredictionsFileError, match="whether its scores are logits or probabilities"):
@@ -91,7 +91,7 @@ def test_npy_files(tmp_path, monkeypatch):
 
 def test_the_kind_is_not_guessed(tmp_path):
     path = tmp_path / "a.npz"
-    np.savez(path, logits=LOGITS, probs=torch.tensor(LOGITS).softmax(1).numpy(), labels=LABELS)
+    np.savez(path, logits=LOGITS, probs=softmax(LOGITS), labels=LABELS)
     with pytest.raises(PredictionsFileError, match="got both in"):
         Predictions.load(path)
     assert Predictions.load(path, probs="probs").kind == "probs"
@@ -107,7 +107,7 @@ def test_the_kind_is_not_guessed(tmp_path):
 def test_arrays_stored_by_column_load_but_do_not_stream(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, logits=np.asfortranarray(np.tile(LOGITS, (3, 1))), labels=np.tile(LABELS, 3))
-    assert torch.equal(Predictions.load(path).logits, torch.tensor(LOGITS).repeat(3, 1))
+    np.testing.assert_array_equal(Predictions.load(path).logits, np.tile(LOGITS, (3, 1)))
     with pytest.raises(PredictionsFileError, match="row by row to be streamed, got column by column; load it"):
         list(Predictions.stream(path, rows=2))
 
@@ -120,7 +120,7 @@ def text(path, content, **options):
 def test_csv_of_others(tmp_path):
     path = tmp_path / "a.csv"
     plain = text(path, "label,logit_0,logit_1\n0,1.5,-2\n1,0,3e-1\n")
-    assert (plain.kind, plain.split, plain.ids, plain.scores.dtype) == ("logits", "unknown", None, torch.float64)
+    assert (plain.kind, plain.split, plain.ids, plain.scores.dtype) == ("logits", "unknown", None, np.float64)
     assert plain.logits.tolist() == [[1.5, -2.0], [0.0, 0.3]]
     odd = '\ufeff# made by hand\r\n\r\nlogit_1, logit_0,more,label\r\n-2, 1.5,x,0\r\n\r\n3e-1,+0,"a\r\nb",1\r\n\r\n'
     assert text(path, odd).equals(plain)
@@ -229,7 +229,7 @@ def test_parquet_of_others(tmp_path):
     frame = pandas.DataFrame({"id": ["a", "b"], "label": LABELS, **{f"logit_{k}": LOGITS[:, k] for k in range(3)}})
     frame.to_parquet(path)
     loaded = Predictions.load(path)
-    assert torch.equal(loaded.logits, torch.tensor(LOGITS))
+    np.testing.assert_array_equal(loaded.logits, LOGITS)
     assert (loaded.labels.tolist(), loaded.ids.tolist()) == ([0, 2], ["a", "b"])
     frame.astype({"id": "category", "label": "category"}).rename(columns={"label": "y"}).to_parquet(path)
     assert Predictions.load(path, labels="y").equals(loaded)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focalcal import InputWarning, Predictions
+from focalcal.core.numerics import softmax
 from focalcal.predictions import read_inputs
 
 PROBS = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3]])
@@ -60,14 +61,14 @@ NAMED = {
 @pytest.mark.parametrize("form", TABLES)
 def test_scores_of_every_form(form):
     found = read_inputs(TABLES[form], LABELS)
-    np.testing.assert_allclose(found.scores.numpy(), PROBS)
+    np.testing.assert_allclose(found.scores, PROBS)
     assert (found.kind, found.classes) == ("probs", None)
 
 
 @pytest.mark.parametrize("form", INDICES)
 def test_labels_of_every_form(form):
     assert read_inputs(PROBS, INDICES[form]).labels.tolist() == LABELS.tolist()
-    assert read_inputs(logits=np.log(PROBS), labels=INDICES[form]).labels.dtype is torch.int64
+    assert read_inputs(logits=np.log(PROBS), labels=INDICES[form]).labels.dtype == np.int64
 
 
 @pytest.mark.parametrize("form", NAMED)
@@ -133,10 +134,10 @@ def test_one_column_of_scores_is_that_of_the_positive_class(form):
     labels, said = POSITIVE[form]
     for column in (P, P[:, None], P.tolist(), pandas.Series(P), torch.from_numpy(P).float()):
         found = read_inputs(column, labels, **said)
-        np.testing.assert_allclose(found.scores.numpy(), np.stack([1 - P, P], 1), atol=1e-7)
+        np.testing.assert_allclose(found.scores, np.stack([1 - P, P], 1), atol=1e-7)
         assert found.labels.tolist() == [1, 0, 1]
     logits = read_inputs(logits=np.log(P / (1 - P)), labels=labels, **said)
-    np.testing.assert_allclose(logits.scores.softmax(1)[:, 1].numpy(), P)
+    np.testing.assert_allclose(softmax(logits.scores)[:, 1], P)
 
 
 def test_ignored_rows_of_one_column_and_batches_without_positives():
@@ -149,13 +150,13 @@ def test_maps_with_a_class_dimension():
     labels = np.stack([LABELS, LABELS])
     assert read_inputs(maps, labels[:, None]).labels.tolist() == labels.tolist()
     sigmoid = read_inputs(np.stack([P, P])[:, None], [[[1, 0, 1]], [[0, 0, 1]]])
-    assert tuple(sigmoid.scores.shape) == (2, 2, 3)
+    assert sigmoid.scores.shape == (2, 2, 3)
     assert sigmoid.labels.tolist() == [[1, 0, 1], [0, 0, 1]]
 
 
 def test_normalize():
     found = read_inputs(PROBS * [[1], [2], [0.5], [100]], LABELS, normalize=True)
-    np.testing.assert_allclose(found.scores.numpy(), PROBS)
+    np.testing.assert_allclose(found.scores, PROBS)
     with pytest.raises(ValueError, match="positive and finite sum to be divided by, got another in row 2"):
         read_inputs(PROBS * [[1], [1], [0], [1]], LABELS, normalize=True)
     with pytest.raises(ValueError, match="normalize is for probs"):
@@ -249,7 +250,7 @@ def test_predictions_stand_alone():
 def test_names_are_names_in_any_order_of_columns(order):
     """The label's own probability is the same, whatever the order of columns and names."""
     found = read_inputs(PROBS[:, order], WORDS, classes=[NAMES[at] for at in order])
-    own = found.scores.gather(1, found.labels[:, None])[:, 0]
+    own = found.scores[np.arange(4), found.labels]
     assert own.tolist() == PROBS[np.arange(4), LABELS].tolist()
 
 

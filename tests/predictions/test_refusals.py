@@ -356,7 +356,7 @@ def test_a_header_that_does_not_lie(tmp_path):
 @every_suffix
 def test_values_are_checked_when_they_are_read(tmp_path, suffix):
     good, path = sample(n=12), tmp_path / f"a{suffix}"
-    scores = good.scores.clone()
+    scores = good.scores.copy()
     scores[7, 2] = float("inf")
     good._with_known(scores=scores).save(path)
     with pytest.raises(PredictionsFileError, match=r"a\.\w+: logits must be finite, got inf in row 7"):

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from focalcal import metrics as functions
-from focalcal.metrics import torchmetrics as adapters
+from focalcal.integrations import torchmetrics as adapters
 
 K, L = 4, 3
 SINGLE: dict[str, tuple[Any, Any]] = {

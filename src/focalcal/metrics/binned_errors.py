@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 from scipy.special import erf
-from torch import Tensor
 
 from focalcal._native import scores as native
 from focalcal.core.binning import Array, BinSums, bin_sums, equal_mass_edges
@@ -24,33 +23,26 @@ def ece_of(bins: BinSums) -> Array:
 
     Naeini et al. (2015), "Obtaining well calibrated probabilities using Bayesian binning"; Guo et al. (2017).
     """
-    count, confidence, correct = bins.arrays
+    count, confidence, correct = bins.parts
     error: Array = np.abs(confidence - correct).sum(-1) / count.sum(-1)
     return error
 
 
-def gap_of(bins: BinSums) -> Array:
-    """Mean confidence minus accuracy in each bin, 0 in an empty one."""
-    count, confidence, correct = bins.arrays
-    gap: Array = (confidence - correct) / np.maximum(count, 1)
-    return gap
-
-
 def mce_of(bins: BinSums) -> Array:
     """Maximum calibration error, max_b |accuracy_b - confidence_b|, however few rows a bin has."""
-    largest: Array = np.abs(gap_of(bins)).max(-1)
+    largest: Array = np.abs(bins.gap).max(-1)
     return largest
 
 
 def rms_ce_of(bins: BinSums) -> Array:
     """Root-mean-square calibration error, sqrt(sum_b n_b / N (accuracy_b - confidence_b)^2)."""
-    root: Array = np.sqrt((_weight(bins) * gap_of(bins) ** 2).sum(-1))
+    root: Array = np.sqrt((_weight(bins) * bins.gap**2).sum(-1))
     return root
 
 
 def confidence_gap_of(bins: BinSums) -> Array:
     """Mean confidence minus accuracy: positive is overconfident, negative underconfident. No bins take part."""
-    count, confidence, correct = bins.arrays
+    count, confidence, correct = bins.parts
     gap: Array = (confidence - correct).sum(-1) / count.sum(-1)
     return gap
 
@@ -65,22 +57,22 @@ def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
     the debiased estimator of Kumar, Liang & Ma (2019), "Verified uncertainty calibration".
     """
     one_of("norm", norm, ("l1", "l2"))
-    count, _, correct = bins.arrays
+    count, _, correct = bins.parts
     accuracy = correct / np.maximum(count, 1)
     variance = accuracy * (1 - accuracy)
     if norm == "l2":
         chance = np.where(count > 1, variance / np.maximum(count - 1, 1), 0.0)
-        square = (_weight(bins) * (gap_of(bins) ** 2 - chance)).sum(-1)
+        square = (_weight(bins) * (bins.gap**2 - chance)).sum(-1)
         root: Array = np.sqrt(np.maximum(square, 0))
         return root
-    expected = folded_normal_mean(gap_of(bins), np.sqrt(variance / np.maximum(count, 1)))
+    expected = folded_normal_mean(bins.gap, np.sqrt(variance / np.maximum(count, 1)))
     error: Array = np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
     return error
 
 
 def _weight(bins: BinSums) -> Array:
     """The share of the rows in each bin."""
-    count = bins.arrays[0]
+    count = bins.count
     weight: Array = count / count.sum(-1, keepdims=True)
     return weight
 
@@ -102,7 +94,7 @@ def classwise_ece_of(residual: Array, rows: Array) -> Array:
     return error
 
 
-def binary_adaptive_ece(confidence: Tensor, correct: Tensor, *, n_bins: int = 15, convention: str = "closed") -> float:
+def binary_adaptive_ece(confidence: Array, correct: Array, *, n_bins: int = 15, convention: str = "closed") -> float:
     """ECE over bins of equal mass: edges at the sorted confidences, interpolated at ranks 0, N/n_bins, ..., N.
 
     Equal confidences always share a bin, so with many ties bins differ in mass. "closed" puts the smallest
@@ -120,7 +112,7 @@ def binary_adaptive_ece(confidence: Tensor, correct: Tensor, *, n_bins: int = 15
     return float(ece_of(sums_between(confidence, correct, edges))) * len(confidence) / total
 
 
-def sums_between(confidence: Tensor, correct: Tensor, edges: Tensor) -> BinSums:
+def sums_between(confidence: Array, correct: Array, edges: Array) -> BinSums:
     """Sums over bins with any edges."""
     if native.usable(confidence):
         return BinSums(*native.bin_moments(confidence, correct, edges, even=False)[:3])

@@ -17,14 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from focalcal.core.arrays import Array, as_values
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
-from focalcal.core.scores import as_array
-from focalcal.metrics.bootstrap_statistics import Array, Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
+from focalcal.core.numerics import softmax
+from focalcal.metrics.bootstrap_statistics import Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
@@ -32,9 +33,6 @@ from focalcal.metrics.reliability import check_level, wilson
 from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.table import AUROC
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Function = Callable[..., float]
 METHODS = ("adjusted", "basic", "percentile")
@@ -194,15 +192,15 @@ class _Plan:
         if AUROC in self.entries.values():
             self.rows = len(given.labels)
             self.statistics: list[Callable[[Draw], Array]] = [
-                RankedPairs(given.scores.numpy(), given.labels.double().numpy())
+                RankedPairs(given.scores, given.labels.astype(np.float64))
             ]
             self._group(groups, (self.rows,), None)
             return
         self.sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
         self.rows = self.sums.rows
         labels = given.labels
-        keep = None if ignore_index is None else (labels.flatten() != ignore_index).cpu().numpy()
-        self._group(groups, tuple(labels.shape), keep)
+        keep = None if ignore_index is None else labels.ravel() != ignore_index
+        self._group(groups, labels.shape, keep)
         self.statistics = [self._statistic(name) for name in metrics]
 
     def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
@@ -211,7 +209,7 @@ class _Plan:
         self.group_of: Array | None = None
         if not self.grouped:
             return
-        names = np.arange(shape[0]) if groups is None else as_array("groups", groups)
+        names = np.arange(shape[0]) if groups is None else as_values("groups", groups)
         if names.shape not in (shape, shape[:1]):
             raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
         each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
@@ -250,14 +248,14 @@ class _Plan:
         return entry.source.measure(self.given, self.ignore_index, options)
 
     @cached_property
-    def kept(self) -> tuple[Tensor, Tensor]:
+    def kept(self) -> tuple[Array, Array]:
         """Probabilities (rows, K) and labels (rows,) without the ignored ones."""
-        scores, labels = self.given.scores, self.given.labels.flatten().cpu()
-        scores = scores.movedim(1, -1).reshape(-1, scores.shape[1]).cpu()
+        scores, labels = self.given.scores, self.given.labels.ravel()
+        scores = np.moveaxis(scores, 1, -1).reshape(-1, scores.shape[1])
         if self.ignore_index is not None:
             keep = labels != self.ignore_index
             scores, labels = scores[keep], labels[keep]
-        return scores if self.given.kind == "probs" else scores.double().softmax(1), labels
+        return scores if self.given.kind == "probs" else softmax(scores.astype(np.float64)), labels
 
     def values(self, draws: Iterator[Draw], chosen: list[int] | None = None) -> Iterator[list[Array]]:
         """For each batch of resamples a list of (resamples,) values, one for each metric."""
@@ -287,11 +285,11 @@ class _Plan:
     def drawn_labels(self, draws: int, seed: int) -> Iterator[Draw]:
         """Every row, right with the probability it says; for the classwise error with labels from all its classes."""
         generator = np.random.default_rng([seed, 1])
-        confidence = self.sums.outcomes[0].double().numpy()[:, None]
+        confidence = self.sums.outcomes[0].astype(np.float64)[:, None]
         cumulative = None
         if any(isinstance(statistic, Classwise) for statistic in self.statistics):
             # Row r's distribution function, moved to (r, r + 1]: one sorted list serves all rows.
-            cumulative = self.kept[0].double().cumsum(1).numpy()
+            cumulative = self.kept[0].cumsum(1, dtype=np.float64)
             cumulative /= cumulative[:, -1:]
             cumulative += np.arange(self.rows)[:, None]
         for count in batches(self.rows, draws):

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy import sparse
-from torch import Tensor
 
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.metrics.detection import runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Array = np.ndarray[Any, Any]
 _AT_ONCE = 1 << 20  # weights
 
 
@@ -70,7 +68,7 @@ class Binned:
 
     def __init__(self, confidence: Array, correct: Array, n_bins: int, of: Callable[[BinSums], Array]) -> None:
         self._correct = correct
-        cells = even_bin_index(torch.from_numpy(confidence), n_bins).numpy()
+        cells = even_bin_index(confidence, n_bins)
         self._count = _sum_matrix(cells, n_bins, np.ones_like(confidence))
         self._confidence = _sum_matrix(cells, n_bins, confidence)
         self._of = of
@@ -79,7 +77,7 @@ class Binned:
         """One value per resample."""
         right = self._count @ draw.right(self._correct)
         sums = (self._count @ draw.weights, self._confidence @ draw.weights, right)
-        return self._of(BinSums(*(torch.from_numpy(part.T.copy()) for part in sums)))
+        return self._of(BinSums(*(part.T for part in sums)))
 
 
 class Mean:
@@ -100,15 +98,14 @@ class Mean:
 class Classwise:
     """A function of what is left of (K, bins) sums of each class's probability after its labels, and of the rows."""
 
-    def __init__(self, probs: Tensor, labels: Tensor, n_bins: int, of: Callable[[Array, Array], Array]) -> None:
+    def __init__(self, probs: Array, labels: Array, n_bins: int, of: Callable[[Array, Array], Array]) -> None:
         rows, classes = probs.shape
         self._shape, self._of = (classes, n_bins), of
-        bins = even_bin_index(probs.flatten(), n_bins).view(probs.shape).numpy()
-        self._cells = np.arange(classes) * n_bins + bins
+        self._cells = np.arange(classes) * n_bins + even_bin_index(probs, n_bins)
         columns = classes * n_bins
         where = (self._cells.ravel(), np.repeat(np.arange(rows), classes))
-        self._sums = sparse.csr_array((probs.double().numpy().ravel(), where), shape=(columns, rows))
-        own = np.take_along_axis(self._cells, labels.numpy()[:, None], 1)[:, 0]
+        self._sums = sparse.csr_array((probs.astype(np.float64).ravel(), where), shape=(columns, rows))
+        own = np.take_along_axis(self._cells, labels[:, None], 1)[:, 0]
         self._labels = _sum_matrix(own, columns, np.ones(rows))
 
     def __call__(self, draw: Draw) -> Array:
@@ -134,7 +131,7 @@ class Moments:
         """(resamples, 5, intervals)."""
         if intervals not in self._matrices:
             f = self._f
-            occupied, cells = np.unique(even_bin_index(torch.from_numpy(f), intervals).numpy(), return_inverse=True)
+            occupied, cells = np.unique(even_bin_index(f, intervals), return_inverse=True)
             powers = [_sum_matrix(cells, len(occupied), values) for values in (np.ones_like(f), f, f * f)]
             self._matrices[intervals] = occupied, powers
         occupied, (ones, f, ff) = self._matrices[intervals]
@@ -201,10 +198,10 @@ class RiskCoverage:
 class Rowwise:
     """Any function of probabilities and labels, called once for each resample."""
 
-    def __init__(self, metric: Callable[..., float], probs: Tensor, labels: Tensor) -> None:
+    def __init__(self, metric: Callable[..., float], probs: Array, labels: Array) -> None:
         self._metric, self._probs, self._labels = metric, probs, labels
 
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        drawn = (torch.from_numpy(np.repeat(np.arange(len(w)), w.astype(int))) for w in draw.weights.T)
+        drawn = (np.repeat(np.arange(len(w)), w.astype(int)) for w in draw.weights.T)
         return np.array([float(self._metric(self._probs[rows], self._labels[rows])) for rows in drawn])

@@ -5,18 +5,17 @@ Moments are (sets, 5, cells): sums of 1, f, a, f^2 and f a over each cell, for c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
+from focalcal.core.arrays import Array
 from focalcal.metrics.scan import check_bins
 from focalcal.metrics.smooth import STEPS, Smoother, intervals_for, sensitivity, smooth_ece_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Array = np.ndarray[Any, Any]
 CELLS = 8000  # a multiple of the 1,000 node intervals of smECE
 
 
@@ -33,12 +32,12 @@ def smooth_ece_from_cells(moments: Callable[[int], Array]) -> Array:
 
 def _splits(count: Array, n_bins: int) -> tuple[Array, Array]:
     """For each inner edge of equal mass the cell that holds its order statistic, and that of the next one."""
-    cumulative = torch.from_numpy(np.ascontiguousarray(count)).cumsum(-1)
+    cumulative = count.cumsum(-1)
     total = cumulative[..., -1:]
-    rank = torch.arange(1, n_bins, dtype=torch.float64) * total / n_bins
-    below = rank.floor().clamp(max=total - 1)
-    after = (below + 1).clamp(max=total - 1)
-    cells = torch.searchsorted(cumulative, torch.cat([below, after], -1), right=True).numpy()
+    below = np.minimum(np.floor(np.arange(1, n_bins) * total / n_bins), total - 1)
+    after = np.minimum(below + 1, total - 1)
+    ranks = np.concatenate([below, after], -1)
+    cells = np.stack([np.searchsorted(ends, own, side="right") for ends, own in zip(cumulative, ranks, strict=True)])
     return cells[..., : n_bins - 1], cells[..., n_bins - 1 :]
 
 

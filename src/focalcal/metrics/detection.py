@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from focalcal.core.scores import as_tensor
+from focalcal.core.arrays import Array, as_array
+from focalcal.core.checks import first_row
 
 
 def auroc(scores: Any, positives: Any) -> float:
@@ -20,11 +19,11 @@ def auroc(scores: Any, positives: Any) -> float:
     return binary_auroc(*ranked_input(scores, positives))
 
 
-def binary_auroc(scores: Tensor, positives: Tensor) -> float:
+def binary_auroc(scores: Array, positives: Array) -> float:
     """`auroc` of scores (n,) and outcomes (n,) bool, both of which must occur."""
-    if bool((positives == positives[0]).all()):
+    if (positives == positives[0]).all():
         raise ValueError(f"positives must hold both outcomes, got only {int(positives[0])}; AUROC compares the two")
-    values, outcome = scores.double().numpy(), positives.double().numpy()
+    values, outcome = scores.astype(np.float64), positives.astype(np.float64)
     order = np.argsort(values, kind="stable")
     start = runs(values[order])
     size = np.diff(np.append(start, len(values)))
@@ -34,39 +33,37 @@ def binary_auroc(scores: Tensor, positives: Tensor) -> float:
     return float((wins * (below + (size - wins) / 2)).sum() / (positive * (len(values) - positive)))
 
 
-def ranked_input(scores: Any, positives: Any) -> tuple[Tensor, Tensor]:
-    """Scores and outcomes (bool) on the CPU, checked: no NaN, and of one length."""
-    values, outcome = as_tensor("scores", scores), as_tensor("positives", positives)
-    if values.dim() != 1 or outcome.shape != values.shape:
-        raise ValueError(
-            f"scores and positives must be (n,), one of each, got {tuple(values.shape)} and {tuple(outcome.shape)}"
-        )
+def ranked_input(scores: Any, positives: Any) -> tuple[Array, Array]:
+    """Scores and outcomes (bool), checked: no NaN, and of one length."""
+    values, outcome = as_array("scores", scores), as_array("positives", positives)
+    if values.ndim != 1 or outcome.shape != values.shape:
+        raise ValueError(f"scores and positives must be (n,), one of each, got {values.shape} and {outcome.shape}")
     if len(values) == 0:
         raise ValueError("scores must hold at least one positive and one negative, got none")
-    wrong = torch.isnan(values)
-    if bool(wrong.any()):
-        at = int(wrong.nonzero()[0])
-        raise ValueError(f"scores must be numbers or infinite, got nan in row {at}; leave the row out yourself")
-    truth = outcome.double()
-    if not bool(((truth == 0) | (truth == 1)).all()):
-        at = int(((truth != 0) & (truth != 1)).nonzero()[0])
-        raise ValueError(f"positives must be 0 or 1, got {float(truth[at]):g} in row {at}")
-    return values.double().cpu(), truth.cpu() == 1
+    values = values.astype(np.float64)
+    if (wrong := np.isnan(values)).any():
+        raise ValueError(
+            f"scores must be numbers or infinite, got nan in row {first_row(wrong)}; leave the row out yourself"
+        )
+    if (wrong := (outcome != 0) & (outcome != 1)).any():
+        at = first_row(wrong)
+        raise ValueError(f"positives must be 0 or 1, got {float(outcome[at]):g} in row {at}")
+    return values, outcome == 1
 
 
-def runs(ordered: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def runs(ordered: Array) -> Array:
     """Where each run of equal values begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
-def binary_aurc(confidence: Tensor, correct: Tensor) -> float:
+def binary_aurc(confidence: Array, correct: Array) -> float:
     """Area under the risk-coverage curve: the mean over i of the error among the i most confident rows.
 
     Rows of equal confidence are taken in the mean over their orders. Geifman, Uziel & El-Yaniv (2019).
     In a run of m equal confidences with e errors, after s rows with E errors, the i-th risk is on average
     (E + e i / m) / (s + i); summed over the run that is e + (E - e s / m) (H_{s+m} - H_s), H the harmonic numbers.
     """
-    sureness, wrong = confidence.numpy(), 1.0 - correct.numpy()
+    sureness, wrong = confidence, 1.0 - correct
     order = np.argsort(-sureness, kind="stable")
     start = runs(sureness[order])
     size = np.diff(np.append(start, len(order)))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.arrays import Array
 from focalcal.core.binning import equal_width_edges
 from focalcal.core.checks import one_of, shown
 from focalcal.core.display import Displayed, shortened
 from focalcal.metrics.bootstrap import NULL_DRAWS, check_request, interval
-from focalcal.metrics.bootstrap_statistics import Array, Draw, batches, row_weights
+from focalcal.metrics.bootstrap_statistics import Draw, batches, row_weights
 from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_columns, multilabel_elements
 from focalcal.metrics.murphy import Murphy, murphy_of
 from focalcal.metrics.proper import binary_brier
@@ -130,7 +131,7 @@ def multilabel_bootstrap(
     options = metric.metric.bins_option(n_bins)
     estimate = metric(probs, labels, average=None, ignore_index=ignore_index, **options)
     scores, outcomes, keep = multilabel_elements(probs, labels, ignore_index)
-    chosen = [np.flatnonzero(keep[:, at].numpy()) for at in range(keep.shape[1])]
+    chosen = [np.flatnonzero(keep[:, at]) for at in range(keep.shape[1])]
     columns = [(scores[rows, at], outcomes[rows, at]) for at, rows in enumerate(chosen)]
     statistics = [metric.resample_column(p, y, **options) for p, y in columns]
 
@@ -142,7 +143,7 @@ def multilabel_bootstrap(
     if metric.metric.by_chance:
         null = [
             np.stack([statistic(draw) for statistic, draw in zip(statistics, draws, strict=True)])
-            for draws in _drawn_outcomes([p.numpy() for p, _ in columns], min(resamples, NULL_DRAWS), seed)
+            for draws in _drawn_outcomes([p for p, _ in columns], min(resamples, NULL_DRAWS), seed)
         ]
     values = np.concatenate(resampled, 1)
     by_chance = np.concatenate(null, 1) if null else None

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import in_unit_interval, label_to_ignore, one_of
-from focalcal.core.scores import FLOATS, as_tensor
+from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.metric import Metric, as_function
 from focalcal.predictions import Predictions
 
@@ -59,7 +58,7 @@ class MultilabelMetric:
         one_of("average", average, ("mean", None))
         columns = multilabel_columns(probs, labels, ignore_index)
         for at, (_, y) in enumerate(columns):
-            if self.both_outcomes and bool((y == y[0]).all()):
+            if self.both_outcomes and (y == y[0]).all():
                 raise ValueError(
                     f"labels must hold both outcomes in every column, got only {int(y[0])} in column {at}; "
                     f"{self.metric.title} compares the two, so leave the column out"
@@ -67,18 +66,21 @@ class MultilabelMetric:
         values = np.array([self.of_column(*column, **options) for column in columns])
         return float(values.mean()) if average == "mean" else values
 
-    def of_column(self, p: Tensor, y: Tensor, **options: Any) -> float:
+    def of_column(self, p: Array, y: Array, **options: Any) -> float:
         """Of one label: its probabilities (n,) and outcomes (n,) bool."""
         return self.metric.source.of_outcomes(*self._outcomes(p, y), **options)
 
-    def resample_column(self, p: Tensor, y: Tensor, **options: Any) -> Statistic:
+    def resample_column(self, p: Array, y: Array, **options: Any) -> Statistic:
         """Of one label in many resamples at once."""
         statistic = self.metric.source.resample_outcomes(*self._outcomes(p, y), **options)
         assert statistic is not None
         return statistic
 
-    def _outcomes(self, p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return (torch.maximum(p.double(), 1 - p.double()), (p > 0.5) == y) if self.decision else (p, y)
+    def _outcomes(self, p: Array, y: Array) -> tuple[Array, Array]:
+        if not self.decision:
+            return p, y
+        exact = p.astype(np.float64)
+        return np.maximum(exact, 1 - exact), (p > 0.5) == y
 
     def __reduce__(self) -> str:
         """By name, as functions are pickled."""
@@ -89,48 +91,44 @@ class MultilabelMetric:
         return f"<metric multilabel_{self.metric.name}>"
 
 
-def multilabel_elements(
-    probs: Any, labels: Any = None, ignore_index: int | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Checked probabilities, outcomes (bool) and which of them count (bool), each (N, L) on the CPU."""
+def multilabel_elements(probs: Any, labels: Any = None, ignore_index: int | None = None) -> tuple[Array, Array, Array]:
+    """Checked probabilities, outcomes (bool) and which of them count (bool), each (N, L)."""
     if isinstance(probs, Predictions):
         if labels is not None or not probs.multilabel:
             raise TypeError("Predictions must be multilabel and hold the labels too; give nothing else beside them")
         probs, labels = probs.probs, probs.labels
-    scores, target = as_tensor("probs", probs), as_tensor("labels", labels)
+    scores, target = as_array("probs", probs), as_array("labels", labels)
     label_to_ignore(ignore_index)
-    if scores.dtype not in FLOATS:
+    if scores.dtype.kind != "f":
         raise TypeError(f"probs must be floating point, got {scores.dtype}; convert them, e.g. probs.astype('float32')")
-    if scores.dim() != 2 or target.shape != scores.shape:
+    if scores.ndim != 2 or target.shape != scores.shape:
         raise ValueError(
-            f"probs and labels must both be (N, L), got {tuple(scores.shape)} and {tuple(target.shape)}; "
+            f"probs and labels must both be (N, L), got {scores.shape} and {target.shape}; "
             "for one label add a dimension, probs[:, None]"
         )
-    if scores.numel() == 0:
-        raise ValueError(f"probs must hold at least one row and one label, got shape {tuple(scores.shape)}")
-    keep = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
+    if scores.size == 0:
+        raise ValueError(f"probs must hold at least one row and one label, got shape {scores.shape}")
+    keep = np.ones(target.shape, np.bool_) if ignore_index is None else target != ignore_index
     _refuse("labels", target, keep & (target != 0) & (target != 1), "0 or 1", "or name another value as ignore_index")
     wrong = keep & ~in_unit_interval(scores)
     _refuse("probs", scores, wrong, "probabilities from 0 to 1", "pass sigmoid(logits)")
-    if scores.dtype not in (torch.float32, torch.float64):
-        scores = scores.float()
-    return scores.cpu(), target.cpu() == 1, keep.cpu()
+    return at_least_float32(scores), target == 1, keep
 
 
-def multilabel_columns(probs: Any, labels: Any = None, ignore_index: int | None = None) -> list[tuple[Tensor, Tensor]]:
+def multilabel_columns(probs: Any, labels: Any = None, ignore_index: int | None = None) -> list[tuple[Array, Array]]:
     """The checked probabilities (n,) and outcomes (n,) bool of each label."""
     scores, target, keep = multilabel_elements(probs, labels, ignore_index)
     if ignore_index is None:
-        return [(scores[:, at].contiguous(), target[:, at].contiguous()) for at in range(scores.shape[1])]
-    empty = (~keep.any(0)).nonzero()
+        return [(scores[:, at].copy(), target[:, at].copy()) for at in range(scores.shape[1])]
+    empty = np.flatnonzero(~keep.any(0))
     if len(empty):
         raise ValueError(f"labels must leave a row for every label, got only ignore_index in column {int(empty[0])}")
     return [(scores[keep[:, at], at], target[keep[:, at], at]) for at in range(scores.shape[1])]
 
 
-def _refuse(name: str, values: Tensor, wrong: Tensor, rule: str, remedy: str) -> None:
-    if bool(wrong.any()):
-        row, column = (int(i) for i in wrong.nonzero()[0])
+def _refuse(name: str, values: Array, wrong: Array, rule: str, remedy: str) -> None:
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
         raise ValueError(
             f"{name} must be {rule}, got {values[row, column].item():g} in row {row}, column {column}; {remedy}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from focalcal.core.binning import BinSums
 from focalcal.core.checks import one_of
 from focalcal.core.display import Displayed
-from focalcal.metrics.binned_errors import gap_of
+from focalcal.metrics.proper import binary_brier
 from focalcal.metrics.scan import scan_inputs
 from focalcal.predictions.inputs import InputOptions, read_inputs
 
@@ -63,16 +63,16 @@ def murphy(
         assert sums.classes is not None
         return murphy_of(sums.classes, sums.brier_sum / sums.rows)
     confidence, correct = sums.outcomes
-    return murphy_of(sums.bins, float((confidence.double() - correct.double()).square().mean()))
+    return murphy_of(sums.bins, float(binary_brier(confidence, correct).mean()))
 
 
 def murphy_of(bins: BinSums, brier: float) -> Murphy:
     """From the sums over (..., bins), added up over the leading dimensions, and the score itself."""
-    count, _, correct = bins.arrays
+    count, _, correct = bins.parts
     weight = count / count.sum(-1, keepdims=True)
     accuracy = correct / np.maximum(count, 1)
     base = correct.sum(-1, keepdims=True) / count.sum(-1, keepdims=True)
-    calibration = float((weight * gap_of(bins) ** 2).sum())
+    calibration = float((weight * bins.gap**2).sum())
     resolution = float((weight * (accuracy - base) ** 2).sum())
     uncertainty = float((base * (1 - base)).sum())
     refinement = float((weight * accuracy * (1 - accuracy)).sum())

@@ -8,45 +8,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from focalcal.core.arrays import Array
 from focalcal.core.checks import whole_number
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
-def binary_nll(p: Float[Tensor, " n"], y: Bool[Tensor, " n"]) -> Float[Tensor, " n"]:
+def binary_nll(p: Float[Array, " n"], y: Bool[Array, " n"]) -> Float[Array, " n"]:
     """-log p where y, else -log(1 - p)."""
-    p = p.double().clamp(0, 1)
-    return -torch.where(y, p.log(), torch.log1p(-p))
+    p = p.astype(np.float64).clip(0, 1)
+    with np.errstate(divide="ignore"):
+        nll: Array = -np.where(y, np.log(p), np.log1p(-p))
+    return nll
 
 
-def binary_brier(p: Float[Tensor, " n"], y: Bool[Tensor, " n"]) -> Float[Tensor, " n"]:
+def binary_brier(p: Float[Array, " n"], y: Bool[Array, " n"]) -> Float[Array, " n"]:
     """(p - y)^2."""
-    return (p.double() - y.double()).square()
+    return np.square(p.astype(np.float64) - y)
 
 
-def binary_error(p: Float[Tensor, " n"], y: Bool[Tensor, " n"]) -> Float[Tensor, " n"]:
+def binary_error(p: Float[Array, " n"], y: Bool[Array, " n"]) -> Float[Array, " n"]:
     """1 where p > 1/2 and not y, or p <= 1/2 and y."""
-    return ((p > 0.5) != y).double()
+    wrong: Array = (p > 0.5) != y
+    return wrong.astype(np.float64)
 
 
-def row_nll(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+def of_label(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
+    """What each row gives to its label."""
+    return np.take_along_axis(probs, labels[:, None], 1)[:, 0]
+
+
+def row_nll(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
     """-log p_y in float64, inf where p_y is 0."""
-    return -probs.gather(1, labels.unsqueeze(1)).squeeze(1).double().clamp(min=0).log()
+    with np.errstate(divide="ignore"):
+        nll: Array = -np.log(of_label(probs, labels).astype(np.float64).clip(min=0))
+    return nll
 
 
-def row_brier(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+def row_brier(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
     """sum_k (p_k - 1[k = y])^2 in float64; nothing cancels: the others' squares are summed without the label's."""
-    own = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
-    squares = (probs * probs).scatter_(1, labels.unsqueeze(1), 0).double()
+    squares = np.square(probs)
+    np.put_along_axis(squares, labels[:, None], 0, 1)
     # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
-    return (1 - own.double()).square_() + torch.mv(squares, squares.new_ones(squares.shape[1]))
+    others: Array = squares.astype(np.float64) @ np.ones(probs.shape[1])
+    return np.square(1 - of_label(probs, labels).astype(np.float64)) + others
 
 
-def in_top(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], k: int | None = None) -> Bool[Tensor, " n"]:
+def in_top(probs: Float[Array, "n k"], labels: Int[Array, " n"], k: int | None = None) -> Bool[Array, " n"]:
     """The share of rows whose label is among the k most probable classes; of equal ones the first come first.
 
     `k` is 5 unless told, or all classes where there are fewer.
@@ -55,6 +66,7 @@ def in_top(probs: Float[Tensor, "n k"], labels: Int[Tensor, " n"], k: int | None
     k = min(5, classes) if k is None else whole_number(
         "k", k, least=1, most=classes, remedy=f"there are {classes} classes"
     )  # fmt: skip
-    own = probs.gather(1, labels.unsqueeze(1))
-    earlier = torch.arange(classes, device=probs.device) < labels.unsqueeze(1)
-    return ((probs > own) | ((probs == own) & earlier)).sum(1) < k
+    own = of_label(probs, labels)[:, None]
+    earlier = np.arange(classes) < labels[:, None]
+    inside: Array = np.count_nonzero((probs > own) | ((probs == own) & earlier), 1) < k
+    return inside

@@ -7,17 +7,15 @@ from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import ndtri
-from torch import Tensor
 
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.checks import one_of, shown, whole_number
 from focalcal.core.display import Displayed, shortened
-from focalcal.core.numerics import at_least_float32
+from focalcal.core.numerics import at_least_float32, softmax
 from focalcal.metrics.binned_errors import sums_between
 from focalcal.metrics.scan import check_bins, even_edges, scan_inputs
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,22 +120,20 @@ def reliability(
     return reliability_of(sums_between(confidence, correct, edges), edges, level)
 
 
-def outcomes(
-    given: Inputs, *, class_index: int | None = None, ignore_index: int | None = None
-) -> tuple[Tensor, Tensor]:
+def outcomes(given: Inputs, *, class_index: int | None = None, ignore_index: int | None = None) -> tuple[Array, Array]:
     """Per row how sure the prediction is and whether it is right; or p_k of a class and whether that is the label."""
     sums = scan_inputs(given, ignore_index=ignore_index, rows=class_index is None)
     return sums.outcomes if class_index is None else _class_outcomes(given, class_index, ignore_index)
 
 
-def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -> tuple[Array, Array]:
     """p_k and whether it is the label, of the rows that count."""
     if given.kind == "outcomes":
         raise ValueError("class_index needs the probabilities of all classes, got confidence and correct; pass probs")
-    scores, labels = given.scores, given.labels.flatten().cpu()
+    scores, labels = given.scores, given.labels.ravel()
     whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
-    probs = scores if given.kind == "probs" else scores.double().softmax(1)
-    own = at_least_float32(probs[:, class_index]).flatten().cpu()
+    probs = scores if given.kind == "probs" else softmax(scores.astype(np.float64))
+    own = at_least_float32(probs[:, class_index]).ravel()
     if ignore_index is not None:
         own, labels = own[labels != ignore_index], labels[labels != ignore_index]
     return own, labels == class_index
@@ -149,14 +145,13 @@ def check_level(level: float) -> None:
         raise ValueError(f"level must lie between 0 and 1, got {shown(level)}; 0.95 is the usual choice")
 
 
-def reliability_of(bins: BinSums, edges: Tensor, level: float = 0.95) -> Reliability:
+def reliability_of(bins: BinSums, edges: Array, level: float = 0.95) -> Reliability:
     """From the sums over bins and their edges."""
-    count, confidence, correct = bins.count.numpy(), bins.confidence.numpy(), bins.correct.numpy()
+    count, confidence, correct = bins.parts
     with np.errstate(invalid="ignore"):
         mean, accuracy = confidence / count, correct / count
     low, high = wilson(correct, count, level)
-    lower, upper = edges[:-1].double().numpy(), edges[1:].double().numpy()
-    return Reliability(lower, upper, count, mean, accuracy, low, high, level)
+    return Reliability(edges[:-1], edges[1:], count, mean, accuracy, low, high, level)
 
 
 def wilson(successes: Array, trials: Array, level: float = 0.95) -> tuple[Array, Array]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, equal_width_edges
 from focalcal.core.display import Displayed
 from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, smooth_ece_bound_of
@@ -46,7 +46,7 @@ class CalibrationSketch(Displayed):
     nll_sum: float
     bins: BinSums  # (n_bins,)
     classes: BinSums  # (K, n_bins)
-    moments: Float[Tensor, "5 cells"]  # over cells of confidence: sums of 1, f, a, f^2, f a
+    moments: Float[Array, "5 cells"]  # over cells of confidence: sums of 1, f, a, f^2, f a
 
     @classmethod
     def of(
@@ -77,7 +77,7 @@ class CalibrationSketch(Displayed):
         return cls(sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum, sums.bins, sums.classes, moments)
 
     @classmethod
-    def _of_outcomes(cls, confidence: Tensor, correct: Tensor, n_bins: int) -> CalibrationSketch:
+    def _of_outcomes(cls, confidence: Array, correct: Array, n_bins: int) -> CalibrationSketch:
         losses = {name: float(METRICS[name].source.of(confidence, correct).sum()) for name in ("brier", "nll")}
         return cls(
             len(correct),
@@ -85,7 +85,7 @@ class CalibrationSketch(Displayed):
             losses["brier"],
             losses["nll"],
             BinSums(*interval_moments(confidence, correct, n_bins)[:3]),
-            BinSums(*torch.zeros(3, 0, n_bins, dtype=torch.float64)),
+            BinSums(*np.zeros((3, 0, n_bins))),
             interval_moments(confidence, correct, CELLS),
         )
 
@@ -93,17 +93,15 @@ class CalibrationSketch(Displayed):
     def empty(cls, n_classes: int, *, n_bins: int = 15) -> CalibrationSketch:
         """The sketch of no rows, which added to another changes nothing."""
         n_bins = check_bins(n_bins)
-        zeros = torch.zeros(3, n_classes + 1, n_bins, dtype=torch.float64)
-        return cls(
-            0, 0.0, 0.0, 0.0, BinSums(*zeros[:, 0]), BinSums(*zeros[:, 1:]), torch.zeros(5, CELLS, dtype=torch.float64)
-        )
+        zeros = np.zeros((3, n_classes + 1, n_bins))
+        return cls(0, 0.0, 0.0, 0.0, BinSums(*zeros[:, 0]), BinSums(*zeros[:, 1:]), np.zeros((5, CELLS)))
 
     def __add__(self, other: CalibrationSketch) -> CalibrationSketch:
         """The sketch of both sets of rows."""
         if self.classes.count.shape != other.classes.count.shape:
             raise ValueError(
                 "sketches must agree in classes and bins to be added, "
-                f"got {tuple(self.classes.count.shape)} and {tuple(other.classes.count.shape)}"
+                f"got {self.classes.count.shape} and {other.classes.count.shape}"
             )
         return CalibrationSketch(
             self.rows + other.rows,
@@ -146,11 +144,11 @@ class CalibrationSketch(Displayed):
 
     def adaptive_ece_bound(self, n_bins: int = 15) -> float:
         """How far `adaptive_ece` can be from its exact value on the same rows."""
-        return float(adaptive_ece_bound_of(self._nonempty().moments.numpy(), n_bins))
+        return float(adaptive_ece_bound_of(self._nonempty().moments, n_bins))
 
     def smooth_ece_bound(self) -> float:
         """How far `smooth_ece` can be from its exact value on the same rows."""
-        return float(smooth_ece_bound_of(self._nonempty().moments.numpy()))
+        return float(smooth_ece_bound_of(self._nonempty().moments))
 
     def _nonempty(self) -> CalibrationSketch:
         if self.rows == 0:

@@ -15,17 +15,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from scipy import fft
-from torch import Tensor
 
 from focalcal._native import scores as native
-from focalcal.core.arrays import finite_at_least
+from focalcal.core.arrays import Array
 from focalcal.core.binning import even_bin_index
-from focalcal.core.checks import one_of
+from focalcal.core.checks import finite_at_least, one_of
 from focalcal.metrics.scan import even_edges
 
 if TYPE_CHECKING:
@@ -33,15 +31,14 @@ if TYPE_CHECKING:
 
     from jaxtyping import Bool, Float
 
-Array = np.ndarray[Any, Any]
 STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
 _COARSEST = 1000  # node intervals of all widths from 0.01 on
 _GUESS_BINS = 20  # of the ECE at which the search for a width begins
 
 
 def binary_smooth_ece(
-    confidence: Float[Tensor, " n"],
-    correct: Bool[Tensor, " n"],
+    confidence: Float[Array, " n"],
+    correct: Bool[Array, " n"],
     *,
     bandwidth: float | None = None,
     convention: str = "whole",
@@ -55,10 +52,10 @@ def binary_smooth_ece(
     one_of("convention", convention, ("whole", "relplot"))
     if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
         raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
-    coarse = interval_moments(confidence, correct, _COARSEST).numpy()
+    coarse = interval_moments(confidence, correct, _COARSEST)
 
     def moments(intervals: int) -> Array:
-        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals).numpy()
+        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals)
         return sums[None]
 
     smoother, only = Smoother(moments, convention), np.array([0])
@@ -91,9 +88,9 @@ class SmoothReliability:
         return rows
 
 
-def smooth_reliability(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"]) -> SmoothReliability:
+def smooth_reliability(confidence: Float[Array, " n"], correct: Bool[Array, " n"]) -> SmoothReliability:
     """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
-    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals).numpy()[None])
+    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals)[None])
     (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
     (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
     at, density = np.linspace(0, 1, len(density)), density.clip(0)
@@ -119,14 +116,13 @@ def _search(error: Callable[[float], float], guess: float) -> float:
     return error(1.0) if value is None else value
 
 
-def interval_moments(confidence: Tensor, correct: Tensor, intervals: int) -> Float[Tensor, "5 intervals"]:
+def interval_moments(confidence: Array, correct: Array, intervals: int) -> Float[Array, "5 intervals"]:
     """Sums of 1, f, a, f^2 and f a over `intervals` equal parts of [0, 1], for probabilities f and outcomes a."""
     if native.usable(confidence):
         return native.bin_moments(confidence, correct, even_edges(intervals), even=True)
     index = even_bin_index(confidence, intervals)
-    f, a = confidence.double(), correct.double()
-    sums = torch.zeros(5, intervals, dtype=torch.float64, device=f.device)
-    return sums.index_add_(1, index, torch.stack([torch.ones_like(f), f, a, f * f, f * a])).cpu()
+    f, a = confidence.astype(np.float64), correct.astype(np.float64)
+    return np.stack([np.bincount(index, values, intervals) for values in (np.ones_like(f), f, a, f * f, f * a)])
 
 
 def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:

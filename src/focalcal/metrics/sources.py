@@ -12,23 +12,23 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from focalcal.core.arrays import Array, scores_and_labels
 from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.checks import possible_logits, simplex_miss, warn_of_rounding
-from focalcal.core.numerics import at_least_float32
-from focalcal.core.scores import scores_and_labels
-from focalcal.metrics.bootstrap_statistics import Array, Binned, Cells, Classwise, Draw, Mean
+from focalcal.core.numerics import at_least_float32, softmax
+from focalcal.metrics.array_pass import Scan, flat_pieces
+from focalcal.metrics.bootstrap_statistics import Binned, Cells, Classwise, Draw, Mean
 from focalcal.metrics.cells import spread
 from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
-from focalcal.metrics.torch_pass import Scan, flat_pieces
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from focalcal.metrics.sketch import CalibrationSketch
     from focalcal.predictions import Inputs
 
     Statistic = Callable[[Draw], Array]
-    Rows = Callable[[], tuple[Tensor, Tensor]]  # probabilities (rows, K) and labels (rows,), without the ignored ones
+    Rows = Callable[[], tuple[Array, Array]]  # probabilities (rows, K) and labels (rows,), without the ignored ones
 
 N_BINS = 15
 
@@ -75,11 +75,11 @@ class Source:
         """The metric of many resamples at once; None if these options allow no such way."""
         return self.resample_outcomes(*sums.outcomes, **options)
 
-    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
         """The metric of confidences (n,) and outcomes (n,) bool: those of one sigmoid output, for instance."""
         raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
 
-    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic | None:
+    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
         """The same of many resamples at once."""
         raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
 
@@ -97,15 +97,15 @@ class FromBins(Source):
         """From the sums over bins."""
         return float(self.of(sums.bins, **options))
 
-    def of_outcomes(self, confidence: Tensor, correct: Tensor, *, n_bins: int = N_BINS, **options: Any) -> float:
+    def of_outcomes(self, confidence: Array, correct: Array, *, n_bins: int = N_BINS, **options: Any) -> float:
         """From sums over bins."""
         return float(self.of(sums_of(confidence, correct, n_bins if self.binned else 1), **options))
 
     def resample_outcomes(
-        self, confidence: Tensor, correct: Tensor, *, n_bins: int = N_BINS, **options: Any
+        self, confidence: Array, correct: Array, *, n_bins: int = N_BINS, **options: Any
     ) -> Statistic:
         """From sums over bins."""
-        pair = confidence.double().numpy(), correct.double().numpy()
+        pair = confidence.astype(np.float64), correct.astype(np.float64)
         return Binned(*pair, n_bins if self.binned else 1, partial(self.of, **options))
 
 
@@ -119,7 +119,7 @@ class FromClasses(Source):
     def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
         """From the sums over classes and bins."""
         assert sums.classes is not None
-        _, confidence, correct = sums.classes.arrays
+        _, confidence, correct = sums.classes.parts
         return float(self.of(confidence - correct, sums.rows))
 
     def resample(self, sums: Scan, rows: Rows, *, n_bins: int = N_BINS, **options: Any) -> Statistic:
@@ -132,7 +132,7 @@ class FromTotal(Source):
 
     holds = "bins"  # whatever a sketch holds, it has the totals; so adapters share one state with those from bins
 
-    def __init__(self, total: Literal["wrong", "brier_sum", "nll_sum"], of: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, total: Literal["wrong", "brier_sum", "nll_sum"], of: Callable[[Array, Array], Array]) -> None:
         super().__init__(of)
         self.total = total
         self.asks = {} if total == "wrong" else {total.removesuffix("_sum"): True}
@@ -145,15 +145,15 @@ class FromTotal(Source):
         """Means of the rows' values."""
         own = {"wrong": sums.correct, "brier_sum": sums.row_brier, "nll_sum": sums.row_nll}[self.total]
         assert own is not None
-        return Mean((~own if self.total == "wrong" else own).double().numpy())
+        return Mean((~own if self.total == "wrong" else own).astype(np.float64))
 
-    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
         """The mean of the values."""
         return float(self.of(confidence, correct).mean())
 
-    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic:
+    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic:
         """Means of the values."""
-        return Mean(self.of(confidence, correct).numpy())
+        return Mean(self.of(confidence, correct))
 
 
 class FromOutcomes(Source):
@@ -189,16 +189,16 @@ class FromOutcomes(Source):
     def of_sketch(self, sketch: CalibrationSketch, **options: Any) -> float:
         """From the cells."""
         assert self.cells is not None
-        moments = sketch.moments[None].numpy()
+        moments = sketch.moments[None]
         return float(self.cells(lambda cells: spread(moments, cells), **options)[0])
 
-    def of_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> float:
+    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
         """From the rows."""
         return float(self.of(confidence, correct, **options))
 
-    def resample_outcomes(self, confidence: Tensor, correct: Tensor, **options: Any) -> Statistic | None:
+    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
         """From cells or ranks."""
-        pair = confidence.double().numpy(), correct.double().numpy()
+        pair = confidence.astype(np.float64), correct.astype(np.float64)
         if self.statistic is not None and not options:
             return self.statistic(*pair)
         if self.cells is not None and options.keys() <= self.sketch_options.keys():
@@ -212,7 +212,7 @@ class FromProbabilities(Source):
     `order_only`: it depends on their order alone, so that logits will do as they are.
     """
 
-    def __init__(self, of: Callable[..., Tensor], *, order_only: bool = False) -> None:
+    def __init__(self, of: Callable[..., Array], *, order_only: bool = False) -> None:
         super().__init__(of)
         self.order_only = order_only
 
@@ -220,32 +220,32 @@ class FromProbabilities(Source):
 
     def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
         """The mean over the rows."""
-        total, rows = self.total(given.kind, given.scores, given.labels, ignore_index, options)
+        total, rows = self.total(given, ignore_index, options)
         if rows == 0:
             raise no_rows(ignore_index)
         return total / rows
 
-    def total(
-        self, kind: str, scores: Any, labels: Any, ignore_index: int | None, options: dict[str, Any]
-    ) -> tuple[float, int]:
+    def total(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> tuple[float, int]:
         """The sum over the rows, piece by piece, and how many there are."""
-        scores, labels = scores_and_labels(kind, scores, labels, ignore_index=ignore_index)
+        scores, labels = given.scores, given.labels
+        if not given.checked:
+            scores, labels = scores_and_labels(given.kind, scores, labels, ignore_index=ignore_index)
         total, rows, miss = 0.0, 0, 0.0
         for piece, own, row_of in flat_pieces(scores, labels, ignore_index):
-            if kind == "probs":
-                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, piece.dtype))
+            if given.kind == "probs":
                 probs = piece
+                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, given.tolerance))
             else:
                 possible_logits("logits", piece, row_of)
-                probs = piece if self.order_only else piece.double().softmax(1)
-            total += float(self.of(probs, own, **options).double().sum())
+                probs = piece if self.order_only else softmax(piece.astype(np.float64))
+            total += float(self.of(probs, own, **options).sum(dtype=np.float64))
             rows += len(own)
         warn_of_rounding("probs", miss)
         return total, rows
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
         """Means of the rows' values."""
-        return Mean(self.of(*rows(), **options).double().numpy())
+        return Mean(self.of(*rows(), **options).astype(np.float64))
 
 
 def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
     return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
-def sums_of(confidence: Tensor, correct: Tensor, n_bins: int) -> BinSums:
+def sums_of(confidence: Array, correct: Array, n_bins: int) -> BinSums:
     """Sums over even bins of confidences (n,) and outcomes (n,) bool."""
     n_bins = check_bins(n_bins)
     return sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)

@@ -220,9 +220,11 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        about = ("kind", "split", "multilabel", "classes", "_provenance", "_widened")
+        about = ("kind", "split", "multilabel", "classes", "_provenance")
         return all(getattr(self, name) == getattr(other, name) for name in about) and all(
-            _equal(getattr(self, name), getattr(other, name)) for name in _PER_ROW
+            _comparable(self, name) == _comparable(other, name)
+            and np.array_equal(getattr(self, name), getattr(other, name))
+            for name in _PER_ROW
         )
 
     @staticmethod
@@ -308,30 +310,22 @@ class Predictions:
         return files.stream(cls, path, Names(**names), whole("rows", rows, 1), row_groups)
 
 
-def _equal(values: Any, others: Any) -> bool:
-    """Whether two fields are equal in type and value."""
-    if values is None or others is None:
-        return values is others
-    return _comparable(values) == _comparable(others) and np.array_equal(values, others)
-
-
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW, "_widened"):
-        of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
+    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW):
+        of_first, of_part = _comparable(first, name), _comparable(part, name)
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")
             remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
             raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(part: Predictions, name: str) -> Any:
     """What must be alike in two parts: of arrays the type."""
-    if isinstance(value, np.ndarray):
-        return {"i": "integers", "f": value.dtype.name, "b": "booleans"}.get(value.dtype.kind, "strings")
-    if isinstance(value, frozenset):
-        return f"bfloat16 in {' and '.join(sorted(value)) or 'nothing'}"
-    return value
+    if not isinstance(getattr(part, name), np.ndarray):
+        return getattr(part, name)
+    stated = part._type_name(name)
+    return {"int": "integers", "str": "strings"}.get(str(stated), stated)
 
 
 def _is_bfloat16(given: Any) -> bool:

@@ -19,7 +19,7 @@ from support.metric_ranks import MULTI, SINGLE, K, L, every_adapter, multi_label
 from torchmetrics import MetricCollection
 
 from focalcal import metrics as functions
-from focalcal.metrics import torchmetrics as adapters
+from focalcal.integrations import torchmetrics as adapters
 
 EVERY = sorted(every_adapter())
 
@@ -276,11 +276,11 @@ def test_a_missing_package_names_the_extra(monkeypatch):
             raise ImportError("No module named 'torchmetrics'")
         return real(name, *args, **kwargs)
 
-    for name in [name for name in sys.modules if name.startswith("focalcal.metrics.torchmetrics")]:
+    for name in [name for name in sys.modules if name.startswith("focalcal.integrations.torchmetrics")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"pip install .*torchmetrics"):
-        importlib.import_module("focalcal.metrics.torchmetrics")
+        importlib.import_module("focalcal.integrations.torchmetrics")
 
 
 @pytest.mark.parametrize("scores", ["probs", "logits"])

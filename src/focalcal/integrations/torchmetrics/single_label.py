@@ -5,10 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums
+from focalcal.core.checks import sum_tolerance
+from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
+from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.cells import CELLS
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.scan import scan
@@ -16,8 +21,7 @@ from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import interval_moments
 from focalcal.metrics.sources import FromProbabilities
 from focalcal.metrics.summary import summary_of
-from focalcal.metrics.torch_pass import Scan
-from focalcal.metrics.torchmetrics.sums import SumsMetric, adapter_class
+from focalcal.predictions.inputs import Inputs
 
 
 def adapter(metric: Metric) -> type[SumsMetric]:
@@ -41,7 +45,7 @@ class _ClassMetric(SumsMetric):
         self.num_classes, self.options = num_classes, options
         if self.metric is not None:  # a wrong option is refused now, not with the first batch
             classes = max(2, num_classes)
-            self.metric(torch.full((1, classes), 1 / classes), torch.tensor([0]), **options)
+            self.metric(np.full((1, classes), 1 / classes), np.array([0]), **options)
         self._add_states()
 
     @abstractmethod
@@ -98,13 +102,13 @@ class _SketchMetric(_ClassMetric):
         )  # fmt: skip
         self.totals = self.totals + self._scalar([sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum])
         for name in self._holds:
-            setattr(self, name, getattr(self, name) + _PARTS[name](sums).to(self.device))
+            setattr(self, name, getattr(self, name) + torch.from_numpy(_PARTS[name](sums)).to(self.device))
 
     def _sketch(self) -> CalibrationSketch:
         """The sketch of what is held; the other parts are empty."""
         rows, wrong, brier, nll = self.totals.tolist()
-        held: dict[str, Any] = {name: getattr(self, name).cpu() for name in self._holds}
-        nothing = torch.zeros(3, 0, dtype=torch.float64)
+        held: dict[str, Any] = {name: getattr(self, name).cpu().numpy() for name in self._holds}
+        nothing = np.zeros((3, 0))
         bins, classes = (BinSums(*held.get(name, nothing)) for name in ("bins", "classes"))
         return CalibrationSketch(int(rows), wrong, brier, nll, bins, classes, held.get("moments", nothing))
 
@@ -115,12 +119,12 @@ class _SketchMetric(_ClassMetric):
         return source.of_sketch(self._sketch(), **options)
 
 
-def _stack(sums: BinSums | None) -> Tensor:
+def _stack(sums: BinSums | None) -> Array:
     assert sums is not None
-    return torch.stack(sums.parts)
+    return np.stack(sums.parts)
 
 
-def _moments(sums: Scan) -> Tensor:
+def _moments(sums: Scan) -> Array:
     return interval_moments(*sums.outcomes, CELLS)
 
 
@@ -158,7 +162,8 @@ class _ValuesMetric(_ClassMetric):
     def _add(self, preds: Any, target: Any) -> None:
         assert self.metric is not None
         assert isinstance(self.metric.source, FromProbabilities)
-        total, rows = self.metric.source.total(self.scores, preds, target, self.ignore_index, self.options)
+        given = Inputs("probs" if self.scores == "probs" else "logits", preds, target, tolerance=sum_tolerance(preds))
+        total, rows = self.metric.source.total(given, self.ignore_index, self.options)
         self.totals = self.totals + self._scalar([rows, total])
 
     def _value(self) -> Tensor:
@@ -179,8 +184,8 @@ class _OutcomesMetric(_ClassMetric):
 
     def _add(self, preds: Any, target: Any) -> None:
         confidence, correct = self._scan(preds, target, n_bins=1, rows=True).outcomes
-        self.confidence.append(confidence.double().to(self.device))
-        self.correct.append(correct.double().to(self.device))
+        self.confidence.append(torch.from_numpy(confidence).double().to(self.device))
+        self.correct.append(torch.from_numpy(correct).double().to(self.device))
 
     def _apply(self, fn: Any, exclude_state: Any = "") -> Any:
         this = super()._apply(fn, exclude_state)
@@ -197,5 +202,5 @@ class _OutcomesMetric(_ClassMetric):
 
     def _value(self) -> float:
         assert self.metric is not None
-        confidence, correct = (torch.cat(self._parts(state)).cpu() for state in (self.confidence, self.correct))
+        confidence, correct = (torch.cat(self._parts(state)).cpu().numpy() for state in (self.confidence, self.correct))
         return self.metric.source.of_outcomes(confidence, correct > 0, **self.options)

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from focalcal.core.arrays import as_array
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.extras import install_command
-from focalcal.core.scores import as_tensor
 from focalcal.metrics.metric import Metric as FocalcalMetric
 
 try:
     from torchmetrics import Metric
 except ImportError as missing:
     raise ImportError(
-        "focalcal.metrics.torchmetrics needs the package torchmetrics: "
+        "focalcal.integrations.torchmetrics needs the package torchmetrics: "
         + install_command("torchmetrics", extra="torchmetrics")
     ) from missing
 
@@ -36,7 +36,7 @@ def adapter_class(
     attributes |= {
         "__signature__": call.replace(parameters=[*common, *own, rest]),
         "__doc__": docstring,
-        "__module__": "focalcal.metrics.torchmetrics",
+        "__module__": "focalcal.integrations.torchmetrics",
         "metric": metric,
         "higher_is_better": None if metric.better is None else metric.better == "higher",
         "plot_lower_bound": lower,
@@ -80,14 +80,14 @@ class SumsMetric(Metric):
 
     def _rows_in(self, preds: Any, target: Any) -> int:
         """How many labels are not ignored; refuses scores of another width than was said."""
-        shape = tuple(as_tensor("preds", preds).shape)
+        shape = as_array("preds", preds).shape
         if len(shape) < 2 or shape[1] != self._width:
             raise ValueError(
                 f"preds must have {self._what} = {self._width} in dimension 1, got shape {shape}; "
                 f"make the metric with the {self._what} of the scores"
             )
-        labels = as_tensor("target", target)
-        return labels.numel() if self.ignore_index is None else int((labels != self.ignore_index).sum())
+        labels = as_array("target", target)
+        return labels.size if self.ignore_index is None else int((labels != self.ignore_index).sum())
 
     def _apply(self, fn: Any, exclude_state: Any = "") -> Any:
         """Follow a change of device, never one of dtype: half-precision sums would be wrong after 2,048 rows."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from focalcal.core.arrays import as_array
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import finite, one_of
-from focalcal.core.scores import as_tensor
+from focalcal.core.numerics import log_sigmoid, sigmoid
+from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
 from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_elements
+from focalcal.metrics.proper import binary_brier, binary_error, binary_nll
 from focalcal.metrics.sources import FromBins, FromTotal
-from focalcal.metrics.torchmetrics.sums import SumsMetric, adapter_class
 
 _TOTALS = ("wrong", "brier_sum", "nll_sum")
 
@@ -48,7 +50,7 @@ class _MultilabelMetric(SumsMetric):
         options = self._pop_options(kwargs)
         super().__init__(num_labels, "num_labels", scores, ignore_index, **kwargs)
         self.num_labels, self.n_bins, self.average, self.options = num_labels, n_bins, average, options
-        self.metric.source.of_outcomes(torch.tensor([0.5]), torch.tensor([True]), **options)  # refuses a wrong option
+        self.metric.source.of_outcomes(np.array([0.5]), np.array([True]), **options)  # refuses a wrong option
         self._add_sums("totals", 1)
         self._add_sums("sums", 3, num_labels)
         self._add_sums("bins", 3, num_labels, n_bins)
@@ -59,25 +61,19 @@ class _MultilabelMetric(SumsMetric):
             return
         logits = None
         if self.scores == "logits":
-            logits = as_tensor("logits", preds).double().cpu()
-            labels = as_tensor("labels", target).cpu()
+            logits, labels = as_array("logits", preds).astype(np.float64), as_array("labels", target)
             if self.ignore_index is not None and labels.shape == logits.shape:
-                logits = logits.masked_fill(labels == self.ignore_index, 0.0)  # they may be anything
+                logits[labels == self.ignore_index] = 0.0  # they may be anything
             finite("logits", logits)
-        p, y, keep = multilabel_elements(preds if logits is None else logits.sigmoid(), target, self.ignore_index)
-        p = p.double()
-        if logits is None:
-            inside = p.clamp(0, 1)
-            likelihood = torch.where(y, inside.log(), torch.log1p(-inside))
-        else:
-            likelihood = F.logsigmoid(torch.where(y, logits, -logits))
-        each = torch.stack([((p > 0.5) != y).double(), (p - y.double()).square(), -likelihood])
-        self.sums = self.sums + torch.where(keep, each, 0.0).sum(1).to(self.device)
-        cell = (even_bin_index(p.flatten(), self.n_bins).view(p.shape) + torch.arange(p.shape[1]) * self.n_bins)[keep]
-        added = torch.zeros(3, self.num_labels * self.n_bins, dtype=torch.float64)
-        added.index_add_(1, cell, torch.stack([torch.ones_like(p), p, y.double()])[:, keep])
-        self.bins = self.bins + added.view(self.bins.shape).to(self.device)
-        self.totals = self.totals + keep.sum().to(self.device)
+        p, y, keep = multilabel_elements(preds if logits is None else sigmoid(logits), target, self.ignore_index)
+        nll = binary_nll(p, y) if logits is None else -log_sigmoid(np.where(y, logits, -logits))
+        each = np.where(keep, np.stack([binary_error(p, y), binary_brier(p, y), nll]), 0.0).sum(1)
+        cell = (even_bin_index(p, self.n_bins) + np.arange(p.shape[1]) * self.n_bins)[keep]
+        cells = self.num_labels * self.n_bins
+        added = np.stack([np.bincount(cell, values, cells) for values in (None, p[keep], y[keep])])
+        self.sums = self.sums + torch.from_numpy(each).to(self.device)
+        self.bins = self.bins + torch.from_numpy(added).view(self.bins.shape).to(self.device)
+        self.totals = self.totals + int(keep.sum())
 
     def _refuse_empty(self) -> None:
         super()._refuse_empty()
@@ -93,5 +89,5 @@ class _MultilabelMetric(SumsMetric):
         else:
             assert isinstance(source, FromBins)
             own = {name: value for name, value in self.options.items() if name in source.sketch_options}
-            values = torch.as_tensor(source.of(BinSums(*self.bins), **own))
+            values = torch.as_tensor(source.of(BinSums(*self.bins.cpu().numpy()), **own))
         return values.mean() if self.average == "mean" else values

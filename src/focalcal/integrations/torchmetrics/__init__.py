@@ -14,9 +14,9 @@ AdaECE and smECE another. The classes follow from the table of metrics: `ECE(num
 
 from typing import TYPE_CHECKING, Any
 
+from focalcal.integrations.torchmetrics.multi_label import multilabel_adapter
+from focalcal.integrations.torchmetrics.single_label import CalibrationSummary, adapter
 from focalcal.metrics.table import METRICS, MULTILABEL_METRICS
-from focalcal.metrics.torchmetrics.multi_label import multilabel_adapter
-from focalcal.metrics.torchmetrics.single_label import CalibrationSummary, adapter
 
 ADAPTERS: dict[str, Any] = {"CalibrationSummary": CalibrationSummary}
 ADAPTERS |= {metric.adapter: adapter(metric) for metric in METRICS.values() if metric.adapter}
