@@ -1,9 +1,11 @@
 /* What calibration metrics are made of, in one pass over an array of probabilities: it is checked (finite, no entry
- * below least, summing to one within tolerance), and gives how far the rows' sums miss one at most, each row's confidence and correctness, their sums over confidence bins, the same for
- * every class against all others, the Brier score and the negative log-likelihood.
+ * below least, summing to one within tolerance), and gives how far the rows' sums miss one at most, each row's
+ * confidence and correctness, their sums over confidence bins, the same for every class against all others, the Brier
+ * score and the negative log-likelihood.
  *
  * Bins are (lo, hi] with the first closed. Everything is computed in double. Of equal largest probabilities the
- * first class counts as predicted. */
+ * first class counts as predicted. Logits, and half precision, become probabilities in double on the way, a block of
+ * rows at a time; logits are checked for NaN, +infinity and rows of -infinity alone, and give their own likelihood. */
 
 #include "native.h"
 
@@ -23,8 +25,9 @@ typedef struct {
     int64_t ignore_index;
     int ignores; /* whether there is an ignore_index: every number may be one, or a wrong label */
     int dtype, want;
+    int logits, converts; /* whether the scores are logits, and whether a block of rows is converted to double */
     double tolerance, least;
-    /* For each row, or NULL: in the dtype of the scores, bytes, doubles. */
+    /* For each row, or NULL: in double for float64 and logits, else in float; bytes; doubles. */
     void *confidence;
     uint8_t *correct;
     double *nll, *brier;
@@ -47,7 +50,8 @@ typedef struct {
     void *memory;
 } Sums;
 
-/* Up to BLOCK rows on their way; second is the second largest, or the largest where that is not known. */
+/* Up to BLOCK rows on their way; second is the second largest, or the largest where that is not known. loss is made
+ * last, or of logits first. */
 typedef struct {
     double top[BLOCK], second[BLOCK], total[BLOCK], lowest[BLOCK], squares[BLOCK], own[BLOCK], loss[BLOCK];
     int64_t label[BLOCK]; /* -1: ignored, -2: bad */
@@ -114,6 +118,17 @@ INLINE void judge(const Pass *p, int64_t start, Block *b)
                 b->correct[i] = 0;
         }
     }
+}
+
+/* The same for row i of the block, whose converted probabilities are stride apart. */
+INLINE void judge_converted(const double *probs, int64_t stride, int64_t i, Block *b)
+{
+    const int64_t y = b->label[i];
+    b->own[i] = y < 0 ? 1 : probs[y * stride];
+    b->correct[i] = b->own[i] == b->top[i];
+    for (int64_t k = 0; b->correct[i] && b->second[i] == b->top[i] && b->top[i] <= 0.51 && k < y; k++)
+        if (probs[k * stride] == b->top[i])
+            b->correct[i] = 0;
 }
 
 /* Rows that are gathered at once: a block, where its classes stay in the first-level cache. */
@@ -338,7 +353,7 @@ static int64_t scan_all(const Pass *p, Scan scan, int threads, double *totals, d
     return status < 0 ? -2 : bad;
 }
 
-enum { PASS_ARGUMENTS = 25, TOLERANCE_AT = 11, LEAST_AT = 12, PASS_WIDEST_FROM = 32768 };
+enum { PASS_ARGUMENTS = 26, TOLERANCE_AT = 11, LEAST_AT = 12, PASS_WIDEST_FROM = 32768 };
 
 PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -365,11 +380,13 @@ PyObject *score_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
         .correct = (uint8_t *)(intptr_t)i[20],
         .nll = (double *)(intptr_t)i[21],
         .brier = (double *)(intptr_t)i[22],
+        .logits = i[25] != 0,
+        .converts = i[25] != 0 || i[1] == FLOAT16,
     };
     if (PyErr_Occurred())
         return NULL;
     double *totals = (double *)(intptr_t)i[16], *bins = (double *)(intptr_t)i[17], *classes = (double *)(intptr_t)i[18];
-    if ((p.dtype != FLOAT32 && p.dtype != FLOAT64) || p.outer < 1 || p.inner < 1 || p.classes < 1 || p.bins < 1 ||
+    if ((p.dtype != FLOAT32 && p.dtype != FLOAT64 && p.dtype != FLOAT16) || p.outer < 1 || p.inner < 1 || p.classes < 1 || p.bins < 1 ||
         p.classes > INT32_MAX || p.bins > INT32_MAX / 2 ||
         ((p.want & WANT_CLASSES) && p.classes > INT32_MAX / p.bins) || !p.scores || !p.labels || !p.edges || !totals || !bins ||
         ((p.want & WANT_CLASSES) && !classes)) {

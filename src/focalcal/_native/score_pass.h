@@ -68,7 +68,7 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
         return 0;
     }
     s->totals[MISS] = farthest;
-    if (p->want & WANT_NLL) {
+    if ((p->want & WANT_NLL) && !p->logits) {
         for (int64_t i = 0; i < count; i += WIDTH) {
             const vd own = *(vd *)(b->own + i);
             *(vd *)(b->loss + i) = -ISA(log)(own, own - 1.0);
@@ -103,7 +103,7 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
             if (b->label[i] >= 0)
                 s->class_correct[b->label[i] * p->bins + b->bin[i]] += 1;
     }
-    if (p->confidence && p->dtype == FLOAT64)
+    if (p->confidence && (p->dtype == FLOAT64 || p->logits))
         memcpy((double *)p->confidence + begin, b->top, (size_t)count * 8);
     else if (p->confidence)
         for (int64_t i = 0; i < count; i++)
@@ -115,6 +115,93 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
     if (p->brier)
         memcpy(p->brier + begin, b->squares, (size_t)count * 8);
     return 1;
+}
+
+#define CONVERT(REAL)                                  \
+    for (int64_t j = 0; j < count; j++)                \
+        to[j * apart] = (double)((const REAL *)p->scores)[at + j * step];
+
+/* Count scores from an element on, step apart, to doubles. */
+INLINE void ISA(convert)(const Pass *p, int64_t at, int64_t step, int64_t count, double *to, int64_t apart)
+{
+    float wide[256];
+    if (p->dtype == FLOAT64) {
+        CONVERT(double)
+    } else if (p->dtype == FLOAT32) {
+        CONVERT(float)
+    } else if (step == 1) {
+        for (int64_t from = 0; from < count; from += 256) {
+            const int64_t part = count - from < 256 ? count - from : 256;
+            ISA(widen)((const uint16_t *)p->scores + at + from, FLOAT16, part, wide);
+            for (int64_t j = 0; j < part; j++)
+                to[(from + j) * apart] = wide[j];
+        }
+    } else {
+        for (int64_t j = 0; j < count; j++)
+            to[j * apart] = half_to_float(((const uint16_t *)p->scores)[at + j * step]);
+    }
+}
+
+/* A row of contiguous classes as probabilities in double; of logits the loss as well. */
+static __attribute__((noinline)) const double *ISA(convert_row)(const Pass *p, int64_t row, int64_t i, Block *b,
+                                                                double *scratch)
+{
+    const int64_t K = p->classes, full = K - K % WIDTH, y = b->label[i];
+    ISA(convert)(p, offset_of(p, row), 1, K, scratch, 1);
+    if (!p->logits)
+        return scratch;
+    vd top = (vd){0} - INFINITY, total = {0};
+    for (int64_t k = 0; k < full; k += WIDTH)
+        top = MAX_PD(*(vd *)(scratch + k), top);
+    double largest = ISA(largest_of)(top);
+    for (int64_t k = full; k < K; k++)
+        largest = scratch[k] > largest ? scratch[k] : largest;
+    for (int64_t k = K; k < full + WIDTH; k++)
+        scratch[k] = -INFINITY; /* what a vector beyond the end holds weighs nothing */
+    const double own = y < 0 ? 0 : scratch[y] - largest;
+    for (int64_t k = 0; k < K; k += WIDTH) {
+        const vd e = ISA(exp_double)(*(vd *)(scratch + k) - largest);
+        *(vd *)(scratch + k) = e;
+        total += e;
+    }
+    const double sum = ISA(sum_of)(total), inverse = 1 / sum;
+    for (int64_t k = 0; k < K; k += WIDTH)
+        *(vd *)(scratch + k) *= inverse;
+    b->loss[i] = log(sum) - own;
+    return scratch;
+}
+
+/* Rows as probabilities in double, one row of lanes for each class; the lanes left over repeat the first row. */
+static __attribute__((noinline)) void ISA(convert_lanes)(const Pass *p, int64_t start, int64_t i, int64_t count,
+                                                         int64_t lanes, Block *b, double *scratch)
+{
+    const int64_t K = p->classes, first = start + i, position = p->outer == 1 ? first : first % p->inner;
+    if (p->strides[2] == 1 && position + count <= p->inner) {
+        for (int64_t k = 0; k < K; k++)
+            ISA(convert)(p, offset_of(p, first) + k * p->strides[1], 1, count, scratch + k * lanes, 1);
+    } else {
+        for (int64_t l = 0; l < count; l++)
+            ISA(convert)(p, offset_of(p, first + l), p->strides[1], K, scratch + l, lanes);
+    }
+    for (int64_t l = count; l < lanes; l++)
+        for (int64_t k = 0; k < K; k++)
+            scratch[k * lanes + l] = scratch[k * lanes];
+    for (int64_t l = 0; p->logits && l < lanes; l += WIDTH) {
+        vd *z = (vd *)(scratch + l), top = *z, total = {0}, own = {0};
+        const int64_t step = lanes / WIDTH;
+        for (int64_t k = 1; k < K; k++)
+            top = MAX_PD(z[k * step], top);
+        for (int64_t j = 0; j < WIDTH; j++)
+            own[j] = b->label[i + l + j] < 0 ? top[j] : scratch[b->label[i + l + j] * lanes + l + j];
+        for (int64_t k = 0; k < K; k++) {
+            z[k * step] = ISA(exp_double)(z[k * step] - top);
+            total += z[k * step];
+        }
+        const vd inverse = 1.0 / total;
+        for (int64_t k = 0; k < K; k++)
+            z[k * step] *= inverse;
+        *(vd *)(b->loss + i + l) = ISA(log)(total, total - 1.0) - (own - top);
+    }
 }
 
 /* REAL = float and double. */
@@ -130,20 +217,22 @@ static void ISA(scan)(const Pass *p, int64_t begin, int64_t end, Sums *s, double
 {
     Block b;
     memset(&b, 0, sizeof b);
-    const int contiguous = p->strides[1] == 1 && p->classes >= ROWS_FROM;
+    const int contiguous = p->strides[1] == 1 && p->classes >= ROWS_FROM, wide = p->dtype == FLOAT64 || p->converts;
     double *lane_first = scratch + p->classes * lanes_at_once(p, 8);
     memset(lane_first, 0, (size_t)p->classes * 8 * sizeof(double));
     for (int64_t start = begin; start < end; start += BLOCK) {
         const int64_t count = end - start < BLOCK ? end - start : BLOCK;
         read_labels(p, start, count, b.label);
         const uint64_t saved = flush_denormals();
-        if (p->dtype == FLOAT64)
+        if (wide)
             (contiguous ? ISA(rows_double) : ISA(lanes_double))(p, start, count, &b, s, scratch);
         else
             (contiguous ? ISA(rows_float) : ISA(lanes_float))(p, start, count, &b, s, scratch);
         restore_denormals(saved);
-        read_own(p, start, b.label, b.own); /* only now: a denormal p_y is no zero to the logarithm */
-        judge(p, start, &b);
+        if (!p->converts) {
+            read_own(p, start, b.label, b.own); /* only now: a denormal p_y is no zero to the logarithm */
+            judge(p, start, &b);
+        }
         if (!ISA(finish)(p, &b, start, count, s))
             break;
         if ((start - begin) % SETTLE_EVERY == SETTLE_EVERY - BLOCK)
@@ -196,6 +285,7 @@ static int ISA(add_moments)(const void *confidence, int dtype, const uint8_t *co
 #undef vu
 #undef ni
 #undef WIDE
+#undef CONVERT
 #undef vf
 #undef vd
 #undef vi

@@ -47,15 +47,18 @@ INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *
 static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, int64_t count, Block *b, Sums *s,
                                                   double *scratch)
 {
-    (void)scratch;
+    const int converts = p->converts;
     for (int64_t i = 0; i < count; i++) {
-        const REAL *x = (const REAL *)p->scores + offset_of(p, start + i);
+        const REAL *x = converts ? (const REAL *)ISA(convert_row)(p, start + i, i, b, scratch)
+                                 : (const REAL *)p->scores + offset_of(p, start + i);
         if (p->want & WANT_CLASSES)
             TYPED(row)(p, x, i, b, s, WANT_BRIER | WANT_CLASSES);
         else if (p->want & WANT_BRIER)
             TYPED(row)(p, x, i, b, s, WANT_BRIER);
         else
             TYPED(row)(p, x, i, b, s, 0);
+        if (converts)
+            judge_converted(scratch, 1, i, b);
     }
 }
 
@@ -99,7 +102,8 @@ static __attribute__((noinline)) void TYPED(lanes)(const Pass *p, int64_t start,
                                                    double *scratch)
 {
     const int64_t position = p->outer == 1 ? start : start % p->inner;
-    const int in_place = p->strides[2] == 1 && count == BLOCK && position + BLOCK <= p->inner;
+    const int in_place = p->strides[2] == 1 && count == BLOCK && position + BLOCK <= p->inner &&
+                         !p->converts;
     const int64_t lanes = lanes_at_once(p, WIDTH);
     double *lane_first = scratch + p->classes * lanes_at_once(p, 8), *above = lane_first + p->classes * 8;
     int32_t *above_class = (int32_t *)(above + p->classes * 16 + 8);
@@ -109,14 +113,19 @@ static __attribute__((noinline)) void TYPED(lanes)(const Pass *p, int64_t start,
         int64_t stride = p->strides[1];
         if (!in_place) {
             /* Long before it is read: a vector cannot be loaded while its parts are still being stored. */
-            if (i % lanes == 0)
-                gather(p, start + i, count - i < lanes ? count - i : lanes, scratch, lanes);
+            const int64_t rows = count - i < lanes ? count - i : lanes;
+            if (i % lanes == 0 && p->converts)
+                ISA(convert_lanes)(p, start, i, rows, lanes, b, scratch);
+            else if (i % lanes == 0)
+                gather(p, start + i, rows, scratch, lanes);
             x = (const REAL *)scratch + i % lanes, stride = lanes;
         }
         if (p->want & WANT_BRIER)
             TYPED(lane_block)(p, x, stride, i, b, WANT_BRIER);
         else
             TYPED(lane_block)(p, x, stride, i, b, 0);
+        for (int64_t l = 0; p->converts && l < WIDTH; l++)
+            judge_converted((const double *)x + l, stride, i + l, b);
         if (!(p->want & WANT_CLASSES))
             continue;
         n = TYPED(lane_classes)(p, x, stride, i, b, lane_first, above, above_class, n);

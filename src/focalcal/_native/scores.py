@@ -11,7 +11,7 @@ from focalcal._native import available, kernel, threads
 
 Array = np.ndarray[Any, Any]
 
-DTYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+DTYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.float16): 3}
 _BRIER, _NLL, _CLASSES = 1, 2, 4
 
 
@@ -22,24 +22,25 @@ class ScorePass(NamedTuple):
     totals: Array  # rows counted, wrong ones, sums of Brier scores and of NLLs, how far a row misses one at most
     bins: Array  # (3, bins): count, sum of confidences, how many right
     classes: Array | None  # (3, K, bins): the same for each class's probability against its label
-    confidence: Array | None  # for each row, in the dtype of the probabilities
+    confidence: Array | None  # for each row, in the dtype of the probabilities, but at least float32
     correct: Array | None  # for each row, bool
     brier: Array | None
     nll: Array | None
 
 
-def usable(probs: Array) -> bool:
-    """True if the kernel can read the array: float32 or float64."""
-    return probs.dtype in DTYPES and available()
+def usable(scores: Array) -> bool:
+    """True if the kernel can read the array: float16, float32 or float64."""
+    return scores.dtype in DTYPES and available()
 
 
 def score_pass(
-    probs: Array,
+    scores: Array,
     labels: Array,
     edges: Array,
     tolerance: float,
     least: float,
     *,
+    logits: bool = False,
     ignore_index: int | None = None,
     classes: bool = False,
     brier: bool = False,
@@ -47,29 +48,32 @@ def score_pass(
     rows: bool = False,
     instruction_set: int = -1,
 ) -> ScorePass:
-    """Probabilities (N, K, d1, ...) and int64 labels (N, d1, ...), binned at evenly spaced float64 `edges`.
+    """Probabilities or logits (N, K, d1, ...), int64 labels (N, d1, ...), evenly spaced float64 `edges` of the bins.
 
     A row holds probabilities if no entry is below `least` and their sum is within `tolerance` of one; a p_y below 0 has
     the logarithm of 0. `rows` asks for each row's values besides the sums. After a bad row nothing else is to be used.
+
+    Of `logits` softmax is taken in float64, a few rows at a time, and the likelihood is finite where p_y rounds to 0. A
+    row is bad if it holds NaN or +inf, or -inf alone.
     """
-    probs, strides = evenly_spaced(probs)
+    scores, strides = evenly_spaced(scores)
     labels, edges = np.ascontiguousarray(labels), np.ascontiguousarray(edges)
-    outer, columns, inner = len(probs), probs.shape[1], math.prod(probs.shape[2:])
+    outer, columns, inner = len(scores), scores.shape[1], math.prod(scores.shape[2:])
     count, bins = outer * inner, len(edges) - 1
     if labels.dtype != np.int64 or labels.size != count or edges.dtype != np.float64:
         raise TypeError(f"labels must be {count} int64 and edges float64, got {labels.size} {labels.dtype}")
     totals, sums = np.zeros(5), np.zeros((3, bins))
     by_class = np.zeros((3, columns, bins)) if classes else None
-    confidence = np.empty(count, probs.dtype) if rows else None
+    confidence = np.empty(count, np.float64 if logits else np.result_type(scores, np.float32)) if rows else None
     correct = np.empty(count, np.bool_) if rows else None
     row_nll = np.zeros(count) if rows and nll else None
     row_brier = np.zeros(count) if rows and brier else None
     bad = kernel().score_pass(
-        probs.ctypes.data, DTYPES[probs.dtype], outer, columns, inner, *strides, labels.ctypes.data,
+        scores.ctypes.data, DTYPES[scores.dtype], outer, columns, inner, *strides, labels.ctypes.data,
         ignore_index is not None, ignore_index or 0, tolerance, least,
         _BRIER * brier | _NLL * nll | _CLASSES * classes, bins, edges.ctypes.data, totals.ctypes.data, sums.ctypes.data,
         _address(by_class), _address(confidence), _address(correct), _address(row_nll), _address(row_brier),
-        threads(), instruction_set,
+        threads(), instruction_set, logits,
     )  # fmt: skip
     return ScorePass(bad, totals, sums, by_class, confidence, correct, row_brier, row_nll)
 
