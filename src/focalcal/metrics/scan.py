@@ -48,7 +48,7 @@ def scan(
     if probs is None and logits is None:
         raise ValueError("probs is missing; pass probabilities, or logits=... where the function takes them")
     scores = probs if logits is None else logits
-    given = Inputs("probs" if logits is None else "logits", scores, labels, tolerance=sum_tolerance(scores))
+    given = Inputs("probs" if logits is None else "logits", scores, labels)
     return scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, **asked)
 
 
@@ -87,7 +87,7 @@ def scan_inputs(
     if given.kind == "logits":
         result = _scan_logits(given.scores, given.labels, even_edges(n_bins), ignore_index, wanted)
     else:
-        result = _scan_probs(given.scores, given.labels, even_edges(n_bins), ignore_index, wanted, given.tolerance)
+        result = _scan_probs(given.scores, given.labels, even_edges(n_bins), ignore_index, wanted)
         warn_of_rounding("probs", result.miss)
     if result.rows == 0 and not allow_none:
         raise no_rows(ignore_index)
@@ -126,24 +126,25 @@ def _scan_probs(
     edges: Array,
     ignore_index: int | None,
     wanted: dict[str, bool],
-    tolerance: float,
 ) -> Scan:
     if native.usable(probs):
-        sums = native.score_pass(probs, labels, edges, tolerance, -ROUNDING, ignore_index=ignore_index, **wanted)
+        sums = native.score_pass(probs, labels, edges, SUM_TOLERANCE, -ROUNDING, ignore_index=ignore_index, **wanted)
+        if sums.bad >= 0 and (wider := sum_tolerance(probs)) > SUM_TOLERANCE:
+            sums = native.score_pass(probs, labels, edges, wider, -ROUNDING, ignore_index=ignore_index, **wanted)
         if sums.bad >= 0:
-            raise _bad_row(probs, labels, ignore_index, sums.bad, tolerance)
+            raise _bad_row(probs, labels, ignore_index, sums.bad)
         return _from_native(sums, labels, ignore_index, wanted)
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
     pieces = flat_pieces(probs, labels, ignore_index)
-    return join((scan_piece(*piece, edges, wanted, tolerance) for piece in pieces), labels.size)
+    return join((scan_piece(*piece, edges, wanted) for piece in pieces), labels.size)
 
 
-def _bad_row(probs: Array, labels: Array, ignore_index: int | None, position: int, tolerance: float) -> ValueError:
+def _bad_row(probs: Array, labels: Array, ignore_index: int | None, position: int) -> ValueError:
     """The error for the row that stopped the native pass."""
     labels_below(labels, probs.shape[1], ignore_index=ignore_index)
     row, inner = divmod(position, labels.size // len(probs))
     values = probs[row].reshape(probs.shape[1], -1)[:, inner] if probs.ndim > 2 else probs[row]
-    return not_probabilities("probs", row, values, tolerance)
+    return not_probabilities("probs", row, values)
 
 
 def _from_native(sums: native.ScorePass, labels: Array, ignore_index: int | None, wanted: dict[str, bool]) -> Scan:
@@ -174,9 +175,11 @@ def _scan_logits(
     """softmax in float64 piece by piece; the log-likelihood from the logits, so that it is finite where p_y is 0."""
 
     def part(scores: Array, index: Array, row_of: Callable[[int], int]) -> Scan:
+        if len(scores) == 0:
+            return scan_piece(scores, index, row_of, edges, wanted)
         possible_logits("logits", scores, row_of)
         log_probs = log_softmax(scores.astype(np.float64))
-        without_nll = _scan_probs(np.exp(log_probs), index, edges, None, {**wanted, "nll": False}, SUM_TOLERANCE)
+        without_nll = _scan_probs(np.exp(log_probs), index, edges, None, {**wanted, "nll": False})
         if not wanted["nll"]:
             return without_nll
         row_nll = -of_label(log_probs, index)

@@ -234,7 +234,7 @@ class FromProbabilities(Source):
         for piece, own, row_of in flat_pieces(scores, labels, ignore_index):
             if given.kind == "probs":
                 probs = piece
-                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, given.tolerance))
+                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of))
             else:
                 possible_logits("logits", piece, row_of)
                 probs = piece if self.order_only else softmax(piece.astype(np.float64))
