@@ -113,7 +113,7 @@ sanitize: $(READY)
 
 arm:
 	mkdir -p build
-	for check in check check_scores check_minimiser; do \
+	for check in check check_scores check_minimiser check_softmax; do \
 	    aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
 	        tests/native/portable/$$check.c -lm -o build/$$check-arm && qemu-aarch64 build/$$check-arm || exit 1; \
 	done
