@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.core.checks import finite_at_least as finite_at_least  # until nobody asks for it here
 from focalcal.core.checks import label_to_ignore, labels_below
-from focalcal.core.checks import one_of as one_of
 
 Array = np.ndarray[Any, Any]
 FLOATS = tuple(map(np.dtype, ("float64", "float32", "float16")))
