@@ -4,6 +4,7 @@
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-without-kernel    the numerical tests again, on torch and NumPy alone
 # make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
+# make test-torch-versions    the tests that torch could break, with the oldest and the newest torch; downloads gigabytes
 # make check                  ruff, mypy, import-linter, codespell, wording
 # make coverage               the suite with the lines and branches of src that it reaches; fails below 92 % of lines
 # make docs                   the site, into site/; fails on broken links and undocumented public names
@@ -25,8 +26,8 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton check coverage docs dist \
-        format bench paper sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton test-torch-versions check \
+        coverage docs dist format bench paper sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes; the constraints keep torch on its CPU build.
@@ -63,6 +64,11 @@ test-without-kernel: $(READY)
 test-triton: $(READY)
 	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) -q -m "not slow and not once" tests/losses tests/contracts/test_every_loss.py \
 	    -k "not multilabel and not functorch and not forward_mode and not class_probabilities and not second_derivatives"
+
+# The environments are in TORCH_VERSIONS, outside of the tree; PYTEST_ARGS="--only oldest tests/losses" for a part of it.
+TORCH_VERSIONS ?= $(or $(TMPDIR),/tmp)/focalcal-torch-versions
+test-torch-versions: $(READY)
+	$(BIN)/python .ci/torch_versions.py $(TORCH_VERSIONS) $(PYTEST_ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check .
