@@ -16,7 +16,6 @@ from focalcal.core.checks import (
     first_row,
     holds_probabilities,
     on_simplex,
-    sum_tolerance,
     user_level,
 )
 from focalcal.core.chunks import row_chunks
@@ -109,7 +108,7 @@ def rows_of(
             raise ValueError(
                 "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
             )
-    log = _log_probs(scores, sum_tolerance(given)) if kind == "probs" else scores
+    log = _log_probs(scores) if kind == "probs" else scores
     return Rows(log, scores, kind, single, index, classes, weights, shape)
 
 
@@ -141,8 +140,8 @@ def _row_weights(given: Any, labels: Int[np.ndarray, "n *d"]) -> Float[np.ndarra
     return weights.ravel()
 
 
-def _log_probs(probs: Float[np.ndarray, "n k"], tolerance: float) -> Float[np.ndarray, "n k"]:
-    on_simplex("probs", probs, tolerance)
+def _log_probs(probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    on_simplex("probs", probs)
     zeros = probs <= 0
     number = int(zeros.sum())
     smallest = float(np.finfo(probs.dtype).smallest_subnormal)
@@ -211,9 +210,8 @@ def map_rows(
     logits: Float[np.ndarray, "n k"], function: Callable[[NDArray[Any]], NDArray[Any]], dtype: Any = np.float64
 ) -> Float[np.ndarray, "n k"]:
     """`function` of the rows in float64, a chunk at a time, as `dtype`."""
-    if len(logits) == 1:
-        return function(logits.astype(np.float64, copy=False)).astype(dtype, copy=False)
     result = np.empty(logits.shape, dtype)
-    for start, rows in row_chunks(logits):
-        result[start : start + len(rows)] = function(rows.astype(np.float64, copy=False))
+    with np.errstate(all="ignore"):
+        for start, rows in row_chunks(logits):
+            result[start : start + len(rows)] = function(rows.astype(np.float64, copy=False))
     return result
