@@ -10,7 +10,7 @@
 #include "native.h"
 
 /* AHEAD: how many bytes ahead to prefetch; processors do not look past a page by themselves. */
-enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
+enum { BLOCK = 64, ROWS_FROM = 32, SPARSE_FROM = 256, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
 enum { WANT_BRIER = 1, WANT_NLL = 2, WANT_CLASSES = 4 };
 enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, SUMMED, MISS = SUMMED, TOTALS }; /* MISS is a largest value, not a sum */
 enum { MOMENTS = 5 };
