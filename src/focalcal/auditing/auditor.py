@@ -9,7 +9,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from focalcal.auditing.comparison import Change, compare_models
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
@@ -250,12 +249,12 @@ def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ..
     if any(other is not None for other in others):
         raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
     given = read_inputs(confidence=confidence, correct=correct)
-    return Predictions(probs=given.scores, labels=given.labels.long(), groups=groups, split="audit")
+    return Predictions(probs=given.scores, labels=given.labels.astype(np.int64), groups=groups, split="audit")
 
 
 def _reliability(rows: AuditRows) -> Reliability:
     edges = even_edges(15)
-    sums = sums_between(torch.from_numpy(rows.confidence), torch.from_numpy(rows.correct), edges)
+    sums = sums_between(rows.confidence, rows.correct, edges)
     return reliability_of(sums, edges)
 
 

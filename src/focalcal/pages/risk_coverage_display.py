@@ -49,7 +49,7 @@ class RiskCoverageDisplay:
         """Arguments as for `focalcal.metrics.aurc`: arrays, tables or `Predictions`."""
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
         sure, right = outcomes(given, ignore_index=ignore_index)
-        return cls(risk_coverage(sure.double().numpy(), right.numpy()), binary_aurc(sure, right), name)
+        return cls(risk_coverage(sure.astype(np.float64), right), binary_aurc(sure, right), name)
 
     def frame(self) -> Table:
         """One row per point."""
