@@ -166,7 +166,7 @@ def test_inferred_columns_are_notes(tmp_path):
     [
         ({"logits": None, "probs": sample(200).probs}, "must have kind logits like the file before it, got probs"),
         (
-            {"logits": sample(200).logits.float()},
+            {"logits": sample(200).logits.astype("float32")},
             "must have scores of type float64 like the file before it, got float32",
         ),
         ({"ids": None}, "must have ids of type integer like the file before it, got None"),
