@@ -17,7 +17,12 @@ from focalcal.posthoc import CALIBRATORS
 
 SHOWN = 20  # rows of predicted probabilities
 SEARCHED = (1e-6, 1e-7)  # rtol, atol: a minimum is found to about the root of what its function is known to
-LARGE = ("matrix", "dirichlet", "isotonic")  # slow, or of large files: other forms of the same numbers add nothing
+LARGE = (
+    "matrix",
+    "dirichlet",
+    "isotonic",
+    "spline",
+)  # slow, or of large files: other forms of the same numbers add nothing
 OF_FORMS = ("float16 logits", "names", "dense")
 SHARP = ("temperature", "histogram", "recovery")  # closed, or found to the last digits
 
@@ -74,6 +79,11 @@ def _file(calibrator: Any) -> Any:
         again = posthoc.load_calibrator(path)
         again.save(path)
         assert json.loads(path.read_text()) == content
+    return without_steps(content)
+
+
+def without_steps(content: Any) -> Any:
+    """A file's content but for how many steps a search took, which is no result."""
     for part in (content, *content["state"].get("calibrators_", [])):
         part["state"].pop("n_iter_", None)
     return content
