@@ -23,7 +23,11 @@ LARGE = (
     "isotonic",
     "spline",
 )  # slow, or of large files: other forms of the same numbers add nothing
-OF_FORMS = ("float16 logits", "names", "dense")
+OF_FORMS = (  # other forms of the same numbers, which these are not tried on
+    "float16 logits",
+    "names",
+    "dense",
+)
 SHARP = ("temperature", "histogram", "recovery")  # closed, or found to the last digits
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {

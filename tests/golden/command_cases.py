@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from focalcal.cli.app import app
 from focalcal.predictions import Predictions
 
+ROUNDING = ("stationarity", "feasibility")  # what is left of zero, of which only the name is kept
 ROWS, FEWER = 3000, 300
 FEW = "temperature,vector,isotonic"
 
@@ -31,7 +32,8 @@ def run(folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 def _lines(text: str, folder: Path) -> list[str]:
-    return [line.rstrip() for line in text.replace(str(folder), "FOLDER").splitlines()]
+    lines = [line.rstrip() for line in text.replace(str(folder), "FOLDER").splitlines()]
+    return [next((name for name in ROUNDING if line.startswith(name)), line) for line in lines]
 
 
 def _columns(scores: Any, prefix: str = "p_", first: int = 0) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from golden.command_cases import run
-from golden.inputs import single_label
+from golden.inputs import single_label, softmax
 from golden.values import Case
 from support import synthetic_study
 
@@ -59,11 +60,23 @@ def _of(fill: Callable[[Store], None], made: Callable[[Evidence], Any], **option
         return made(synthetic_study.evidence_of(store, **options))
 
 
-def _tables(evidence: Evidence) -> dict[str, list[str]]:
-    found = {name: [*one.text().splitlines(), *one.table.csv().splitlines()]
-             for name, one in all_tables(evidence).items()}  # fmt: skip
+def _tables(evidence: Evidence) -> dict[str, Any]:
+    made = {name: (one.text(), one.table) for name, one in all_tables(evidence).items()}
     rest = {"runs": runs_table(evidence), "leaders": leaders_table(leaders(evidence))}
-    return found | {name: table.text().splitlines() for name, table in rest.items() if table is not None}
+    made |= {name: (table.text(), table) for name, table in rest.items() if table is not None}
+    return {name: {"text": text.splitlines(), "csv": _cells(table.csv())} for name, (text, table) in made.items()}
+
+
+def _cells(text: str) -> list[list[float | str]]:
+    """Numbers as numbers, whose last digits depend on the order of sums."""
+    return [[_number(cell) for cell in row] for row in csv.reader(text.splitlines())]
+
+
+def _number(cell: str) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
 
 def _numbers(evidence: Evidence) -> dict[str, Any]:
@@ -89,8 +102,6 @@ def _judged(kind: str, temperature: float | None) -> Any:
     logits, labels = single_label(500, 5)
     scores: Any = {"logits": 2 * logits}
     if kind == "probs":
-        from golden.inputs import softmax
-
         scores = {"probs": softmax(2 * logits).round(9)}
     found = judge(Predictions(labels=labels, split="val", **scores), temperature=temperature)
     return {
@@ -106,11 +117,11 @@ def _judged(kind: str, temperature: float | None) -> Any:
 def cases() -> dict[str, Case]:
     """By name."""
     return {
-        "tables of a study": Case(partial(_of, _study, _tables)),
+        "tables of a study": Case(partial(_of, _study, _tables), *MEASURED),
         "numbers of a study": Case(partial(_of, _study, _numbers), *MEASURED),
-        "tables with validation temperatures": Case(partial(_of, _study, _tables, temperature="validation")),
-        "tables of a sweep": Case(partial(_of, _sweep, _tables)),
-        "tables of several labels": Case(partial(_of, _several_labels, _tables)),
+        "tables with validation temperatures": Case(partial(_of, _study, _tables, temperature="validation"), *MEASURED),
+        "tables of a sweep": Case(partial(_of, _sweep, _tables), *MEASURED),
+        "tables of several labels": Case(partial(_of, _several_labels, _tables), *MEASURED),
         "compare": Case(partial(_compared, "fcl", "ce")),
         "compare by other metrics": Case(partial(_compared, "fcl", "--metrics", "nll,error")),
         "judgement of logits": Case(partial(_judged, "logits", None), 1e-9, 1e-11),
