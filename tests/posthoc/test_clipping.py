@@ -1,4 +1,4 @@
-"""Probabilities of exactly 0 and 1: what they count as, where that is said, and that predictions use the bound of the fit."""
+"""Probabilities of exactly 0 and 1: what they count as, where it is said, and which bound is used."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from focalcal.core.checks import ProbabilityWarning
-from focalcal.core.scores import as_tensor
 from focalcal.metrics import nll
 from focalcal.posthoc import (
     CALIBRATORS,
@@ -53,8 +52,7 @@ def rows(classes, n=600):
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_rows_show_what_zero_stands_for(probs, bound, dtype):
-    given = as_tensor("probs", np.array(probs, dtype=dtype))
-    assert bound_of(given) == pytest.approx(bound, rel=1e-6)
+    assert bound_of(np.array(probs, dtype=dtype)) == pytest.approx(bound, rel=1e-6)
 
 
 def test_words_of_a_language_model():

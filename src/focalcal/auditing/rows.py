@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focalcal.core.numerics import log_softmax
+from focalcal.core.numerics import log_softmax, softmax
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, of_label, row_brier, row_nll
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def rows_of(predictions: Predictions, *, top1: bool = False) -> AuditRows:
     """
     labels = predictions.labels
     if predictions.kind == "logits" and not predictions.multilabel:
-        log_p = log_softmax(predictions.logits.astype(np.float64))
-        probs, nll = np.exp(log_p), -of_label(log_p, labels)
+        logits = predictions.logits.astype(np.float64)
+        probs, nll = softmax(logits), -of_label(log_softmax(logits), labels)
     else:
         probs = predictions.probs.astype(np.float64)
         nll = None
