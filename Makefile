@@ -69,6 +69,11 @@ test-triton: $(READY)
 	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) -q -m "not slow and not once" tests/losses tests/contracts/test_every_loss.py \
 	    -k "not multilabel and not functorch and not forward_mode and not class_probabilities and not second_derivatives"
 
+# The environments are in TORCH_VERSIONS, outside of the tree; PYTEST_ARGS="--only oldest tests/losses" for a part of it.
+TORCH_VERSIONS ?= $(or $(TMPDIR),/tmp)/focalcal-torch-versions
+test-torch-versions: $(READY)
+	$(BIN)/python .ci/torch_versions.py $(TORCH_VERSIONS) $(PYTEST_ARGS)
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -118,7 +123,7 @@ sanitize: $(READY)
 
 arm:
 	mkdir -p build
-	for check in check check_scores check_minimiser; do \
+	for check in check check_scores check_minimiser check_softmax; do \
 	    aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
 	        tests/native/portable/$$check.c -lm -o build/$$check-arm && qemu-aarch64 build/$$check-arm || exit 1; \
 	done

@@ -39,18 +39,20 @@ def _apart():
 
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch):
-    """Under `make test-triton` CPU tensors stand in for a GPU's: "auto" gives them to the Triton kernels."""
+    """Under `make test-triton` CPU tensors stand in for a GPU's, and what asks for no engine asks for "triton"."""
     from support.engines import INTERPRETED
 
     if INTERPRETED:
         from support.interpreter import patch_each_module_once
 
         from focalcal.losses import engines, triton_launch
+        from focalcal.losses.module import FocalFamilyLoss
 
         patch_each_module_once()
         monkeypatch.setattr(triton_launch, "_TILE", 2**16)  # fewer programs; test_triton.py has the real ones
         monkeypatch.setattr(engines, "natively", lambda logits: False)
-        monkeypatch.setattr(engines, "by_triton", lambda logits: type(logits) in engines._PLAIN)
+        monkeypatch.setattr(vars(FocalFamilyLoss)["engine"], "default", "triton")
+        monkeypatch.setattr(engines.focal_family, "__defaults__", (*engines.focal_family.__defaults__[:-1], "triton"))
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from focalcal.core.arrays import one_of
-from focalcal.core.primitives import positive, whole
+from focalcal.core.checks import one_of, positive, whole
 from focalcal.core.processors import torch_threads
 from focalcal.lab.models import MODEL_INFO, build_model
 from focalcal.lab.training.determinism import possible_threads

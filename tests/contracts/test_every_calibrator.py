@@ -10,6 +10,7 @@ from references.golden import single_label
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from focalcal.core.checks import ProbabilityWarning
 from focalcal.posthoc import CALIBRATORS
 
 EVERY = sorted(CALIBRATORS)
@@ -151,6 +152,24 @@ def test_the_likelihood_of_the_fitted_rows_never_falls(name, scale):
     probs = CALIBRATORS[name]().fit(logits, LABELS).predict_proba(logits)
     own = LABELS.unsqueeze(1)
     assert probs.gather(1, own).log().mean() >= logits.log_softmax(1).gather(1, own).mean() - 1e-12
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_row_is_what_it_is_among_others_and_checked_like_them(fitted, name):
+    """A row of float64 in NumPy takes a way of its own, where microseconds count."""
+    calibrator, rows = fitted[name], LOGITS[:40].numpy()
+    expected = calibrator.predict_proba(rows)
+    for at in range(40):
+        row = rows[at : at + 1]
+        np.testing.assert_allclose(calibrator.predict_proba(row), expected[at : at + 1], **ROUNDING)
+        assert calibrator.predict(row).tolist() == [expected[at].argmax()]
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="logits must be finite"):
+            calibrator.predict_proba(np.array([[wrong, 0.0, 0.0, 1.0, 0.5]]))
+    with pytest.raises(ValueError, match=f"{type(calibrator).__name__} is expecting 5 features"):
+        calibrator.predict_proba(rows[:1, :4])
+    with pytest.warns(ProbabilityWarning, match="A single row is taken as logits"):
+        calibrator.predict_proba(np.array([[0.25, 0.25, 0.25, 0.125, 0.125]]))
 
 
 @pytest.mark.parametrize("name", EVERY)

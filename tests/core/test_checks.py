@@ -34,7 +34,7 @@ def loaded(suffix):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProbabilityWarning)
             Predictions(probs=probs, labels=labels, split="test").save(f"given{suffix}")
-        return float(Predictions.load(f"given{suffix}").probs.double().square().sum())
+        return float(np.square(Predictions.load(f"given{suffix}").probs).sum())
 
     return value
 

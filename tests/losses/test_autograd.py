@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from references.gradients import value_and_gradient
 from support.engines import COMPUTED
 
-from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
+from focalcal.losses import LOSSES, AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 
@@ -222,3 +222,22 @@ def test_inductor_compiles_it(tmp_path, monkeypatch):
     value = torch.compile(loss, fullgraph=True)(z, labels)
     torch.testing.assert_close(value, loss(z, labels))
     torch.testing.assert_close(torch.autograd.grad(value, z)[0], torch.autograd.grad(loss(z, labels), z)[0])
+
+
+def test_torch_has_the_names_that_spare_a_call_time():
+    from focalcal.losses import torch_state
+
+    assert torch_state.LEGIBLE  # a version that lacks one is right without, and slower
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if not name.startswith("multilabel")])
+def test_a_torch_without_them_computes_the_same_by_the_formula(name, monkeypatch):
+    from focalcal.losses import torch_state
+
+    loss, z, labels = LOSSES[name](), torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))
+    expected = loss(z, labels)
+    (gradient,) = torch.autograd.grad(expected, z)
+    monkeypatch.setattr(torch_state, "LEGIBLE", False)
+    value = loss(z, labels)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(torch.autograd.grad(value, z)[0], gradient)

@@ -37,7 +37,16 @@ def test_a_cpu_tensor_is_refused_in_a_sentence():
     loss.engine = "triton"
     with pytest.raises(ValueError, match=r"engine='triton' needs .* on a GPU, .* got torch.float32 on cpu; use 'auto'"):
         loss(torch.randn(4, 3), torch.zeros(4, dtype=torch.long))
-    assert not triton_engine.serves(torch.randn(4, 3))
+
+
+def test_a_gpu_does_not_choose_it(monkeypatch):
+    """Nobody has run the kernels on hardware: `auto` computes by torch operations there."""
+    logits, labels = torch.randn(4, 3), torch.tensor([0, 1, 2, 1])
+    expected = focal_family(logits, labels, Terms(1.0, 3.0, 1.0), engine="formula")
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True), raising=False)
+    monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda _: False), raising=False)
+    monkeypatch.setattr(triton_engine, "loss", lambda *_: pytest.fail("the Triton kernels were called"))
+    torch.testing.assert_close(focal_family(logits, labels, Terms(1.0, 3.0, 1.0), engine="auto"), expected)
 
 
 def test_without_triton_it_says_how_to_install_it(monkeypatch):

@@ -17,6 +17,9 @@ from triton.compiler import ASTSource  # noqa: E402
 
 pytestmark = [
     pytest.mark.once,
+    pytest.mark.skipif(
+        not triton.__version__.startswith("3.7."), reason="counts what the compiler of constraints.txt makes, 3.7"
+    ),
     pytest.mark.skipif(INTERPRETED, reason="the interpreter has taken the compiler's place"),
 ]
 
@@ -53,7 +56,7 @@ def compiled(shape, dtype, terms, target, monkeypatch):
     monkeypatch.setattr(kernels, "loss_and_gradient", recorder)
     labels = torch.zeros((shape[0], *shape[2:]), dtype=torch.int64)
     triton_launch.fused_loss(torch.zeros(shape, dtype=dtype), labels, None, terms, -100, "mean")
-    warps = recorder.keywords.pop("num_warps")
+    options = {name: recorder.keywords.pop(name) for name in ("num_warps", "enable_fp_fusion")}
     values = dict(zip(kernel.arg_names, recorder.arguments, strict=False)) | recorder.keywords
     signature, constants, attributes = {}, {}, {}
     for at, parameter in enumerate(kernel.params):
@@ -67,9 +70,9 @@ def compiled(shape, dtype, terms, target, monkeypatch):
         kind = "i32" if isinstance(value, int) else "fp64" if isinstance(value, float) else None
         signature[parameter.name] = "constexpr" if fixed else kind or f"*{TYPES[value.dtype]}"
     source = ASTSource(kernel, signature, constants, attributes)
-    result = triton.compile(source, target=target, options={"num_warps": warps})
+    result = triton.compile(source, target=target, options=options)
     given = [name for name in kernel.arg_names if signature[name] != "constexpr"]
-    share = values["ROWS"] * values["BLOCK"] // (warps * target.warp_size)
+    share = values["ROWS"] * values["BLOCK"] // (options["num_warps"] * target.warp_size)
     return result, share, {name: given.index(name) for name in ("logits", "gradient")}
 
 

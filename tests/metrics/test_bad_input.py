@@ -32,7 +32,7 @@ CASES = [
     (GOOD[:, 0], [0, 1, 2], ValueError, "labels must be from 0 to 1, got 2 at flat position 2"),
     (GOOD[:, :1] + 1, LABELS, ValueError, r">= 0 and summing to 1 .* got -0.2 in row 0;"),
     (GOOD, np.ones((3, 2), dtype=int), ValueError, r"labels of the shape of probs, \(3, 2\), must be one-hot"),
-    (np.array([[1, 0]]), [0], TypeError, "probs must be floating point, got torch.int64; convert them"),
+    (np.array([[1, 0]]), [0], TypeError, "probs must be floating point, got int64; convert them"),
     (np.array([["a", "b"]]), [0], TypeError, "probs must be an array of numbers or a tensor"),
 ]  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_odd_arguments():
             metrics.reliability(GOOD, LABELS, class_index=value)
     with pytest.raises(TypeError, match="labels must have no masked entries"):
         metrics.ece(GOOD, np.ma.array(LABELS, mask=[True, False, False]))
-    with pytest.raises(TypeError, match=r"probs must be floating point, got torch\.float8"):
+    with pytest.raises(TypeError, match=r"probs must hold numbers that NumPy has, got torch\.float8"):
         metrics.ece(torch.from_numpy(GOOD).to(torch.float8_e4m3fn), LABELS)
     with pytest.raises(ValueError, match="n_bins times the 3000 classes"):
         metrics.classwise_ece(np.full((1, 3000), 1 / 3000), [0], n_bins=100_000)

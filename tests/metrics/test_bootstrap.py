@@ -107,6 +107,10 @@ def test_another_function_is_called_for_each_resample():
     theirs = metrics.bootstrap(own, probs, labels, resamples=40)
     ours = metrics.bootstrap(metrics.brier, probs, labels, resamples=40)
     assert (theirs.low, theirs.high) == pytest.approx((ours.low, ours.high))
+    for given, expected in ((torch.as_tensor(probs), torch.Tensor), (np.asarray(probs), np.ndarray)):
+        kinds = set()
+        metrics.bootstrap(lambda p, y: kinds.update({type(p), type(y)}) or 0.5, given, labels, resamples=2)  # noqa: B023
+        assert kinds == {expected}
 
 
 def test_ignored_pixels_take_no_part_and_images_are_resampled_whole():
@@ -217,7 +221,7 @@ def test_a_vectorised_multilabel_resample_is_the_metric_of_the_drawn_rows(name):
     metric = metrics.MULTILABEL_METRICS[name]
     probs, labels = answers(200, 1)
     weights = next(row_weights(200, 200, 3, seed=5))
-    column = torch.from_numpy(probs[:, 0]), torch.from_numpy(labels[:, 0] == 1)
+    column = probs[:, 0], labels[:, 0] == 1
     values = metric.resample_column(*column)(Draw(weights))
     for at in range(3):
         rows = np.repeat(np.arange(200), weights[:, at].astype(int))

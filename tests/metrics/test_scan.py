@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 from support.forked import memory_growth
 from support.metric_engines import ENGINES, use
 
@@ -16,11 +17,11 @@ from focalcal.metrics.scan import scan
 
 
 def values(found):
-    """The sums and rows of a scan as one flat list of tensors."""
+    """The sums and rows of a scan as one flat list of arrays."""
     sums = [found.bins.count, found.bins.confidence, found.bins.correct]
     sums += [found.classes.count, found.classes.confidence, found.classes.correct]
-    rows = [found.confidence.double(), found.correct.double(), found.row_brier, found.row_nll]
-    return sums, rows, torch.tensor([found.rows, found.wrong, found.brier_sum, found.nll_sum], dtype=torch.float64)
+    rows = [found.confidence, found.correct, found.row_brier, found.row_nll]
+    return sums, rows, [found.rows, found.wrong, found.brier_sum, found.nll_sum]
 
 
 @settings(max_examples=60)
@@ -63,13 +64,55 @@ def test_layouts(engine, shape, layout, dtype, ignore, seed):
             return
         sums, each, totals = values(scan(probs, labels, ignore_index=ignore, **wanted))
     with pytest.MonkeyPatch.context() as patch:
-        use("torch", patch)
+        use("numpy", patch)
         expected, expected_each, expected_totals = values(scan(rows[keep].contiguous(), flat[keep], **wanted))
     tolerance = 1e-12 if dtype is torch.float64 else 1e-6
     for mine, other in zip([*sums, *each, totals], [*expected, *expected_each, expected_totals], strict=True):
-        torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance * max(1, len(flat)))
-    assert torch.equal(sums[0], expected[0])
-    assert torch.equal(sums[3], expected[3])
+        np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance * max(1, len(flat)))
+    np.testing.assert_array_equal(sums[0], expected[0])
+    np.testing.assert_array_equal(sums[3], expected[3])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shape", [(300, 10), (40, 1000), (5, 4, 7, 9)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_logits_of_any_precision(engine, dtype, shape, monkeypatch):
+    """Softmax and its logarithm in float64, whatever the logits are; every number is that of its definition."""
+    generator = np.random.default_rng(0)
+    logits = (20 * generator.normal(size=shape)).astype(dtype)
+    logits[0, 1:] = -np.inf
+    labels = generator.integers(shape[1], size=shape[:1] + shape[2:])
+    labels[0] = 0
+    use(engine, monkeypatch)
+    found = scan(None, labels, logits=logits, classes=True, brier=True, nll=True, rows=True)
+    rows = np.moveaxis(logits, 1, -1).reshape(-1, shape[1]).astype(np.float64)
+    log_probs, flat = special.log_softmax(rows, axis=1), labels.ravel()
+    probs, hot = np.exp(log_probs), np.eye(shape[1])[flat]
+    np.testing.assert_allclose(found.row_nll, -log_probs[np.arange(len(flat)), flat], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.row_brier, np.square(probs - hot).sum(1), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.confidence, probs.max(1), rtol=1e-12)
+    np.testing.assert_array_equal(found.correct, rows.argmax(1) == flat)
+    np.testing.assert_allclose(found.classes.confidence.sum(1), probs.sum(0), rtol=1e-10)
+    assert (found.nll_sum, found.brier_sum) == pytest.approx((found.row_nll.sum(), found.row_brier.sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_logits_that_are_none_are_named(engine, dtype, monkeypatch):
+    use(engine, monkeypatch)
+    for value, message in (
+        (np.nan, "must be finite, got nan"),
+        (np.inf, "got inf"),
+        (-np.inf, "leave a class possible"),
+    ):
+        for inner in ((), (3,)):
+            logits, labels = np.zeros((50, 4, *inner), dtype), np.zeros((50, *inner), int)
+            logits[37, slice(None) if value == -np.inf else 2] = value
+            with pytest.raises(ValueError, match=f"logits .*{message}.* row 37"):
+                metrics.ece(logits=logits, labels=labels)
+    labels[41] = 9
+    with pytest.raises(ValueError, match="labels must be from 0 to 3, got 9 at flat position 123"):
+        metrics.ece(logits=np.zeros((50, 4, 3), dtype), labels=labels)
 
 
 @pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
@@ -80,19 +123,19 @@ def test_every_instruction_set_gives_the_same_sums(classes, dtype):
     from focalcal.core.binning import equal_width_edges
 
     generator = torch.Generator().manual_seed(0)
-    probs = (torch.randn(777, classes, generator=generator, dtype=dtype) * 4).softmax(1)
-    labels = torch.randint(classes, (777,), generator=generator)
+    probs = (torch.randn(777, classes, generator=generator, dtype=dtype) * 4).softmax(1).numpy()
+    labels = torch.randint(classes, (777,), generator=generator).numpy()
     wanted = {"classes": True, "brier": True, "nll": True, "rows": True}
     found = [
         scores.score_pass(probs, labels, equal_width_edges(15), 1e-5, 0.0, instruction_set=at, **wanted)
         for at in range(len(_native.instruction_sets()))
     ]
     for other in found[1:]:
-        assert torch.equal(other.bins[0], found[0].bins[0])
-        assert torch.equal(other.classes[0], found[0].classes[0])
-        assert torch.equal(other.correct, found[0].correct)
+        np.testing.assert_array_equal(other.bins[0], found[0].bins[0])
+        np.testing.assert_array_equal(other.classes[0], found[0].classes[0])
+        np.testing.assert_array_equal(other.correct, found[0].correct)
         for name in ("totals", "bins", "classes", "brier", "nll"):
-            torch.testing.assert_close(getattr(other, name), getattr(found[0], name), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(getattr(other, name), getattr(found[0], name), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")

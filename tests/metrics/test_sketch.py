@@ -37,9 +37,9 @@ def test_the_whole_is_the_sum_over_any_partition(cuts, seed, dtype):
     parts = [CalibrationSketch.of(probs[a:b], labels[a:b]) for a, b in pairwise(ends) if a < b]
     merged = sum(parts)
     whole = CalibrationSketch.of(probs, labels)
-    assert torch.equal(merged.bins.count, whole.bins.count)
-    assert torch.equal(merged.classes.count, whole.classes.count)
-    assert torch.equal(merged.bins.correct, whole.bins.correct)
+    np.testing.assert_array_equal(merged.bins.count, whole.bins.count)
+    np.testing.assert_array_equal(merged.classes.count, whole.classes.count)
+    np.testing.assert_array_equal(merged.bins.correct, whole.bins.correct)
     for name in EXACT:
         assert getattr(merged, name)() == pytest.approx(getattr(metrics, name)(probs, labels), abs=1e-12), name
     for name in ("adaptive_ece", "smooth_ece"):
@@ -82,8 +82,8 @@ def test_the_bound_is_no_excuse():
 
 def test_memory_does_not_grow_with_the_rows():
     def size(sketch):
-        tensors = [sketch.moments, *vars(sketch.bins).values(), *vars(sketch.classes).values()]
-        return sum(t.numel() * t.element_size() for t in tensors)
+        arrays = [sketch.moments, *vars(sketch.bins).values(), *vars(sketch.classes).values()]
+        return sum(array.nbytes for array in arrays)
 
     one, many = (CalibrationSketch.of(*network(rows, 10)) for rows in (10, 100_000))
     assert size(one) == size(many) < 400_000

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focalcal.core.numerics import softmax
 from focalcal.metrics import CalibrationSketch, adaptive_ece, smooth_ece
 from focalcal.metrics.binned_errors import binary_adaptive_ece
 from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, adaptive_ece_of, smooth_ece_bound_of, spread
@@ -77,7 +77,7 @@ def within_cells(generator, cells, rows, right):
     """Confidences anywhere in a few cells, outcomes right at a rate of about the confidence."""
     chosen = generator.choice(cells, rows)
     f = (chosen + generator.choice([1e-9, 0.5, 1.0], rows)) / CELLS
-    return torch.from_numpy(f), torch.from_numpy(generator.random(rows) < np.clip(f + right, 0, 1))
+    return f, generator.random(rows) < np.clip(f + right, 0, 1)
 
 
 @settings(max_examples=60)
@@ -91,7 +91,7 @@ def within_cells(generator, cells, rows, right):
 def test_adaptive_ece_is_within_its_bound_when_edges_crowd_into_cells(seed, cells, rows, n_bins, right):
     generator = np.random.default_rng(seed)
     f, a = within_cells(generator, generator.choice(CELLS, cells, replace=False), rows, right)
-    moments = interval_moments(f, a, CELLS).numpy()
+    moments = interval_moments(f, a, CELLS)
     exact = binary_adaptive_ece(f, a, n_bins=n_bins)
     found = adaptive_ece_of(moments[None], n_bins)[0]
     assert abs(found - exact) <= adaptive_ece_bound_of(moments, n_bins) + 1e-12
@@ -104,12 +104,12 @@ def test_smooth_ece_is_within_its_bound_at_the_narrowest_kernels(seed, spread_ov
     generator = np.random.default_rng(seed)
     cells = generator.choice(np.arange(4000, CELLS), spread_over, replace=False)
     f, _ = within_cells(generator, cells, 20000, 0.0)
-    order = torch.argsort(f)
+    order = np.argsort(f)
     f = f[order]
-    a = torch.zeros(len(f), dtype=torch.bool)
-    due = torch.cumsum(f + lean, 0).floor()  # a row is right whenever another one is due: no chance takes part
+    a = np.zeros(len(f), bool)
+    due = np.floor(np.cumsum(f + lean))  # a row is right whenever another one is due: no chance takes part
     a[1:] = due[1:] > due[:-1]
-    moments = interval_moments(f, a, CELLS).numpy()
+    moments = interval_moments(f, a, CELLS)
     exact = binary_smooth_ece(f, a)
     found = smooth_ece_of(Smoother(lambda n: spread(moments[None], n)), 1)[0][0]
     bound = smooth_ece_bound_of(moments)
@@ -129,14 +129,14 @@ def test_a_fixed_width_is_within_the_slack(step):
     middle = (cell + 0.5) / CELLS
     wrong = np.repeat([cell + 1e-8, cell + 1.0], 10000) / CELLS
     right = np.full(round(20000 * middle / (1 - middle)), middle)
-    f = torch.from_numpy(np.concatenate([wrong, right]))
-    a = torch.arange(len(f)) >= len(wrong)
-    moments = interval_moments(f, a, CELLS).numpy()
-    exact = Smoother(lambda n: interval_moments(f, a, n).numpy()[None]).error(width, np.array([0]))[0]
+    f = np.concatenate([wrong, right])
+    a = np.arange(len(f)) >= len(wrong)
+    moments = interval_moments(f, a, CELLS)
+    exact = Smoother(lambda n: interval_moments(f, a, n)[None]).error(width, np.array([0]))[0]
     found = Smoother(lambda n: spread(moments[None], n)).error(width, np.array([0]))[0]
     h = 1 / CELLS
     slope, kink, count_kink = sensitivity(width)
-    slack = h / 4 * (kink * (float((f - a.double()).abs().mean()) + h) + count_kink * found) + h * h / 4 * slope
+    slack = h / 4 * (kink * (float(np.abs(f - a).mean()) + h) + count_kink * found) + h * h / 4 * slope
     assert abs(found - exact) > slack / 4  # the bound is not idle
     assert abs(found - exact) <= slack
 
@@ -144,7 +144,7 @@ def test_a_fixed_width_is_within_the_slack(step):
 @pytest.mark.parametrize("name", ["resnet20", "resnet32", "resnet44", "resnet56"])
 def test_sketches_of_networks(name, data_folder):
     with np.load(data_folder / "logits" / "cifar10_test_logits_akamaster_resnets.npz") as file:
-        probs = torch.from_numpy(file[name]).double().softmax(1)
+        probs = softmax(file[name].astype(np.float64))
         labels = file["labels"].astype(np.int64)
     sketch = CalibrationSketch.of(probs, labels)
     assert sketch.smooth_ece_bound() <= 1e-9

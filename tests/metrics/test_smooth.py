@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.metric_engines import ENGINES, use
@@ -67,7 +66,7 @@ def test_definition(convention, engine, seed, rows, off):
     a = generator.random(rows) < f - off
     with pytest.MonkeyPatch.context() as patch:
         use(engine, patch)
-        value = binary_smooth_ece(torch.from_numpy(f), torch.from_numpy(a), convention=convention)
+        value = binary_smooth_ece(f, a, convention=convention)
     assert value == pytest.approx(reference(f, a, ends=2.0 if convention == "whole" else 1.0), abs=1e-10)
 
 
@@ -87,9 +86,9 @@ def test_all_confidences_at_one():
 
 def test_the_width_is_no_smaller_than_the_error_and_the_next_one_is():
     generator = np.random.default_rng(0)
-    f = torch.from_numpy(generator.random(4000))
-    a = torch.from_numpy(generator.random(4000) < f.numpy() ** 1.5)
-    smoother = Smoother(lambda n: interval_moments(f, a, n).numpy()[None])
+    f = generator.random(4000)
+    a = generator.random(4000) < f**1.5
+    smoother = Smoother(lambda n: interval_moments(f, a, n)[None])
     (value,), (width,) = smooth_ece_of(smoother, 1)
     assert value <= width
     assert smoother.error(width - 1 / 1024, np.array([0]))[0] > width - 1 / 1024
@@ -100,7 +99,7 @@ def test_the_width_is_not_below_a_thousandth_however_small_the_error():
     """Errors of 1 / 4000 either way at neighbouring confidences, which a wider kernel sets off against each other."""
     f = np.repeat([0.5, 0.503], 2000)
     a = np.tile(np.arange(2000), 2) < np.repeat([1001, 1005], 2000)
-    value, finer = (binary_smooth_ece(torch.from_numpy(f), torch.from_numpy(a), bandwidth=b) for b in (None, 1 / 1024))
+    value, finer = (binary_smooth_ece(f, a, bandwidth=b) for b in (None, 1 / 1024))
     assert value == pytest.approx(reference(f, a, ends=2.0), abs=1e-10)
     assert value < 0.8 * finer < 1 / 1024
 
@@ -108,10 +107,10 @@ def test_the_width_is_not_below_a_thousandth_however_small_the_error():
 def test_the_curve_is_as_far_from_the_diagonal_as_its_error_and_says_how_many_rows_its_middle_rests_on():
     """Kish's effective size of the kernel's weights, of rows spread evenly."""
     f = (np.arange(4000) + 0.5) / 4000
-    a = torch.from_numpy(np.random.default_rng(0).random(4000) < f)
-    curve = smooth_reliability(torch.from_numpy(f), a)
+    a = np.random.default_rng(0).random(4000) < f
+    curve = smooth_reliability(f, a)
     distance = np.average(np.abs(curve.confidence - curve.accuracy), weights=curve.density)
-    assert distance == pytest.approx(binary_smooth_ece(torch.from_numpy(f), a), abs=1e-3)
+    assert distance == pytest.approx(binary_smooth_ece(f, a), abs=1e-3)
     kernel = np.exp(-0.5 * ((f - 0.5) / curve.bandwidth) ** 2)
     middle = len(curve.rows) // 2
     assert curve.rows[middle] == pytest.approx(kernel.sum() ** 2 / (kernel**2).sum(), rel=1e-2)
@@ -120,18 +119,15 @@ def test_the_curve_is_as_far_from_the_diagonal_as_its_error_and_says_how_many_ro
 def test_many_sets_at_once_are_each_alone():
     generator = np.random.default_rng(0)
     sets = [(generator.random(300), generator.random(300)) for _ in range(9)]
-    pairs = [
-        (torch.from_numpy(f), torch.from_numpy(u < f - off))
-        for (f, u), off in zip(sets, np.linspace(-0.4, 0.4, 9), strict=True)
-    ]
-    together, _ = smooth_ece_of(Smoother(lambda n: np.stack([interval_moments(f, a, n).numpy() for f, a in pairs])), 9)
+    pairs = [(f, u < f - off) for (f, u), off in zip(sets, np.linspace(-0.4, 0.4, 9), strict=True)]
+    together, _ = smooth_ece_of(Smoother(lambda n: np.stack([interval_moments(f, a, n) for f, a in pairs])), 9)
     assert together == pytest.approx([binary_smooth_ece(f, a) for f, a in pairs], abs=1e-12)
 
 
 @given(f=st.lists(st.floats(0, 1), min_size=1, max_size=30), data=st.data())
 def test_nodes_hold_what_was_put_on_them(f, data):
     a = data.draw(st.lists(st.booleans(), min_size=len(f), max_size=len(f)))
-    residual, count = node_sums(interval_moments(torch.tensor(f).double(), torch.tensor(a), 100).numpy())
+    residual, count = node_sums(interval_moments(np.array(f, float), np.array(a), 100))
     assert count.sum() == pytest.approx(len(f))
     assert residual.sum() == pytest.approx(sum(f) - sum(a), abs=1e-6)
     assert count @ np.linspace(0, 1, 101) == pytest.approx(sum(f), abs=1e-6)  # linear shares keep the centre of mass

@@ -28,7 +28,7 @@ def test_predictions_tables_and_names_give_the_same(name):
     expected = CALIBRATORS[name]().fit(LOGITS, LABELS).predict_proba(LOGITS)
     predictions = Predictions(logits=LOGITS, labels=LABELS, split="val")
     fitted = CALIBRATORS[name]().fit(predictions)
-    np.testing.assert_allclose(fitted.predict_proba(predictions).numpy(), expected)
+    np.testing.assert_allclose(fitted.predict_proba(predictions), expected)
     assert fitted.score(predictions) == fitted.score(LOGITS, LABELS)
     table = pandas.DataFrame(LOGITS[:, [2, 0, 1]], columns=NAMES[[2, 0, 1]])
     named = CALIBRATORS[name]().fit(table, NAMES[LABELS])

@@ -10,9 +10,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from focalcal.core.binning import bin_index
-from focalcal.core.numerics import log_probs_and_complements
+from focalcal.core.numerics import log_probs_and_complements, softmax
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
 from focalcal.posthoc.logistic import logistic_coefficients
+from focalcal.posthoc.one_vs_rest import below
 
 EVERY = [PlattScaling(), BetaCalibration(), HistogramBinning(), HistogramBinning(strategy="equal_mass")]
 EVERY += [IsotonicCalibration()]
@@ -21,13 +22,12 @@ EVERY += [IsotonicCalibration()]
 @pytest.fixture(scope="module")
 def problem():
     logits, labels = single_label()
-    log_p, log_not_p = log_probs_and_complements(logits)
-    return logits, labels.numpy(), log_p.numpy(), log_not_p.numpy()
+    return logits.numpy(), labels.numpy(), *log_probs_and_complements(logits.numpy())
 
 
 def class_probs(calibrator, logits):
     """Each class's own calibrated probability, before normalisation."""
-    return calibrator._class_probs(logits, **calibrator._tensors())
+    return calibrator._class_probs(np.asarray(logits), **calibrator._arrays())
 
 
 @pytest.mark.parametrize("calibrator", EVERY, ids=repr)
@@ -36,7 +36,7 @@ def test_the_class_maps_are_normalised(problem, calibrator):
     calibrator.fit(logits, labels)
     each = class_probs(calibrator, logits)
     assert ((each >= 0) & (each <= 1)).all()
-    torch.testing.assert_close(calibrator.predict_proba(logits), each / each.sum(1, keepdim=True))
+    np.testing.assert_allclose(calibrator.predict_proba(logits), each / each.sum(1, keepdims=True))
 
 
 def test_platt_is_scikit_learns_sigmoid_on_the_log_odds(problem):
@@ -46,12 +46,12 @@ def test_platt_is_scikit_learns_sigmoid_on_the_log_odds(problem):
         odds = log_p[:, k] - log_not_p[:, k]
         peer = _SigmoidCalibration().fit(odds, (labels == k).astype(float))
         np.testing.assert_allclose([fitted.slope_[k], fitted.intercept_[k]], [-peer.a_, -peer.b_], rtol=2e-4, atol=2e-5)
-        np.testing.assert_allclose(class_probs(fitted, logits)[:, k].numpy(), peer.predict(odds), atol=1e-5)
+        np.testing.assert_allclose(class_probs(fitted, logits)[:, k], peer.predict(odds), atol=1e-5)
 
 
 def test_platt_log_odds_of_two_classes_are_the_difference_of_the_logits():
     logits = np.array([[900.0, 0.0], [0.0, 1.0], [-3.0, 3.0], [0.3, 0.2]])
-    log_p, log_not_p = log_probs_and_complements(torch.from_numpy(logits))
+    log_p, log_not_p = log_probs_and_complements(logits)
     np.testing.assert_allclose((log_p - log_not_p)[:, 0], logits[:, 0] - logits[:, 1], rtol=1e-14)
 
 
@@ -80,7 +80,7 @@ def test_beta_without_active_bounds_is_plain_logistic_regression():
     p1 = 1 / (1 + np.exp(-(0.7 * (logits[:, 1] - logits[:, 0]) + 0.4)))
     labels = (generator.uniform(size=4000) < p1).astype(int)
     fitted = BetaCalibration().fit(logits, labels)
-    log_p, log_not_p = (v[:, 1].numpy() for v in log_probs_and_complements(torch.from_numpy(logits)))
+    log_p, log_not_p = (v[:, 1] for v in log_probs_and_complements(logits))
     peer = LogisticRegression(C=1e10, tol=1e-10).fit(np.stack([log_p, -log_not_p], 1), labels)
     assert fitted.a_[1] > 0
     assert fitted.b_[1] > 0
@@ -102,9 +102,9 @@ def test_beta_bounds_become_active_when_the_order_is_wrong():
 @pytest.mark.parametrize("bins", [1, 7, 15])
 def test_histogram_against_brute_force(problem, strategy, bins):
     logits, labels, *_ = problem
-    probs = logits.softmax(1).numpy()
+    probs = softmax(logits)
     fitted = HistogramBinning(bins, strategy=strategy).fit(logits, labels)
-    found = class_probs(fitted, logits).numpy()
+    found = class_probs(fitted, logits)
     for k in range(10):
         edges = np.arange(bins + 1) / bins if strategy == "equal_width" else fitted.edges_[k]
         for lo, hi, first in zip(edges[:-1], edges[1:], [True] + [False] * (bins - 1), strict=True):
@@ -125,9 +125,9 @@ def test_histogram_bins_without_rows_predict_their_middle():
 
 def test_isotonic_is_scikit_learns(problem):
     logits, labels, *_ = problem
-    probs = logits.softmax(1).numpy()
+    probs = softmax(logits)
     fitted = IsotonicCalibration().fit(logits[:1000], labels[:1000])
-    found = class_probs(fitted, logits).numpy()
+    found = class_probs(fitted, logits)
     for k in range(10):
         peer = IsotonicRegression(out_of_bounds="clip").fit(probs[:1000, k], labels[:1000] == k)
         np.testing.assert_allclose(found[:, k], peer.predict(probs[:, k]), atol=1e-12)
@@ -148,7 +148,7 @@ def test_a_class_that_no_label_names(calibrator):
     probs = calibrator.fit(logits, labels).predict_proba(logits)
     assert np.isfinite(probs).all()
     np.testing.assert_allclose(probs.sum(1), 1)
-    each = class_probs(calibrator, torch.from_numpy(logits)).numpy()[:, 3]
+    each = class_probs(calibrator, logits)[:, 3]
     if isinstance(calibrator, (PlattScaling, BetaCalibration)):
         np.testing.assert_allclose(each, 1 / 202, rtol=1e-6)
     elif isinstance(calibrator, IsotonicCalibration):
@@ -210,7 +210,18 @@ def test_all_classes_are_looked_up_at_once(tmp_path, strategy, bins):
     fitted.save(tmp_path / "histogram.json")
     for twin in (fitted, HistogramBinning.load(tmp_path / "histogram.json")):
         assert (twin.edges_.shape, twin.values_.shape) == ((10, bins + 1), (10, bins))
-        probs = logits.softmax(1)
-        edges, values = torch.from_numpy(twin.edges_), torch.from_numpy(twin.values_)
-        each = [values[k][bin_index(probs[:, k].contiguous(), edges[k])] for k in range(10)]
-        assert torch.allclose(class_probs(twin, logits), torch.stack(each, 1), rtol=0, atol=1e-12)
+        probs = softmax(logits.numpy())
+        each = [twin.values_[k][bin_index(probs[:, k], twin.edges_[k])] for k in range(10)]
+        np.testing.assert_allclose(class_probs(twin, logits), np.stack(each, 1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 100])
+def test_the_place_of_a_value_is_the_same_under_every_library(count):
+    """NumPy searches each class's points by itself, tensors all at once by halves."""
+    generator = np.random.default_rng(count)
+    points = np.sort(generator.integers(0, 9, (4, count)) / 8, 1)  # with ties
+    values = np.concatenate([generator.uniform(-0.1, 1.1, (60, 4)), generator.integers(0, 9, (60, 4)) / 8])
+    expected = (points[None] < values[:, :, None]).sum(2)
+    np.testing.assert_array_equal(below(points, values), expected)
+    np.testing.assert_array_equal(below(points, values[:1]), expected[:1])
+    np.testing.assert_array_equal(below(torch.from_numpy(points), torch.from_numpy(values)), expected)

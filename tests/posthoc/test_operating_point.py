@@ -76,7 +76,7 @@ def test_the_interval_is_that_of_refitted_resamples(truth, trained_with):
     draws, refitted = np.random.default_rng(1), []
     for _ in range(60 if trained_with[0] else 300):
         rows = draws.integers(len(labels), size=len(labels))
-        held_out = HeldOut(torch.from_numpy(logits[rows]), torch.from_numpy(labels[rows]), trained_with)
+        held_out = HeldOut(logits[rows], labels[rows], trained_with)
         refitted.append(held_out.overfitting())
     width = point.overfitting_interval[1] - point.overfitting_interval[0]
     assert width == pytest.approx(2 * 1.96 * np.std(refitted), rel=0.25)
@@ -89,7 +89,7 @@ def test_the_interval_covers_the_truth(truth):
     eta, covered = eta[:500], 0
     for seed in range(60):
         labels = (eta.cumsum(1) < np.random.default_rng(seed).random((500, 1))).sum(1).clip(max=CLASSES - 1)
-        held_out = HeldOut(torch.from_numpy(1.4 * np.log(eta)), torch.from_numpy(labels), (0.0, 0.0))
+        held_out = HeldOut(1.4 * np.log(eta), labels, (0.0, 0.0))
         low, high = held_out.interval(held_out.overfitting(), level=0.95, resamples=200, seed=0)
         covered += low < 1.4 < high
     assert covered >= 52

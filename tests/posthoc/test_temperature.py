@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from support.forked import memory_growth
 
 from focalcal.posthoc import CalibrationWarning, PosteriorRecovery, TemperatureScaling, optimal_inverse_temperature
-from focalcal.posthoc.newton_temperature import TemperatureStatus, _moment_sums
+from focalcal.posthoc.newton_temperature import TemperatureStatus
 
 GOLDEN_TEMPERATURE = 1.0234160866  # of a minimiser of the value, which cannot know more than half the digits
 GOLDEN_NLL = 1.2001260116
@@ -123,21 +123,6 @@ def test_the_sample_of_rows_only_guides():
     labels[::16] = logits[::16].argmax(1)
     found = 1 / optimal_inverse_temperature(logits, labels).inverse_temperature
     assert found == pytest.approx(root_of_slope(logits, labels), rel=1e-9)
-
-
-def test_derivatives_of_the_log_partition():
-    logits, _ = random_problem(5, rows=30, classes=6)
-    b = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
-    shifted = logits - logits.amax(1, keepdim=True)
-    weights = torch.linspace(0.5, 2, 30, dtype=torch.float64)
-    value = torch.logsumexp(b * shifted, 1) @ weights
-    expected = []
-    for _ in range(3):
-        (value,) = torch.autograd.grad(value, b, create_graph=True)
-        expected.append(value.item())
-    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
-        found = _moment_sums(logits, logits.amax(1, keepdim=True), weights, 0.8, dtype)
-        assert found == pytest.approx(expected, rel=tolerance)
 
 
 def test_perfectly_predicted_labels():

@@ -86,7 +86,7 @@ def test_mapped_arrays_stay_in_their_files(tmp_path):
         lines = Path("/proc/self/maps").read_text().splitlines()
         for name, values in (("logits", mapped.scores), ("labels", mapped.labels), ("posterior", mapped.posterior)):
             spans = [line.split()[0].split("-") for line in lines if line.endswith(f"test/{name}.npy")]
-            assert any(int(start, 16) <= values.data_ptr() < int(end, 16) for start, end in spans), name
+            assert any(int(start, 16) <= values.ctypes.data < int(end, 16) for start, end in spans), name
     before = (tmp_path / "test" / "logits.npy").read_bytes()
     mapped.scores[0, 0] = 9.0  # copied on write
     assert (tmp_path / "test" / "logits.npy").read_bytes() == before

@@ -25,7 +25,7 @@ def test_archives_that_name_the_kind(tmp_path, save):
     assert Predictions.load(path, split="val").split == "val"
     assert Predictions.load(path, dtype="float32").scores.dtype == np.float32
     assert Predictions.concatenate(Predictions.stream(path, rows=1)).equals(loaded)
-    probs = sample(n=2, classes=3, kind="probs").probs.numpy()
+    probs = sample(n=2, classes=3, kind="probs").probs
     save(path, probs=probs, labels=LABELS, ids=np.array(["a", "b"]), groups=np.array([1, 2]), posterior=probs)
     loaded = Predictions.load(path)
     assert (loaded.kind, loaded.ids.tolist(), loaded.groups.tolist()) == ("probs", ["a", "b"], [1, 2])
@@ -258,7 +258,7 @@ def test_published_logits(data_folder):
     loaded = Predictions.load(path, logits="resnet20", split="test")
     assert tuple(loaded.logits.shape) == (10000, 10)
     # the error that the publisher of these networks reports for ResNet-20 on the test set
-    assert float((loaded.probs.argmax(1) != loaded.labels).double().mean()) == pytest.approx(0.0827, abs=1e-9)
+    assert (loaded.probs.argmax(1) != loaded.labels).mean() == pytest.approx(0.0827, abs=1e-9)
     assert Predictions.concatenate(Predictions.stream(path, rows=3000, logits="resnet20", split="test")).equals(loaded)
 
 

@@ -168,21 +168,21 @@ def test_names_of_rows_from_anywhere():
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet", ""])
-def test_half_precision_that_numpy_lacks_is_remembered(tmp_path, suffix):
+def test_half_precision_that_numpy_lacks_is_recognised(tmp_path, suffix):
     """Rows in bfloat16 miss one by more than others may, here and wherever a file of them is read."""
-    probs = torch.rand(50, 30, generator=torch.Generator().manual_seed(0)).softmax(1).bfloat16()
+    probs = (3 * torch.randn(50, 30, generator=torch.Generator().manual_seed(0))).softmax(1).bfloat16()
     labels = torch.arange(50) % 30
     with pytest.warns(ProbabilityWarning):
         made = Predictions(probs=probs, labels=labels, split="test")
-    assert (made.scores.dtype, repr(made)) == (np.float32, "Predictions(probs bfloat16 (50, 30), split='test')")
+    assert made.scores.dtype == np.float32
     np.testing.assert_array_equal(made.scores, probs.float())
     made.save(tmp_path / f"a{suffix}")
     with pytest.warns(ProbabilityWarning):
         assert Predictions.load(tmp_path / f"a{suffix}").equals(made)
-    with pytest.warns(ProbabilityWarning):
-        assert metrics.ece(made[3:]) == metrics.ece(probs[3:], labels[3:])
-    with pytest.raises(ValueError, match="parts must agree in scores, got float32 in part 1 after bfloat16"):
-        Predictions.concatenate([made, Predictions(probs=probs.float().softmax(1), labels=labels, split="test")])
+    with pytest.warns(ProbabilityWarning, match="up to 0.00[1-7]"):
+        assert metrics.ece(made[3:]) == metrics.ece(probs[3:], labels[3:]) == metrics.ece(made.probs[3:], labels[3:])
+    with pytest.raises(ValueError, match=r"summing to 1 within 0\.001 "):
+        metrics.ece(made.probs + np.float32(1e-5), labels)
 
 
 def test_provenance_cannot_change():

@@ -1,12 +1,12 @@
-"""The two ways through the data: the native pass, where it was built, and torch operations."""
+"""The two ways through the data: the native pass, where it was built, and NumPy."""
 
 import pytest
 
 from focalcal import _native
 
-ENGINES = ["native", "torch"] if _native.available() else ["torch"]
+ENGINES = ["native", "numpy"] if _native.available() else ["numpy"]
 
 
 def use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "torch":
+    if name == "numpy":
         monkeypatch.setattr("focalcal._native.scores.usable", lambda probs: False)

@@ -93,8 +93,11 @@ INLINE int instruction_sets(const char **names)
     names[count++] = "baseline";
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    unsigned a, b, c = 0, d; /* the builtin knows of half precision (F16C) in new compilers alone */
-    const int half = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    static int half = -1; /* asked once: in a virtual machine CPUID takes microseconds */
+    if (half < 0) {
+        unsigned a, b, c = 0, d; /* the builtin knows of half precision (F16C) in new compilers alone */
+        half = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    }
     if (most_sets > 1 && half && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         names[count++] = "avx2";
     if (most_sets > 2 && count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -104,13 +107,22 @@ INLINE int instruction_sets(const char **names)
     return count;
 }
 
-/* The number of the set to use for so many elements, if none is wanted in particular: 512-bit units take some
- * 20 us to power up, so that they pay from a number of elements on. */
+/* Whether 512-bit units take some 20 us to power up, so that they pay from a number of elements on. */
+INLINE int wakes_slowly(void)
+{
+#if defined(__x86_64__)
+    return !__builtin_cpu_is("amd");
+#else
+    return 0;
+#endif
+}
+
+/* The number of the set to use for so many elements, if none is wanted in particular. */
 INLINE int chosen_set(int64_t wanted, int64_t elements, int64_t widest_from)
 {
     const char *names[3];
     const int sets = instruction_sets(names), widest = sets - 1;
     if (wanted >= 0 && wanted < sets)
         return (int)wanted;
-    return widest == 2 && elements < widest_from ? widest - 1 : widest;
+    return widest == 2 && elements < widest_from && wakes_slowly() ? widest - 1 : widest;
 }

@@ -35,6 +35,7 @@ typedef struct {
 
 /* A class's bin: count and sum, added to as one vector. */
 typedef double Pair __attribute__((vector_size(16), aligned(16), may_alias));
+typedef int64_t PairMask __attribute__((vector_size(16), aligned(16), may_alias));
 
 /* What one thread adds up. */
 typedef struct {
@@ -75,19 +76,26 @@ INLINE int64_t offset_of(const Pass *p, int64_t r)
     return p->outer == 1 ? r * p->strides[2] : r / p->inner * p->strides[0] + r % p->inner * p->strides[2];
 }
 
-/* p_y of a block's rows, 1 where there is no label. */
-#define READ_OWN(REAL)                                                                                     \
-    for (int64_t i = 0; i < BLOCK; i++) {                                                                  \
-        const int64_t y = label[i];                                                                        \
-        own[i] = y < 0 ? 1 : ((const REAL *)p->scores)[offset_of(p, start + i) + y * p->strides[1]];       \
-    }
+/* p_y of a block's rows, 1 where there is no label; without a branch where rows are evenly spaced. */
+#define READ_OWN                                                                                           \
+    for (int64_t i = 0; one && i < BLOCK; i++) {                                                           \
+        const int64_t y = label[i], row = y < 0 ? start : start + i;                                       \
+        const double value = x[row * row_step + (y < 0 ? 0 : y) * class_step];                             \
+        own[i] = y < 0 ? 1 : value;                                                                        \
+    }                                                                                                      \
+    for (int64_t i = 0; !one && i < BLOCK; i++)                                                            \
+        own[i] = label[i] < 0 ? 1 : x[offset_of(p, start + i) + label[i] * class_step];
 
 INLINE void read_own(const Pass *p, int64_t start, const int64_t *label, double *own)
 {
-    if (p->dtype == FLOAT64)
-        READ_OWN(double)
-    else
-        READ_OWN(float)
+    const int64_t one = p->outer == 1, row_step = p->strides[2], class_step = p->strides[1];
+    if (p->dtype == FLOAT64) {
+        const double *x = p->scores;
+        READ_OWN
+    } else {
+        const float *x = p->scores;
+        READ_OWN
+    }
 }
 
 /* The bin (lo, hi] of a value: near value * bins, and exactly by the edges. */

@@ -16,20 +16,25 @@ typedef double vu __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alia
 #define WIDE(address) \
     (sizeof(REAL) == 8 ? (vd) * (const vu *)(address) : __builtin_convertvector(*(const narrow *)(address), vd))
 
+/* By 16-byte parts, which every instruction set adds and compares at once, then within the last one. */
 INLINE double ISA(sum_of)(vd v)
 {
-    double sum = 0;
-    for (int64_t l = 0; l < WIDTH; l++)
-        sum += v[l];
-    return sum;
+    const Pair *parts = (const Pair *)&v;
+    Pair sum = parts[0];
+    for (size_t i = 1; i < VECTOR_BYTES / 16; i++)
+        sum += parts[i];
+    return sum[0] + sum[1];
 }
 
 INLINE double ISA(largest_of)(vd v)
 {
-    double top = v[0];
-    for (int64_t l = 1; l < WIDTH; l++)
-        top = v[l] > top ? v[l] : top;
-    return top;
+    const Pair *parts = (const Pair *)&v;
+    Pair top = parts[0];
+    for (size_t i = 1; i < VECTOR_BYTES / 16; i++) {
+        const PairMask larger = parts[i] > top;
+        top = (Pair)(((PairMask)parts[i] & larger) | ((PairMask)top & ~larger));
+    }
+    return top[0] > top[1] ? top[0] : top[1];
 }
 
 /* The lanes of the mask, one after another, to an address with room for all lanes; how many. */
@@ -53,21 +58,23 @@ INLINE int64_t ISA(compress)(vd v, vl mask, double *to)
 static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Sums *s)
 {
     const double tolerance = p->tolerance, least = p->least;
-    double farthest = s->totals[MISS];
-    int bad = 0;
-    for (int64_t i = 0; i < count; i++) { /* a NaN is neither >= least nor near one */
-        const double miss = b->label[i] == -1 ? 0 : fabs(b->total[i] - 1);
-        bad |= b->label[i] != -1 && !(b->lowest[i] >= least && miss <= tolerance && b->label[i] >= 0);
-        farthest = miss > farthest ? miss : farthest;
+    const vd zero = {0};
+    vd farthest = zero;
+    vl bad = {0};
+    for (int64_t i = 0; i < count; i += WIDTH) { /* a NaN is neither >= least nor near one */
+        const vl label = *(vl *)(b->label + i), looked_at = label != -1;
+        const vd off = *(vd *)(b->total + i) - 1.0, miss = (vd)((vl)MAX_PD(off, -off) & looked_at);
+        bad |= looked_at & ~((*(vd *)(b->lowest + i) >= least) & (miss <= tolerance) & (label >= 0));
+        farthest = MAX_PD(miss, farthest);
     }
-    if (bad) {
+    if (BITS_PD(bad)) {
         int64_t i = 0;
         while (b->label[i] == -1 || (b->lowest[i] >= least && fabs(b->total[i] - 1) <= tolerance && b->label[i] >= 0))
             i++;
         s->bad = begin + i;
         return 0;
     }
-    s->totals[MISS] = farthest;
+    s->totals[MISS] = fmax(s->totals[MISS], ISA(largest_of)(farthest));
     if ((p->want & WANT_NLL) && !p->logits) {
         for (int64_t i = 0; i < count; i += WIDTH) {
             const vd own = *(vd *)(b->own + i);
@@ -81,10 +88,13 @@ static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Su
     for (int64_t i = 0; i < BLOCK; i++) /* an ignored row may hold anything */
         b->top[i] = b->label[i] < 0 ? 0 : b->top[i];
     bins_of(b->top, p->edges, p->bins, b->bin);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t counted = b->label[i] >= 0, cell = 2 * b->bin[i] + (i & 1);
-        s->tally[cell] += counted | (int64_t)(b->correct[i] & counted) << 32;
-        s->confidence[cell] += b->top[i];
+    int64_t counted[BLOCK], *tally = s->tally;
+    double *confidence = s->confidence;
+    for (int64_t i = 0; i < BLOCK; i++)
+        counted[i] = b->label[i] < 0 ? 0 : 1 | (int64_t)b->correct[i] << 32;
+    for (int64_t i = 0; i < BLOCK; i += 2) { /* what lies after the last row is not counted */
+        tally[2 * b->bin[i]] += counted[i], confidence[2 * b->bin[i]] += b->top[i];
+        tally[2 * b->bin[i + 1] + 1] += counted[i + 1], confidence[2 * b->bin[i + 1] + 1] += b->top[i + 1];
     }
     if (p->want & (WANT_BRIER | WANT_NLL))
         for (int64_t i = 0; i < count; i++) {

@@ -10,23 +10,23 @@ INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *
         lane[l] = l;
     const vd end = WIDE(x + K - WIDTH);
     const vd tail = (vd)((vl)end & (lane + (K - WIDTH) >= full)); /* lanes met before count as 0 */
-    vd top = end, lowest = -end, total = tail, squares = tail * tail, total2 = zero, squares2 = zero;
+    vd top = end, lowest = end, total = tail, squares = tail * tail, total2 = zero, squares2 = zero;
     int64_t k = 0;
     for (; k + 2 * WIDTH <= full; k += 2 * WIDTH) {
         __builtin_prefetch((const char *)(x + k) + AHEAD);
         const vd u = WIDE(x + k), v = WIDE(x + k + WIDTH);
-        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest);
-        top = MAX_PD(v, top), lowest = MAX_PD(-v, lowest);
+        top = MAX_PD(u, top), lowest = MIN_PD(u, lowest);
+        top = MAX_PD(v, top), lowest = MIN_PD(v, lowest);
         total += u, total2 += v;
         if (want & WANT_BRIER)
             squares += u * u, squares2 += v * v;
     }
     if (k < full) {
         const vd u = WIDE(x + k);
-        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest), total += u, squares += u * u;
+        top = MAX_PD(u, top), lowest = MIN_PD(u, lowest), total += u, squares += u * u;
     }
     b->top[i] = b->second[i] = ISA(largest_of)(top);
-    b->lowest[i] = -ISA(largest_of)(lowest);
+    b->lowest[i] = -ISA(largest_of)(-lowest);
     b->total[i] = ISA(sum_of)(total + total2);
     b->squares[i] = ISA(sum_of)(squares + squares2);
     if ((want & WANT_CLASSES) && b->label[i] >= 0) {
@@ -66,17 +66,17 @@ static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, 
 INLINE void TYPED(lane_block)(const Pass *p, const REAL *x, int64_t stride, int64_t i, Block *b, int want)
 {
     const vd zero = {0};
-    vd top = zero - INFINITY, second = top, lowest = top, total = zero, squares = zero;
+    vd top = zero - INFINITY, second = top, lowest = -top, total = zero, squares = zero;
     for (int64_t k = 0; k < p->classes; k++) {
         const vd u = WIDE(x + k * stride);
-        second = MAX_PD(-MAX_PD(-u, -top), second);
-        top = MAX_PD(u, top), lowest = MAX_PD(-u, lowest), total += u;
+        second = MAX_PD(MIN_PD(u, top), second);
+        top = MAX_PD(u, top), lowest = MIN_PD(u, lowest), total += u;
         if (want & WANT_BRIER)
             squares += u * u;
     }
     *(vd *)(b->top + i) = top;
     *(vd *)(b->second + i) = second;
-    *(vd *)(b->lowest + i) = -lowest;
+    *(vd *)(b->lowest + i) = lowest;
     *(vd *)(b->total + i) = total;
     *(vd *)(b->squares + i) = squares;
 }

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.core.checks import finite_at_least as finite_at_least  # until nobody asks for it here
 from focalcal.core.checks import label_to_ignore, labels_below
-from focalcal.core.checks import one_of as one_of
 
 Array = np.ndarray[Any, Any]
 FLOATS = tuple(map(np.dtype, ("float64", "float32", "float16")))
@@ -57,19 +55,6 @@ def as_array(name: str, values: Any) -> Array:
     return array.astype(dtype.newbyteorder("="))
 
 
-class Bfloat16:
-    """float32 numbers that were bfloat16, which NumPy lacks: an array-like with that dtype."""
-
-    dtype = "bfloat16"
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The numbers, for `np.asarray`."""
-        return self._array
-
-
 def as_values(name: str, values: Any) -> Array:
     """Numbers or names as NumPy has them: of an array, a list, a tensor, or a column or table of pandas, polars or
     Arrow; columns of lists as rows.
@@ -100,8 +85,7 @@ def _of_tensor(name: str, tensor: Any) -> Array:
     try:
         array: Array = tensor.detach().cpu().resolve_neg().numpy()
     except TypeError:
-        raise TypeError(f"{name} must hold float64, float32, float16, bfloat16 or integers, got {tensor.dtype}; "
-                        f"use {name}.float()") from None  # fmt: skip
+        raise TypeError(f"{name} must hold numbers that NumPy has, got {tensor.dtype}; use {name}.float()") from None
     return array
 
 

@@ -1,9 +1,9 @@
 """What a caller's values must be, each rule in one place: choices, numbers, labels, finite scores, probabilities.
 
 A row of probabilities is finite, has no entry below -1e-5 and sums to one within 1e-3, whatever its dtype: a softmax in
-float32 that was cast to float64, four printed digits and half precision are rounded, not damaged. (bfloat16 alone may
-miss by its own spacing, 0.0078.) Values are used as they are, but that the logarithm of a negative one is that of 0. A
-sum that misses one by more than 1e-5 gives one `ProbabilityWarning`.
+float32 that was cast to float64, four printed digits and half precision are rounded, not damaged. (What was bfloat16,
+as float32 numbers show, may miss by the spacing of that, 0.0078.) Values are used as they are, but that the logarithm
+of a negative one is that of 0. A sum that misses one by more than 1e-5 gives one `ProbabilityWarning`.
 
 Errors name the argument, the rule, the value and the remedy. Arrays are NumPy's (`core.arrays` has made them such).
 """
@@ -215,16 +215,16 @@ def finite_or_masked(name: str, logits: Array) -> None:
         possible_logits(name, rows, start.__add__)
 
 
-def on_simplex(name: str, probs: Array, tolerance: float = SUM_TOLERANCE) -> None:
+def on_simplex(name: str, probs: Array) -> None:
     """Refuse rows (dimension 0) that are not probabilities over the classes (dimension 1); warn of rounded ones."""
-    misses = [simplex_miss(name, rows, start.__add__, tolerance) for start, rows in row_chunks(probs)]
+    misses = [simplex_miss(name, rows, start.__add__) for start, rows in row_chunks(probs)]
     warn_of_rounding(name, max(misses, default=0.0))
 
 
-def simplex_miss(name: str, rows: Array, row_of: Callable[[int], int], tolerance: float = SUM_TOLERANCE) -> float:
+def simplex_miss(name: str, rows: Array, row_of: Callable[[int], int]) -> float:
     """How far the rows (n, K, ...) are from summing to one, at most; refuses the first that holds no probabilities.
 
-    `row_of` numbers it for the caller. `tolerance` is the `sum_tolerance` of what the caller was given.
+    `row_of` numbers it for the caller.
     """
     if rows.size == 0:
         return 0.0
@@ -235,10 +235,13 @@ def simplex_miss(name: str, rows: Array, row_of: Callable[[int], int], tolerance
             return miss
     with np.errstate(invalid="ignore", over="ignore"):
         total = rows.sum(1, dtype=np.float64)
-    wrong = off_simplex(rows.min(1), total, tolerance)
+    least = rows.min(1)
+    wrong = off_simplex(least, total)
+    if wrong.any():
+        wrong = off_simplex(least, total, sum_tolerance(rows))
     if wrong.any():
         at = first_row(wrong)
-        raise not_probabilities(name, row_of(at), rows[at], tolerance)
+        raise not_probabilities(name, row_of(at), rows[at])
     return float(np.abs(total - 1).max())
 
 
@@ -250,12 +253,23 @@ def off_simplex(least: Any, total: Any, tolerance: float = SUM_TOLERANCE) -> Any
 def holds_probabilities(scores: Array) -> bool:
     """Whether every row (N, K) is one of probabilities."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return not any(off_simplex(rows.min(1), rows.sum(1, dtype=np.float64)).any() for _, rows in row_chunks(scores))
+        return not any(
+            off_simplex(rows.min(1), rows.sum(1, dtype=np.float64), sum_tolerance(rows)).any()
+            for _, rows in row_chunks(scores)
+        )
 
 
-def sum_tolerance(given: Any) -> float:
-    """How far a row of what a caller gave may sum from one: 1e-3, or the spacing of bfloat16 at one, which is wider."""
-    return BFLOAT16_SPACING if str(getattr(given, "dtype", "")).endswith("bfloat16") else SUM_TOLERANCE
+def sum_tolerance(probs: Any) -> float:
+    """How far a row may sum from one: 1e-3, or the spacing of bfloat16 at one if these are such numbers.
+
+    Of an array or a tensor; NumPy lacks bfloat16, but float32 numbers that were such have nothing in their last bits.
+    """
+    if isinstance(probs, np.ndarray):
+        parts = (probs[:1], probs) if probs.dtype == np.float32 else ()  # mostly the first row settles it
+        was = bool(parts) and not any((part.view(np.uint32) & 0xFFFF).any() for part in parts)
+    else:
+        was = str(getattr(probs, "dtype", "")).endswith("bfloat16")
+    return BFLOAT16_SPACING if was else SUM_TOLERANCE
 
 
 def in_unit_interval(probs: Any) -> Any:
@@ -263,14 +277,14 @@ def in_unit_interval(probs: Any) -> Any:
     return (probs >= -ROUNDING) & (probs <= 1 + ROUNDING)
 
 
-def not_probabilities(name: str, row: int, values: Array, tolerance: float) -> ValueError:
+def not_probabilities(name: str, row: int, values: Array) -> ValueError:
     """The error for a row (K, ...) that is not on the simplex."""
     if not np.isfinite(values).all():
         return not_finite(name, row, values)
     lowest, total = float(values.min()), values.sum(0, dtype=np.float64).ravel()
     received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[np.abs(total - 1).argmax()]):.9g}"
     return ValueError(
-        f"{name} must be probabilities: >= 0 and summing to 1 within {tolerance:g} over the classes, "
+        f"{name} must be probabilities: >= 0 and summing to 1 within {sum_tolerance(values):g} over the classes, "
         f"got {received} in row {row}; pass softmax(logits), or where that is taken logits= or normalize=True"
     )
 

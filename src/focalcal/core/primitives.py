@@ -8,11 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from focalcal.core.checks import finite_at_least, text
-from focalcal.core.checks import numbers as numbers
-from focalcal.core.checks import positive as positive
-from focalcal.core.checks import share as share
-from focalcal.core.checks import whole as whole
-from focalcal.core.checks import yes_or_no as yes_or_no
 
 Options = tuple[tuple[str, Any], ...]
 

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from focalcal.core.arrays import as_array
 from focalcal.core.binning import bin_sums, equal_mass_edges, equal_width_edges
-from focalcal.core.checks import on_simplex, sum_tolerance, whole_number
+from focalcal.core.checks import on_simplex, whole_number
 from focalcal.losses.checks import finite_at_least, holds_probabilities, labels_in_range, vector
-from focalcal.losses.engines import focal_family, traced
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import FocalFamilyLoss
 from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.targets import refuse_probabilities
+from focalcal.losses.torch_state import traced
 
 
 def adafocal(
@@ -119,7 +120,7 @@ class AdaFocalLoss(FocalFamilyLoss):
         labels_in_range(labels, probs.shape[1], self.ignore_index)
         keep = labels != self.ignore_index
         labels, probs = labels[keep], probs.movedim(1, -1)[keep]
-        on_simplex(name, as_array(name, probs), sum_tolerance(scores))
+        on_simplex(name, as_array(name, probs))
         confidence, predicted = probs.double().max(1)
         confidence, right = _of_all_processes(confidence, predicted == labels)
         if not len(right):

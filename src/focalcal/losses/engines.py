@@ -2,16 +2,17 @@
 
 Engines: `native` (the C kernel), `triton` (its like for GPUs), `torch` (analytic gradient in torch operations) and
 `formula` (torch operations that autograd differentiates). All but the last compute the gradient with the loss; `auto`
-takes the first that can serve the call. Dual Focal and label smoothing have no analytic gradient in torch operations.
+takes the first that can serve the call, but `triton`, which no GPU has run yet, only if it is asked for. Dual Focal and
+label smoothing have no analytic gradient in torch operations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from focalcal import _native
 from focalcal._native import fused_loss as native_kernel
@@ -23,6 +24,7 @@ from focalcal.losses.reduction import kept, kept_if_any, reduce, reduce_expected
 from focalcal.losses.scale import cached_matched_terms, matched_terms
 from focalcal.losses.smoothing import mean_over_classes, smooth_cross_entropy
 from focalcal.losses.targets import check_class_probabilities, refuse_probabilities
+from focalcal.losses.torch_state import is_batched, traced, unwrap_if_dead
 
 Engine = Literal["auto", "native", "triton", "torch", "formula"]
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -55,7 +57,7 @@ def focal_family(
             return single.squeeze(0) if reduction == "none" else single
     tracing = traced()
     native = not tracing and engine in ("auto", "native") and (_native.available() if usual else natively(logits))
-    triton = not native and not tracing and (engine == "triton" or (engine == "auto" and by_triton(logits)))
+    triton = engine == "triton" and not tracing
     if not native and not tracing:  # the kernel's own call checks the rest
         dense("logits", logits)
         dense("target", target)
@@ -74,10 +76,7 @@ def focal_family(
         return reduced_formula(logits, target, weight, terms, ignore_index, reduction)
     bare = usual and native and _bare(logits, target, terms, reduction)
     call = _Call(target, weight, terms, ignore_index, reduction, native, triton, bare, torch.is_grad_enabled())
-    # What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
-    logits = torch._C._functorch.unwrap_if_dead(logits)
-    loss: Tensor = super(torch.autograd.Function, _GradientWithLoss).apply(logits, call)  # type: ignore[no-untyped-call]
-    return loss
+    return _apply(unwrap_if_dead(logits), call)
 
 
 def _matched(logits: Tensor, terms: Terms) -> Terms:
@@ -107,14 +106,14 @@ def _smooth(
         return single.squeeze(0) if reduction == "none" else single
     share, classes, target = terms.label_smoothing, logits.shape[1], target.long()
     if not terms.gamma and not terms.lam:
-        fused = engine == "auto" and not traced() and (natively(logits) or by_triton(logits))
+        fused = engine == "auto" and not traced() and natively(logits)
         if weight is None and (fused or engine in ("native", "triton", "formula")):
             terms = Terms(focal=terms.focal * (1 - share + share / classes), smoothing=terms.focal * share / classes)
             return focal_family(logits, target, terms, None, ignore_index, reduction, engine)
         if logits.is_cpu and not traced():
             labels_in_range(target, classes, ignore_index)
         return smooth_cross_entropy(logits, target, terms, weight, ignore_index, reduction)
-    sharp = terms._replace(label_smoothing=0.0)
+    sharp = Terms(*terms[:8])
     at_label = focal_family(logits, target, sharp, weight, ignore_index, reduction, engine)
     return (1 - share) * at_label + share * mean_over_classes(logits, target, sharp, weight, ignore_index, reduction)
 
@@ -122,11 +121,6 @@ def _smooth(
 def natively(logits: Tensor) -> bool:
     """True if the kernel can read these logits."""
     return logits.is_cpu and logits.dtype in native_kernel.DTYPES and type(logits) in _PLAIN and _native.available()
-
-
-def by_triton(logits: Tensor) -> bool:
-    """True if the Triton kernels serve these logits unasked."""
-    return type(logits) in _PLAIN and triton_engine.serves(logits)
 
 
 def _usual(logits: Tensor, target: Tensor) -> bool:
@@ -156,17 +150,6 @@ def _bare(logits: Tensor, target: Tensor, terms: Terms, reduction: str) -> bool:
         and logits.is_contiguous()
         and target.is_contiguous()
         and not logits.is_neg()
-    )
-
-
-def traced() -> bool:
-    """True where Python sees no values (torch.compile, functorch, fake tensors, make_fx and other dispatch
-    modes, which must see every operation) or tangents must flow (forward AD)."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or forward_ad._current_level >= 0
     )
 
 
@@ -247,7 +230,7 @@ class _GradientWithLoss(torch.autograd.Function):
             return gradient, None
         gradient = ctx.gradient
         ctx.gradient = None
-        batched = _is_batched(factor)
+        batched = is_batched(factor)
         if call.triton and not batched:
             if gradient is not None:
                 return triton_engine.multiply_(gradient, factor), None
@@ -262,10 +245,8 @@ class _GradientWithLoss(torch.autograd.Function):
         return gradient if gradient.dtype is ctx.dtype else gradient.to(ctx.dtype), None
 
 
-def _is_batched(factor: Tensor) -> bool:
-    """True under vmap; `is_grads_batched` runs a legacy one, which functorch's own check does not see."""
-    functorch = torch._C._functorch
-    return functorch.is_legacy_batchedtensor(factor) or functorch.is_batchedtensor(factor)
+# What `Function.apply` does once functorch is known to be idle, without asking again: 2 us less.
+_apply: Callable[[Tensor, _Call], Tensor] = super(torch.autograd.Function, _GradientWithLoss).apply
 
 
 def _gradient(logits: Tensor, call: _Call) -> Tensor:

@@ -10,13 +10,14 @@ from torch import Tensor
 
 from focalcal.core.checks import label_to_ignore, one_of
 from focalcal.losses.checks import REDUCTIONS, finite_at_least, holds_probabilities
-from focalcal.losses.engines import focal_family, traced
+from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import ClassificationLoss
 from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.reduction import kept, kept_if_any, without_ignored
 from focalcal.losses.settings import Setting, choice, not_negative
 from focalcal.losses.targets import refuse_probabilities
+from focalcal.losses.torch_state import traced
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from focalcal.losses.checks import dense, with_values
-from focalcal.losses.engines import traced
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.module import TermsLoss
 from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.scale import Scale, check_scale, matched_terms
 from focalcal.losses.settings import Setting, not_negative
+from focalcal.losses.torch_state import traced
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:

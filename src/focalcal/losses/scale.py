@@ -68,7 +68,7 @@ def _digamma(x: float) -> float:
 def matched_terms(terms: Terms, classes: int) -> Terms:
     """The terms divided by their r: the scale costs nothing that the kernel does not do anyway."""
     ratio = gradient_ratio(terms, classes)
-    return terms._replace(focal=terms.focal / ratio, lam=terms.lam / ratio, matched=False)
+    return Terms(terms.focal / ratio, terms.gamma, terms.lam / ratio, *terms[3:7], False, terms.label_smoothing)
 
 
 cached_matched_terms = lru_cache(maxsize=256)(matched_terms)

@@ -1,10 +1,8 @@
-"""The focal family on a GPU: which calls the Triton kernels serve, and when they compute the gradient."""
+"""The focal family on a GPU by `engine="triton"`: what the kernels take, and when they compute the gradient."""
 
 from __future__ import annotations
 
 import os
-from functools import cache
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -12,24 +10,9 @@ from torch import Tensor
 from focalcal.losses.formula import Terms
 from focalcal.losses.triton_launch import fused_loss, kernels, multiply_, raise_reported
 
-__all__ = ["check", "gradient", "loss", "multiply_", "serves"]
+__all__ = ["check", "gradient", "loss", "multiply_"]
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
-
-
-def serves(logits: Tensor) -> bool:
-    """True if the kernels take these logits where `engine` is "auto": on a GPU that Triton compiles for."""
-    return logits.is_cuda and logits.dtype in DTYPES and _available() and _compiles_for(logits.device)
-
-
-@cache
-def _available() -> bool:
-    return find_spec("triton") is not None
-
-
-@cache
-def _compiles_for(device: torch.device) -> bool:
-    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def check(logits: Tensor) -> None:

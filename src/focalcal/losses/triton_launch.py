@@ -95,7 +95,7 @@ def fused_loss(
                 KIND=_kind(kernel, terms), ANCHORED=terms.lam != 0, EACH=reduction == "none",
                 REAL=kernel.tl.float64 if real is torch.float64 else kernel.tl.float32,
                 WIDE=classes * max(class_stride, grad_strides[1]) >= 2**31, WHOLE=shape.whole,
-                ROWS=shape.rows, BLOCK=shape.block, PARTS=_PARTS, num_warps=shape.warps,
+                ROWS=shape.rows, BLOCK=shape.block, PARTS=_PARTS, num_warps=shape.warps, enable_fp_fusion=True,
             )  # fmt: skip
         if logits.is_cpu:
             raise_reported(logits.device, ignore_index)

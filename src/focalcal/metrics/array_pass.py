@@ -110,11 +110,10 @@ def scan_piece(
     row_of: Callable[[int], int],
     edges: Array,
     wanted: dict[str, bool],
-    tolerance: float,
 ) -> Scan:
     """What `scan` promises of some rows; `row_of` numbers them for an error."""
     probs = at_least_float32(probs)
-    miss = simplex_miss("probs", probs, row_of, tolerance)
+    miss = simplex_miss("probs", probs, row_of)
     bins = len(edges) - 1
     confidence = probs.max(1)
     correct = of_label(probs, labels) == confidence

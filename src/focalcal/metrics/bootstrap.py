@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from focalcal.core.arrays import Array, as_values
+from focalcal.core.arrays import Array, as_values, is_tensor, like_given
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
 from focalcal.core.numerics import softmax
@@ -89,6 +89,9 @@ def bootstrap(
         given = Inputs("outcomes", *ranked_input(probs, labels))
     else:
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        scores = probs if logits is None else logits
+        if is_tensor(scores):  # so that a function of the caller's own is given tensors
+            metrics = {name: own if _entry(own) else _of_tensors(own, scores) for name, own in metrics.items()}
     plan = _Plan(metrics, given, groups, check_bins(n_bins), ignore_index)
     with rounding_collected():  # the plan has looked at every row, and said what there was to say
         resampled = plan.values(plan.resampled_rows(resamples, seed))
@@ -125,6 +128,11 @@ def _by_name(metric: Any) -> dict[str, Function]:
 
 def _function(metric: Any) -> Any:
     return metric.func if isinstance(metric, partial) and not metric.args else metric
+
+
+def _of_tensors(function: Function, like: Any) -> Function:
+    """The function, given tensors on the device of `like` in the place of arrays."""
+    return lambda probs, labels: function(like_given(like, probs), like_given(like, labels))
 
 
 def _entry(metric: Any) -> Metric | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def scan(
     if probs is None and logits is None:
         raise ValueError("probs is missing; pass probabilities, or logits=... where the function takes them")
     scores = probs if logits is None else logits
-    given = Inputs("probs" if logits is None else "logits", scores, labels, tolerance=sum_tolerance(scores))
+    given = Inputs("probs" if logits is None else "logits", scores, labels)
     return scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, **asked)
 
 
@@ -77,17 +77,16 @@ def scan_inputs(
         label_to_ignore(ignore_index)
     else:
         scores, labels = scores_and_labels(
-            given.kind, given.scores, given.labels, ignore_index=ignore_index, in_range=given.kind == "logits"
+            given.kind, given.scores, given.labels, ignore_index=ignore_index, in_range=False
         )
         given = given._replace(scores=scores, labels=labels)
     if classes and given.scores.shape[1] * n_bins > _MOST_CELLS:
         raise ValueError(
             f"n_bins times the {given.scores.shape[1]} classes must be at most 2^28, got n_bins = {n_bins}"
         )
-    if given.kind == "logits":
-        result = _scan_logits(given.scores, given.labels, even_edges(n_bins), ignore_index, wanted)
-    else:
-        result = _scan_probs(given.scores, given.labels, even_edges(n_bins), ignore_index, wanted, given.tolerance)
+    one_pass = _scan_native if native.usable(given.scores) else _scan_pieces
+    result = one_pass(given, even_edges(n_bins), ignore_index, wanted)
+    if given.kind == "probs":
         warn_of_rounding("probs", result.miss)
     if result.rows == 0 and not allow_none:
         raise no_rows(ignore_index)
@@ -120,30 +119,33 @@ def even_edges(n_bins: int) -> Float[Array, " bins+1"]:
     return edges
 
 
-def _scan_probs(
-    probs: Float[Array, "n k *d"],
-    labels: Int[Array, "n *d"],
-    edges: Array,
-    ignore_index: int | None,
-    wanted: dict[str, bool],
-    tolerance: float,
+def _scan_native(
+    given: Inputs, edges: Float[Array, " bins+1"], ignore_index: int | None, wanted: dict[str, bool]
 ) -> Scan:
-    if native.usable(probs):
-        sums = native.score_pass(probs, labels, edges, tolerance, -ROUNDING, ignore_index=ignore_index, **wanted)
-        if sums.bad >= 0:
-            raise _bad_row(probs, labels, ignore_index, sums.bad, tolerance)
-        return _from_native(sums, labels, ignore_index, wanted)
-    labels_below(labels, probs.shape[1], ignore_index=ignore_index)
-    pieces = flat_pieces(probs, labels, ignore_index)
-    return join((scan_piece(*piece, edges, wanted, tolerance) for piece in pieces), labels.size)
+    scores, labels, logits = given.scores, given.labels, given.kind == "logits"
+
+    def score_pass(tolerance: float) -> native.ScorePass:
+        return native.score_pass(
+            scores, labels, edges, tolerance, -ROUNDING, logits=logits, ignore_index=ignore_index, **wanted
+        )
+
+    sums = score_pass(SUM_TOLERANCE)
+    if sums.bad >= 0 and not logits and (wider := sum_tolerance(scores)) > SUM_TOLERANCE:
+        sums = score_pass(wider)
+    if sums.bad >= 0:
+        _refuse(given, ignore_index, sums.bad)
+    return _from_native(sums, labels, ignore_index, wanted)
 
 
-def _bad_row(probs: Array, labels: Array, ignore_index: int | None, position: int, tolerance: float) -> ValueError:
-    """The error for the row that stopped the native pass."""
-    labels_below(labels, probs.shape[1], ignore_index=ignore_index)
-    row, inner = divmod(position, labels.size // len(probs))
-    values = probs[row].reshape(probs.shape[1], -1)[:, inner] if probs.ndim > 2 else probs[row]
-    return not_probabilities("probs", row, values, tolerance)
+def _refuse(given: Inputs, ignore_index: int | None, position: int) -> NoReturn:
+    """Raise the error for the row that stopped the native pass."""
+    scores, labels = given.scores, given.labels
+    labels_below(labels, scores.shape[1], ignore_index=ignore_index)
+    row, inner = divmod(position, labels.size // len(scores))
+    values = scores[row].reshape(scores.shape[1], -1)[:, inner]
+    if given.kind == "logits":
+        possible_logits("logits", values[None], lambda _: row)
+    raise not_probabilities("probs", row, values)
 
 
 def _from_native(sums: native.ScorePass, labels: Array, ignore_index: int | None, wanted: dict[str, bool]) -> Scan:
@@ -164,22 +166,25 @@ def _from_native(sums: native.ScorePass, labels: Array, ignore_index: int | None
     )
 
 
-def _scan_logits(
-    logits: Float[Array, "n k *d"],
-    labels: Int[Array, "n *d"],
-    edges: Array,
-    ignore_index: int | None,
-    wanted: dict[str, bool],
+def _scan_pieces(
+    given: Inputs, edges: Float[Array, " bins+1"], ignore_index: int | None, wanted: dict[str, bool]
 ) -> Scan:
-    """softmax in float64 piece by piece; the log-likelihood from the logits, so that it is finite where p_y is 0."""
+    """The same without the kernel.
 
-    def part(scores: Array, index: Array, row_of: Callable[[int], int]) -> Scan:
+    Of logits softmax in float64; the log-likelihood from the logits, so that it is finite where p_y is 0.
+    """
+
+    def part(scores: Float[Array, "n k"], labels: Int[Array, " n"], row_of: Callable[[int], int]) -> Scan:
+        if given.kind == "probs" or len(scores) == 0:
+            return scan_piece(scores, labels, row_of, edges, wanted)
         possible_logits("logits", scores, row_of)
         log_probs = log_softmax(scores.astype(np.float64))
-        without_nll = _scan_probs(np.exp(log_probs), index, edges, None, {**wanted, "nll": False}, SUM_TOLERANCE)
+        without_nll = scan_piece(np.exp(log_probs), labels, row_of, edges, {**wanted, "nll": False})
         if not wanted["nll"]:
             return without_nll
-        row_nll = -of_label(log_probs, index)
+        row_nll = -of_label(log_probs, labels)
         return replace(without_nll, nll_sum=float(row_nll.sum()), row_nll=row_nll if wanted["rows"] else None)
 
-    return join((part(*piece) for piece in flat_pieces(logits, labels, ignore_index)), labels.size)
+    labels_below(given.labels, given.scores.shape[1], ignore_index=ignore_index)
+    pieces = flat_pieces(given.scores, given.labels, ignore_index)
+    return join((part(*piece) for piece in pieces), given.labels.size)

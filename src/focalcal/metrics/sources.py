@@ -232,12 +232,12 @@ class FromProbabilities(Source):
             scores, labels = scores_and_labels(given.kind, scores, labels, ignore_index=ignore_index)
         total, rows, miss = 0.0, 0, 0.0
         for piece, own, row_of in flat_pieces(scores, labels, ignore_index):
+            probs = at_least_float32(piece)
             if given.kind == "probs":
-                probs = piece
-                miss = max(miss, simplex_miss("probs", at_least_float32(piece), row_of, given.tolerance))
+                miss = max(miss, simplex_miss("probs", probs, row_of))
             else:
-                possible_logits("logits", piece, row_of)
-                probs = piece if self.order_only else softmax(piece.astype(np.float64))
+                possible_logits("logits", probs, row_of)
+                probs = probs if self.order_only else softmax(probs.astype(np.float64))
             total += float(self.of(probs, own, **options).sum(dtype=np.float64))
             rows += len(own)
         warn_of_rounding("probs", miss)

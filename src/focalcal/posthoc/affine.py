@@ -6,10 +6,13 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import ThreadpoolController
 
 from focalcal._native.softmax import affine_loss
 from focalcal.core.checks import finite_at_least, user_level, whole_number
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _HUGE = 1e300  # logits further apart than this are as far apart as can be
+_ONE_THREAD = 512  # classes at most
 _TINY = 1e-300  # the least size to divide by: weights for smaller logits would overflow
 
 
@@ -40,7 +44,7 @@ def affine_probs(weight: Any, bias: Any, inputs: Any) -> Any:
     """
     xp = namespace(inputs)
     row_size = _power_of_two(xp.max(xp.abs(inputs), axis=1, keepdims=True))
-    weight_size = _power_of_two(xp.max(xp.abs(weight)))
+    weight_size = _power_of_two(xp.max(xp.reshape(xp.abs(weight), (-1,)), axis=0))  # ONNX wants an axis
     inputs, weight = inputs / row_size, weight / weight_size
     products = inputs * weight if weight.ndim == 1 else inputs @ weight.T
     gaps = products - xp.max(products, axis=1, keepdims=True)
@@ -60,15 +64,14 @@ def unit_scaled(
 
     The median, not the mean: one row of enormous logits leaves the others their size.
     """
-    with np.errstate(over="ignore", under="ignore"):
-        inputs = centred(logits.astype(np.float64))
-        largest = np.maximum(np.abs(inputs).max(1, keepdims=True), _TINY)
-        sizes = (largest * np.sqrt(((inputs / largest) ** 2).mean(1, keepdims=True))).ravel()
-        order = sizes.argsort()
-        mass = (weights[order] * (sizes[order] > 0)).cumsum()  # rows that are all equal have no size
-        middle = order[np.searchsorted(mass, mass[-1] / 2)]
-        scale = max(float(sizes[middle]), _TINY) if mass[-1] > 0 else 1.0
-        return inputs / scale, scale
+    inputs = centred(logits.astype(np.float64))
+    largest = np.maximum(np.abs(inputs).max(1, keepdims=True), _TINY)
+    sizes = (largest * np.sqrt(((inputs / largest) ** 2).mean(1, keepdims=True))).ravel()
+    order = sizes.argsort()
+    mass = (weights[order] * (sizes[order] > 0)).cumsum()  # rows that are all equal have no size
+    middle = order[np.searchsorted(mass, mass[-1] / 2)]
+    scale = max(float(sizes[middle]), _TINY) if mass[-1] > 0 else 1.0
+    return inputs / scale, scale
 
 
 class AffineScaling(Calibrator):
@@ -124,7 +127,8 @@ class AffineScaling(Calibrator):
         self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> None:
         inputs, scale = self._inputs(logits, weights)
-        theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, weights, scale)
+        with _blas_threads(inputs.shape[1]):
+            theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, weights, scale)
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
         self.weight_ = weight / scale
         self.bias_ = bias - bias.mean()
@@ -227,6 +231,19 @@ def _without_optimum(
     return (
         "the fitted map predicts every label, so larger weights are always better; raise a penalty, or fit on more rows"
     )
+
+
+def _blas_threads(classes: int) -> AbstractContextManager[Any]:
+    """One thread where products are so small that several wait for each other longer than they compute."""
+    if classes > _ONE_THREAD:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _warn(message: str) -> None:

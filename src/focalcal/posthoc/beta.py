@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from focalcal.core.numerics import sigmoid
 from focalcal.posthoc.logistic import logistic_coefficients
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs, sigmoid
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ class BetaCalibration(OneVsRestCalibrator):
     def _fit(
         self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> None:
-        with np.errstate(all="ignore"):
-            log_p, log_not_p = bounded_logs(logits.astype(np.float64))
+        log_p, log_not_p = bounded_logs(logits.astype(np.float64))
         maps = np.array([_beta_map(log_p[:, k], log_not_p[:, k], labels == k, weights) for k in range(log_p.shape[1])])
         self.a_, self.b_, self.c_ = maps.T.copy()
 

@@ -117,7 +117,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert rows.weights is not None
         if clip is not None and rows.kind == "logits":
             raise ValueError(f"clip is for probs, got {clip!r} with logits; leave it out")
-        self._fit(rows.logits, rows.labels, rows.weights)
+        with np.errstate(all="ignore"):
+            self._fit(rows.logits, rows.labels, rows.weights)
         self.clip_ = rows.clip
         _check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
@@ -154,9 +155,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Compared in float64: classes that float32 probabilities cannot tell apart are told apart. Of names it is the
         name, in a NumPy array.
         """
-        self._check_params()
-        rows = self._checked(logits, probs)
-        index = rows.spread(self._predicted(rows.logits))
+        if probs is None and self._is_one_row(logits):
+            index = self._probs(logits).argmax(1)
+        else:
+            self._check_params()
+            rows = self._checked(logits, probs)
+            index = rows.spread(self._predicted(rows.logits))
         if self._names is not None:
             return self.classes_[index]
         return like_given(logits if probs is None else probs, index)

@@ -16,7 +16,6 @@ from focalcal.core.checks import (
     first_row,
     holds_probabilities,
     on_simplex,
-    sum_tolerance,
     user_level,
 )
 from focalcal.core.chunks import row_chunks
@@ -115,7 +114,7 @@ def rows_of(
             )
     if kind == "logits":
         return Rows(scores, scores, kind, single, index, classes, weights, shape)
-    log, bound = _log_probs(scores, sum_tolerance(given), clip)
+    log, bound = _log_probs(scores, clip)
     return Rows(log, scores, kind, single, index, classes, weights, shape, bound)
 
 
@@ -148,10 +147,10 @@ def _row_weights(given: Any, labels: Int[np.ndarray, "n *d"]) -> Float[np.ndarra
 
 
 def _log_probs(
-    probs: Float[np.ndarray, "n k"], tolerance: float, clip: float | Literal["data"] | None
+    probs: Float[np.ndarray, "n k"], clip: float | Literal["data"] | None
 ) -> tuple[Float[np.ndarray, "n k"], float | None]:
     """Logarithms, and what the probabilities were clipped at."""
-    on_simplex("probs", probs, tolerance)
+    on_simplex("probs", probs)
     if clip is not None:
         bound = bound_of(probs) if clip == "data" else checked_clip(clip)
         if clip == "data" and (counted := zeros_message(probs, bound)):
@@ -229,9 +228,8 @@ def map_rows(
     logits: Float[np.ndarray, "n k"], function: Callable[[NDArray[Any]], NDArray[Any]], dtype: Any = np.float64
 ) -> Float[np.ndarray, "n k"]:
     """`function` of the rows in float64, a chunk at a time, as `dtype`."""
-    if len(logits) == 1:
-        return function(logits.astype(np.float64, copy=False)).astype(dtype, copy=False)
     result = np.empty(logits.shape, dtype)
-    for start, rows in row_chunks(logits):
-        result[start : start + len(rows)] = function(rows.astype(np.float64, copy=False))
+    with np.errstate(all="ignore"):
+        for start, rows in row_chunks(logits):
+            result[start : start + len(rows)] = function(rows.astype(np.float64, copy=False))
     return result

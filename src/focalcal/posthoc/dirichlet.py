@@ -36,8 +36,7 @@ class DirichletCalibration(MatrixScaling):
     def _inputs(
         self, logits: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
     ) -> tuple[Float[np.ndarray, "n k"], float]:
-        with np.errstate(over="ignore"):
-            return _log_probs(logits.astype(np.float64)), 1.0
+        return _log_probs(logits.astype(np.float64)), 1.0
 
     def _strengths(self, classes: int) -> tuple[float, float]:
         off_diagonal, bias = super()._strengths(classes)

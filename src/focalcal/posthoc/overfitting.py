@@ -64,7 +64,7 @@ class HeldOut:
 
     def posteriors(self, temperature: float) -> Float[np.ndarray, "m k"]:
         """The recovered posteriors of the sampled rows."""
-        return np.exp(self._log_probs(self._logits[self._sampled], temperature))
+        return np.asarray(np.exp(self._log_probs(self._logits[self._sampled], temperature)))
 
     def interval(self, temperature: float, *, level: float, resamples: int, seed: int) -> tuple[float, float]:
         """Percentiles of the temperature that resampled rows need."""
@@ -94,11 +94,10 @@ class HeldOut:
         return losses
 
     def _log_probs(self, logits: Float[np.ndarray, "n k"], temperature: float) -> Float[np.ndarray, "n k"]:
-        scaled = (logits - logits.max(1, keepdims=True)).astype(np.float64) / temperature
-        log_probs: Float[np.ndarray, "n k"] = (
-            log_softmax(scaled) if self._gamma == 0 else inverse_map(scaled, self._gamma, self._lam)
-        )
-        return log_probs
+        with np.errstate(all="ignore"):
+            scaled = (logits - logits.max(1, keepdims=True)).astype(np.float64) / temperature
+            log_probs = log_softmax(scaled) if self._gamma == 0 else inverse_map(scaled, self._gamma, self._lam)
+        return np.asarray(log_probs)
 
 
 def _systematic_sample(logits: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " m"]:
@@ -108,4 +107,5 @@ def _systematic_sample(logits: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " m"
         return np.arange(len(logits))
     lead = [logsumexp(rows.astype(np.float64)) - rows.max(1) for _, rows in row_chunks(logits)]
     places = (np.arange(wanted) + 0.5) * (len(logits) / wanted)
-    return np.concatenate(lead).argsort(kind="stable")[places.astype(np.int64)]
+    chosen: Int[np.ndarray, " m"] = np.argsort(np.concatenate(lead), kind="stable")[places.astype(np.int64)]
+    return chosen

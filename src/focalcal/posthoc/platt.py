@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from focalcal.core.numerics import sigmoid
 from focalcal.posthoc.logistic import logistic_coefficients
-from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs, sigmoid
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
 from focalcal.posthoc.storage import Decoder, vector
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ class PlattScaling(OneVsRestCalibrator):
     def _fit(
         self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> None:
-        with np.errstate(all="ignore"):
-            odds = _log_odds(logits.astype(np.float64))
+        odds = _log_odds(logits.astype(np.float64))
         self.slope_, self.intercept_ = np.empty(odds.shape[1]), np.empty(odds.shape[1])
         for k in range(odds.shape[1]):
             positive = labels == k

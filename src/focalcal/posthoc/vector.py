@@ -47,7 +47,8 @@ class VectorScaling(AffineScaling):
         return np.broadcast_to(numbers, classes)
 
     def _numbers_gradient(self, d_weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " m"]:
-        return d_weight.sum(keepdims=True) if self.spread_l2 == math.inf else d_weight
+        return np.array([d_weight.sum()]) if self.spread_l2 == math.inf else d_weight
 
     def _penalised(self, weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-        return weight - weight.mean()
+        part: Float[np.ndarray, " k"] = weight - weight.mean()
+        return part

@@ -18,7 +18,6 @@ from focalcal.core.checks import (
     in_unit_interval,
     not_finite,
     on_simplex,
-    sum_tolerance,
 )
 from focalcal.core.chunks import row_chunks
 
@@ -29,7 +28,7 @@ LONGEST_NAME = 1024
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool, tolerance: float) -> tuple[Array, Array]:
+def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Array, Array]:
     """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
     scores = as_array(name, scores)
     if scores.ndim != 2:
@@ -42,7 +41,7 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool, tol
         labels = truths(name, scores, given)
     else:
         scores, labels = scores_and_labels(name, scores, given)
-    checked_values(name, scores, multilabel=multilabel, tolerance=tolerance)
+    checked_values(name, scores, multilabel=multilabel)
     return scores, labels
 
 
@@ -65,7 +64,7 @@ def checked_classes(classes: Any, columns: int) -> tuple[Any, ...]:
     return names
 
 
-def checked_values(name: str, scores: Array, *, multilabel: bool, tolerance: float) -> None:
+def checked_values(name: str, scores: Array, *, multilabel: bool) -> None:
     """Logits are finite or -inf (an impossible class), probabilities on the simplex or, if `multilabel`, in [0, 1]."""
     if name == "logits" and multilabel:
         finite(name, scores)
@@ -74,7 +73,7 @@ def checked_values(name: str, scores: Array, *, multilabel: bool, tolerance: flo
     elif multilabel:
         unit_interval(name, scores)
     else:
-        on_simplex(name, scores, tolerance)
+        on_simplex(name, scores)
 
 
 def truths(name: str, scores: Array, labels: Array) -> Array:
@@ -123,7 +122,7 @@ def checked_posterior(posterior: Any, scores: Array, *, multilabel: bool) -> Arr
             f"posterior must have the shape of the scores, {scores.shape}, got {truth.shape}; "
             "give a distribution to every row"
         )
-    checked_values("posterior", truth, multilabel=multilabel, tolerance=sum_tolerance(posterior))
+    checked_values("posterior", truth, multilabel=multilabel)
     return truth
 
 

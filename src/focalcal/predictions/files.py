@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.core.arrays import Bfloat16, as_array
+from focalcal.core.arrays import as_array
 from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding, yes_or_no
 from focalcal.predictions import arrays_file, table_file
@@ -162,13 +162,14 @@ def _predictions(
     """Predictions of what a format read, in the width that the caller or the header asks for."""
     for name in (*KINDS, "posterior"):
         width = names.dtype or names.stated_type(name, header)
+        width = "float32" if width == "bfloat16" else width  # NumPy's nearest, which holds its values
         if width and name in fields and fields[name].dtype.kind == "f":
             given = as_array(name, fields[name])
             with np.errstate(over="ignore"):
-                found = given.astype("float32" if width == "bfloat16" else width, copy=False)
+                found = given.astype(width, copy=False)
             if given.dtype != found.dtype and (lost := np.isinf(found) & np.isfinite(given)).any():
                 raise PredictionsFileError(f"{name} must fit in {width}, got {given[lost][0]:g}; load them as float64")
-            fields[name] = Bfloat16(found) if width == "bfloat16" else found
+            fields[name] = found
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
     fields |= {"positive": names.positive, "normalize": names.normalize}

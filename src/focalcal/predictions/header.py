@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from focalcal.core.arrays import Array
 from focalcal.core.checks import one_of
 from focalcal.predictions.field_checks import checked_split
 
@@ -54,8 +55,8 @@ class Header:
             "multilabel": predictions.multilabel,
             "split": predictions.split,
             "rows": predictions.n,
-            "dtype": predictions._type_name("scores"),
-            **{name: predictions._type_name(name) for name in OPTIONAL},
+            "dtype": _type_name(predictions.scores),
+            **{name: _type_name(getattr(predictions, name)) for name in OPTIONAL},
         }
         if predictions.classes is not None:
             stated["classes"] = list(predictions.classes)
@@ -182,3 +183,9 @@ def check_unpacked_size(unpacked: int, size: int) -> None:
             f"a file of {size} bytes must unpack to at most {allowed}, got {unpacked}; "
             "do not trust it; if you made it, save it without compression"
         )
+
+
+def _type_name(values: Array | None) -> str | None:
+    if values is None:
+        return None
+    return str(values.dtype) if values.dtype.kind == "f" else "int" if values.dtype.kind == "i" else "str"

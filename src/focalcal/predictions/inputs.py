@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from focalcal.core.arrays import Array, as_array, is_tensor
-from focalcal.core.checks import SUM_TOLERANCE, first_row, in_unit_interval, not_finite, sum_tolerance, yes_or_no
+from focalcal.core.arrays import Array, as_array, class_indices, is_tensor
+from focalcal.core.checks import first_row, in_unit_interval, not_finite, yes_or_no
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
@@ -44,7 +44,7 @@ class Inputs(NamedTuple):
     """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
 
     `classes` are the names of the columns if there are any: `classes[k]` is that of column k. `checked` says that
-    shapes, types, ranges and values have been; `tolerance`, how far a row of probabilities may sum from one.
+    shapes, types, ranges and values have been.
     """
 
     kind: Literal["probs", "logits", "outcomes"]
@@ -52,7 +52,6 @@ class Inputs(NamedTuple):
     labels: Array
     classes: tuple[Any, ...] | None = None
     checked: bool = False
-    tolerance: float = SUM_TOLERANCE
 
 
 def read_inputs(
@@ -117,18 +116,17 @@ def _read_arrays(
     else:
         classes = classes or column_names(given, values) or categories
         index, named = class_columns(kind, scores, values, classes, ignore_index)
-    return Inputs(kind, scores, index, named, tolerance=sum_tolerance(given))
+    return Inputs(kind, scores, index, named)
 
 
 def _usual(kind: Literal["probs", "logits"], scores: Any, labels: Any) -> Inputs | None:
     """Scores (N, K, ...) and integers (N, ...) where there is nothing else to do, and microseconds count."""
-    tolerance = SUM_TOLERANCE
     if type(scores) is not np.ndarray or type(labels) is not np.ndarray:
         if not (is_tensor(scores) and is_tensor(labels)):
             return None
-        tolerance, scores, labels = sum_tolerance(scores), as_array(kind, scores), as_array("labels", labels)
+        scores, labels = as_array(kind, scores), as_array("labels", labels)
     if labels.dtype.kind in "iu" and labels.ndim == scores.ndim - 1 > 0 and scores.shape[1] > 1:
-        return Inputs(kind, as_array(kind, scores), as_array("labels", labels), tolerance=tolerance)
+        return Inputs(kind, as_array(kind, scores), class_indices(labels))
     return None
 
 

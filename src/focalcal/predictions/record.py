@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.arrays import Array, as_values, is_tensor
-from focalcal.core.checks import BFLOAT16_SPACING, SUM_TOLERANCE, sum_tolerance, whole, yes_or_no
+from focalcal.core.checks import whole, yes_or_no
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
@@ -60,7 +60,6 @@ class Predictions:
     posterior: Array | None
     classes: tuple[Any, ...] | None
     _provenance: str
-    _widened: frozenset[str]  # which of scores and posterior were bfloat16
 
     def __init__(
         self,
@@ -84,14 +83,12 @@ class Predictions:
         yes_or_no("multilabel", multilabel)
         kind = "probs" if logits is None else "logits"
         scores, truth, named = probs if logits is None else logits, labels, classes
-        widened = {"scores": _is_bfloat16(scores) and not normalize, "posterior": _is_bfloat16(posterior)}
-        tolerance = BFLOAT16_SPACING if widened["scores"] else SUM_TOLERANCE
         if not multilabel:
             inputs = read_inputs(probs, labels, logits=logits, classes=classes, positive=positive, normalize=normalize)
             scores, truth, named = inputs.scores, inputs.labels, inputs.classes
         elif positive is not None or normalize:
             raise TypeError("positive and normalize are for one label per row; leave them out with multilabel=True")
-        scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel, tolerance=tolerance)
+        scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel)
         n = len(scores)
         self._fill(
             scores=scores,
@@ -104,7 +101,6 @@ class Predictions:
             posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
             classes=None if named is None else checked_classes(named, scores.shape[1]),
             _provenance=provenance_text(provenance),
-            _widened=frozenset(name for name, was in widened.items() if was),
         )
 
     def _fill(self, **fields: Any) -> None:
@@ -158,8 +154,7 @@ class Predictions:
         """Scores and labels for metrics and calibrators (`predictions.inputs`)."""
         if self.multilabel:
             raise ValueError("these predictions have several labels per row; use the multilabel_ functions for them")
-        tolerance = BFLOAT16_SPACING if "scores" in self._widened else SUM_TOLERANCE
-        return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True, tolerance=tolerance)
+        return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -167,7 +162,7 @@ class Predictions:
 
     def __repr__(self) -> str:
         """What is held, without the values."""
-        shape = f"{self.kind} {self._type_name('scores')} {self.scores.shape}"
+        shape = f"{self.kind} {self.scores.dtype} {self.scores.shape}"
         more = ["multilabel"] * self.multilabel
         if self.classes is not None:
             shown = ", ".join(str(name)[:20] for name in self.classes[:5])
@@ -176,15 +171,6 @@ class Predictions:
         if keys := " ".join(self.provenance):
             more.append(f"provenance: {keys[:100]}")
         return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
-
-    def _type_name(self, name: str) -> str | None:
-        """What a header says of a field: the width of its numbers as they were given, or int or str of names."""
-        values = getattr(self, name)
-        if values is None:
-            return None
-        if name in self._widened:
-            return "bfloat16"
-        return values.dtype.name if values.dtype.kind == "f" else "int" if values.dtype.kind == "i" else "str"
 
     def __getitem__(self, rows: Any) -> Predictions:
         """Some of the rows: a slice (a view), a mask of N booleans, or an array of indices."""
@@ -222,7 +208,7 @@ class Predictions:
             return False
         about = ("kind", "split", "multilabel", "classes", "_provenance")
         return all(getattr(self, name) == getattr(other, name) for name in about) and all(
-            _comparable(self, name) == _comparable(other, name)
+            _comparable(getattr(self, name)) == _comparable(getattr(other, name))
             and np.array_equal(getattr(self, name), getattr(other, name))
             for name in _PER_ROW
         )
@@ -313,20 +299,15 @@ class Predictions:
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
     for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW):
-        of_first, of_part = _comparable(first, name), _comparable(part, name)
+        of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")
             remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
             raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
 
 
-def _comparable(part: Predictions, name: str) -> Any:
+def _comparable(value: Any) -> Any:
     """What must be alike in two parts: of arrays the type."""
-    if not isinstance(getattr(part, name), np.ndarray):
-        return getattr(part, name)
-    stated = part._type_name(name)
-    return {"int": "integers", "str": "strings"}.get(str(stated), stated)
-
-
-def _is_bfloat16(given: Any) -> bool:
-    return sum_tolerance(given) == BFLOAT16_SPACING
+    if not isinstance(value, np.ndarray):
+        return value
+    return str(value.dtype) if value.dtype.kind in "fb" else "integers" if value.dtype.kind == "i" else "strings"

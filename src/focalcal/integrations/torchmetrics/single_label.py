@@ -11,7 +11,6 @@ from torch import Tensor
 
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums
-from focalcal.core.checks import sum_tolerance
 from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
 from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.cells import CELLS
@@ -162,7 +161,7 @@ class _ValuesMetric(_ClassMetric):
     def _add(self, preds: Any, target: Any) -> None:
         assert self.metric is not None
         assert isinstance(self.metric.source, FromProbabilities)
-        given = Inputs("probs" if self.scores == "probs" else "logits", preds, target, tolerance=sum_tolerance(preds))
+        given = Inputs("probs" if self.scores == "probs" else "logits", preds, target)
         total, rows = self.metric.source.total(given, self.ignore_index, self.options)
         self.totals = self.totals + self._scalar([rows, total])
 

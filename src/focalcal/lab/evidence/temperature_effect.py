@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.newton_temperature import at_bound

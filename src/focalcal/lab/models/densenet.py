@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.lab.models.conversion import densenet_weights
 from focalcal.lab.models.resnet import he_normal
 from focalcal.lab.models.weight_files import fill, weights_of

@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.core.checks import one_of
-from focalcal.core.primitives import whole
+from focalcal.core.checks import one_of, whole
 from focalcal.lab.models.weight_files import PublishedWeightsError, fill
 
 Shortcut = Literal["conv", "pad"]

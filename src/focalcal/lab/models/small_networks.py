@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from focalcal.core.primitives import share, whole
+from focalcal.core.checks import share, whole
 from focalcal.lab.models.resnet import he_normal
 
 

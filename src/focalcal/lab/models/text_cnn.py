@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from focalcal.core.primitives import share, whole
+from focalcal.core.checks import share, whole
 
 KERNEL = 5
 POOL = 5

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from focalcal.core.checks import share, whole
 from focalcal.core.extras import required
-from focalcal.core.primitives import share, whole
 from focalcal.lab.models.conversion import swin_weights, vit_weights
 from focalcal.lab.models.weight_files import fill, is_in_format_of_transformers, weights_of
 

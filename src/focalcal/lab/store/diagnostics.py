@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.atomic import write_atomically
+from focalcal.core.checks import text
 from focalcal.lab.store.keys import current_fields, current_key
 from focalcal.lab.store.layout import EVALUATIONS, is_key, json_bytes, now
 
@@ -122,8 +123,6 @@ StoreFinding = StoreProblem | Disagreement | RunFailure
 
 def write_failure(folder: Path, spec: Spec, kind: str, message: str, details: Mapping[str, Any]) -> None:
     """Keep a failure, whatever the details are: what JSON cannot say is kept as text."""
-    from focalcal.core.primitives import text  # costs what torch costs, and readers need it not
-
     record = {
         "key": spec.key,
         "spec": spec.as_dict(),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.lab.store.keys import SCHEMA
 from focalcal.lab.store.layout import (
     EPOCHS,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import finite_at_least, text, whole, yes_or_no
 from focalcal.core.json_dataclass import JsonDataclass
-from focalcal.core.primitives import Options, options, text, whole, yes_or_no
+from focalcal.core.primitives import Options, options
 from focalcal.lab.store.keys import SCHEMA, evaluation_names, stored_key
 from focalcal.lab.store.layout import is_evaluation
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focalcal.core.checks import text, whole
 from focalcal.lab.store import layout
 from focalcal.lab.store.diagnostics import RunProblem, StoreProblem, clear_failure, read_failures, write_failure
 from focalcal.lab.store.index import list_store, older_folders, run_folders
@@ -149,7 +150,6 @@ class Store:
         classes      names of the labels, where each example can have several
         provenance   anything else that is to be remembered
         """
-        from focalcal.core.primitives import text
         from focalcal.lab.store.record import record_run
         from focalcal.lab.store.spec import Spec
 
@@ -268,8 +268,6 @@ class Store:
 
     def check_writable(self, needed_bytes: int = 0) -> None:
         """Raise OSError, with the remedy, if runs of so many bytes in all could not be stored here."""
-        from focalcal.core.primitives import whole
-
         layout.refuse_link(self.path / layout.TMP)
         check_disk_space(self.path, self.path / layout.TMP, whole("needed_bytes", needed_bytes, 0))
 

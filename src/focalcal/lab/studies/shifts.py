@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.core.arrays import one_of
+from focalcal.core.checks import one_of
 from focalcal.lab.data import CATALOGUE, DataSet, DataSetError, Examples, data_folder, load_data
 from focalcal.lab.data.corruptions import CORRUPTIONS, corrupt
 from focalcal.lab.store import Evaluations, Protocol

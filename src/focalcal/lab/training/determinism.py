@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.core.rng import stream_key
 
 _MERSENNE_WORDS = 624

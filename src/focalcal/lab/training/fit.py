@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.core.atomic import remove_unfinished, write_atomically
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.lab.data import DataSet
 from focalcal.lab.training.averaging import move_average
 from focalcal.lab.training.checkpoint import (

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.scores import as_tensor
 from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose
 from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.data.augment.rectangles import resize_matrix
 from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
+from focalcal.lab.training.tensors import as_tensor
 
 CROPS = 10
 

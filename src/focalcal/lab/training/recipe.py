@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.checks import one_of
+from focalcal.core.checks import finite_at_least, numbers, one_of, positive, share, text, whole, yes_or_no
 from focalcal.core.json_dataclass import JsonDataclass
 from focalcal.core.plugins import check_name
-from focalcal.core.primitives import Options, numbers, options, positive, share, text, whole, yes_or_no
+from focalcal.core.primitives import Options, options
 from focalcal.lab.data import DATA_SETS
 from focalcal.lab.data import augment as augmentations
 from focalcal.lab.models import MODELS, model_options

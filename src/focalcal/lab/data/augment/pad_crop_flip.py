@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.lab.data.augment.augmentation import Augmentation, check_probability
 from focalcal.lab.data.augment.counter_rng import uniforms
 

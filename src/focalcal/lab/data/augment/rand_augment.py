@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.arrays import finite_at_least
-from focalcal.core.primitives import whole
+from focalcal.core.checks import finite_at_least, whole
 from focalcal.lab.data.augment import operations
 from focalcal.lab.data.augment.augmentation import Augmentation, check_probability
 from focalcal.lab.data.augment.counter_rng import derived_keys, normals, uniforms

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from focalcal.core.checks import one_of
-from focalcal.core.primitives import whole
+from focalcal.core.checks import one_of, whole
 from focalcal.lab.data.augment.augmentation import Augmentation, check_interval, check_probability
 from focalcal.lab.data.augment.counter_rng import derived_keys, normals, uniforms
 

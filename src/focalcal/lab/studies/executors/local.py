@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from focalcal.core.primitives import whole
+from focalcal.core.checks import whole
 from focalcal.lab.store import Evaluations, Spec
 from focalcal.lab.store.spec import NOTHING_MORE
 from focalcal.lab.store.store import Store

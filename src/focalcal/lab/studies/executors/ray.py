@@ -10,10 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from focalcal.core.arrays import finite_at_least
+from focalcal.core.checks import finite_at_least, whole
 from focalcal.core.extras import required
 from focalcal.core.plugins import add_import_folders, import_folders
-from focalcal.core.primitives import whole
 from focalcal.core.ray_cluster import connection
 from focalcal.lab.store import Evaluations, Spec
 from focalcal.lab.store.spec import NOTHING_MORE

@@ -1,0 +1,76 @@
+"""The tests that torch could break, with the oldest and the newest torch that the package is meant for.
+
+python .ci/torch_versions.py FOLDER [--only oldest|newest] [PYTEST_ARGS ...]
+
+Each has an environment in FOLDER, outside of the repository, which is made once and brought up to date later: some
+7 GB, since PyPI has builds for CUDA, which run on the CPU as well. The sources are those of this tree, with its native
+kernel.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSIONS = {"oldest": "torch==2.4.1", "newest": "torch"}
+TESTS = ("losses", "metrics", "posthoc", "contracts", "integrations")
+# Of [dev]: torch itself, what no test of those uses, and triton, of which each torch brings its own version.
+LEFT_OUT = (
+    *("torch", "triton", "ray", "duckdb", "optuna", "tensorboard", "playwright", "quickjs", "ruff", "mypy"),
+    *("import-linter", "codespell", "build", "coverage", "pre-commit", "mkdocs", "mkdocs-material", "mkdocstrings"),
+)
+
+
+def requirements() -> list[str]:
+    """What the package needs and what its tests need, without torch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    every = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    return [line for line in every if re.match(r"[\w-]+", line)[0] not in LEFT_OUT]
+
+
+def environment(folder: Path, torch: str) -> Path:
+    """Its Python, with everything installed."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"making {folder}; this takes several gigabytes and some minutes", flush=True)
+        venv.create(folder, with_pip=True)
+    quiet = ["--quiet", "--disable-pip-version-check", "--upgrade-strategy", "only-if-needed"]
+    upgrade = ["--upgrade"] if torch == "torch" else []
+    # One call: the other packages' versions are those that go with this torch.
+    subprocess.run([python, "-m", "pip", "install", *quiet, *upgrade, torch, *requirements()], check=True)
+    return python
+
+
+def run(python: Path, arguments: list[str]) -> bool:
+    """Whether the tests pass, on the CPU."""
+    paths = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    variables = os.environ | {"PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": ""}
+    folders = [f"tests/{name}" for name in TESTS]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *(arguments or folders)]
+    version = "import torch, numpy; print('torch', torch.__version__, 'numpy', numpy.__version__)"
+    subprocess.run([python, "-W", "ignore", "-c", version], check=True)
+    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
+
+
+def main() -> None:
+    """Run them all, and end with an error if a test failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", choices=VERSIONS)
+    options, arguments = parser.parse_known_args()
+    folder = options.folder.resolve()
+    if folder.is_relative_to(ROOT):
+        sys.exit(f"FOLDER must be outside of the repository, got {folder}: every search in the tree would read it")
+    wanted = [options.only] if options.only else [*VERSIONS]
+    failed = [name for name in wanted if not run(environment(folder / name, VERSIONS[name]), arguments)]
+    if failed:
+        sys.exit(f"the tests fail with the {' and the '.join(failed)} torch")
+
+
+if __name__ == "__main__":
+    main()
