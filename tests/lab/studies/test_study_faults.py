@@ -195,7 +195,9 @@ def test_whatever_a_file_holds_what_is_left_of_it_has_the_right_form(written):
 
 
 def test_an_unknown_study_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"'digit' is not a study; did you mean 'digits'\? Known: digits, cifar10-lite"):
+    with pytest.raises(
+        ValueError, match=r"'digit' is not a study; did you mean 'digits'\? Known: digits, cifar10-lite"
+    ):
         load_study("digit")
 
 
