@@ -6,7 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -256,7 +256,8 @@ def overhead() -> str:
     """The tables of `python -m paper.overhead`, from what its --json printed."""
     found = json.loads((RECORDS / "overhead.json").read_text())
     timings = {part: tuple(Timing(**timing) for timing in found[part]) for part in ("loss", "step")}
-    return overhead_text(Overhead(**found | timings))
+    known = {field.name: found[field.name] for field in fields(Overhead)}
+    return overhead_text(Overhead(**known | timings))
 
 
 def theory_figures() -> dict[str, dict[str, str]]:

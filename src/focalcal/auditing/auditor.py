@@ -111,9 +111,10 @@ class Audit:
                 "recommended": fixes.recommended,
                 "sentence": fixes.sentence,
                 "rows": fixes.rows,
+                "impossible": list(fixes.impossible),
                 "left_out": fixes.left_out,
                 "tried": [
-                    {"name": fix.name, "nll": fix.nll, "ece": fix.ece}
+                    {"name": fix.name, "nll": fix.nll, "brier": fix.brier, "ece": fix.ece}
                     | ({} if fix.change is None else {"low": fix.change.low, "high": fix.change.high})
                     for fix in fixes.tried
                 ],
@@ -200,6 +201,8 @@ def audit(
             notes.append("Too few rows, or labels of one class, to compare calibrators.")
         elif fixes.rows < predictions.n:
             notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
+        if fixes is not None and fixes.zeros:
+            notes.append(f"Probabilities have {fixes.zeros}; metrics take them as they are.")
         if fixes is not None and predictions.multilabel:
             notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
     if not predictions.multilabel and not top1:

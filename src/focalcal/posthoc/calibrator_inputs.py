@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from focalcal.core.checks import (
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.scores import as_tensor, scores_and_labels
+from focalcal.posthoc.clipping import bound_of, checked_clip, clipped, zeros_message
 from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Rows(NamedTuple):
     classes: tuple[Any, ...] | None = None  # names of the columns
     weights: Float[Tensor, " n"] | None = None  # of the rows with labels, float64, > 0
     shape: tuple[int, ...] = ()  # of one value per row, as the scores were given: (N, d1, ...)
+    clip: float | None = None  # that the probabilities were clipped at
 
     def spread(self, values: Tensor) -> Tensor:
         """One value (n,), or one per class (n, K), of every row in the shape of the scores given."""
@@ -71,14 +73,16 @@ def rows_of(
     dense: bool = False,
     sample_weight: Any = None,
     ignore_index: int | None = None,
+    clip: float | Literal["data"] | None = None,
     **about: Any,
 ) -> Rows:
     """At least one row and two classes: logits, or probabilities and their logarithm in float64; labels if given.
 
     `masked` allows logits of -inf, `one_column` scores of the positive class alone, `dense` (N, K, d1, ...). Rows of
     weight 0, or with the label `ignore_index`, are left out. Rows that all hold probabilities are refused as logits.
-    Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or 6e-8), and a
-    warning says how many there are.
+    Probabilities are clipped at `clip`, or with "data" at what these rows show (`clipping`), of which a warning counts
+    the zeros. With None zeros count as the smallest positive number of their dtype (4.9e-324, 1.4e-45, 9.2e-41 or
+    6e-8), which a warning says, too.
     """
     if probs is not None and logits is not None:
         raise TypeError("give logits or probs=, got both; the name says what the scores are")
@@ -109,8 +113,10 @@ def rows_of(
             raise ValueError(
                 "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
             )
-    log = _log_probs(scores) if kind == "probs" else scores
-    return Rows(log, scores, kind, single, index, classes, weights, shape)
+    if kind == "logits":
+        return Rows(scores, scores, kind, single, index, classes, weights, shape)
+    log, bound = _log_probs(scores, clip)
+    return Rows(log, scores, kind, single, index, classes, weights, shape, bound)
 
 
 def flat_rows(scores: Float[Tensor, "n k *d"]) -> Float[Tensor, "rows k"]:
@@ -138,8 +144,20 @@ def _row_weights(given: Any, labels: Int[Tensor, "n *d"]) -> Float[Tensor, " row
     return weights.flatten()
 
 
-def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+def _log_probs(
+    probs: Float[Tensor, "n k"], clip: float | Literal["data"] | None
+) -> tuple[Float[Tensor, "n k"], float | None]:
+    """Logarithms, and what the probabilities were clipped at."""
     on_simplex("probs", probs)
+    if clip is not None:
+        bound = bound_of(probs) if clip == "data" else checked_clip(clip)
+        if clip == "data" and (counted := zeros_message(probs, bound)):
+            warnings.warn(
+                f"probs has {counted}; pass clip= for another bound, or logits",
+                ProbabilityWarning,
+                stacklevel=user_level(),
+            )
+        return clipped(probs, bound).log(), bound
     zeros = probs <= 0
     number = int(zeros.sum())
     smallest = torch.finfo(probs.dtype).tiny * torch.finfo(probs.dtype).eps
@@ -151,7 +169,7 @@ def _log_probs(probs: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
             ProbabilityWarning,
             stacklevel=user_level(),
         )
-    return probs.double().clamp(min=0).log().clamp(min=math.log(smallest))
+    return probs.double().clamp(min=0).log().clamp(min=math.log(smallest)), None
 
 
 def refuse_probabilities(logits: Float[Tensor, "n k"]) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from focalcal.core.checks import in_unit_interval
+from focalcal.core.checks import in_unit_interval, not_finite
 from focalcal.core.numerics import at_least_float32
 from focalcal.core.primitives import yes_or_no
 from focalcal.core.scores import FLOATS, INTEGERS, as_tensor
@@ -140,14 +140,27 @@ def _outcomes(confidence: Any, correct: Any) -> Inputs:
         raise TypeError(f"confidence must be floating point, got {sure.dtype}; pass the probability of the prediction")
     if sure.shape != right.shape or not len(sure):
         raise ValueError(f"confidence and correct must have one value per row each, got {len(sure)} and {len(right)}")
-    for name, values, wrong, rule in (
-        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1"),
-        ("correct", right, (right != 0) & (right != 1), "True or False"),
+    for name, values, wrong, rule, remedy in (
+        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1", "divide per cents by 100"),
+        ("correct", right, (right != 0) & (right != 1), "True or False", "say of each whether it is right"),
     ):
         if bool(wrong.any()):
             at = int(wrong.nonzero()[0])
-            raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; look where it comes from")
+            raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; {remedy}")
     return Inputs("outcomes", at_least_float32(sure).cpu(), right.cpu() == 1)
+
+
+def _check_one_column(probs: Tensor) -> None:
+    """Refuse probabilities of one event outside [0, 1]: of two columns 1 - p would be what the error names."""
+    wrong = ~in_unit_interval(probs)
+    if bool(wrong.any()):
+        at = int(wrong.flatten(1).any(1).nonzero()[0])
+        if not bool(probs[at].isfinite().all()):
+            raise not_finite("probs", at, probs[at])
+        raise ValueError(
+            f"probs must be probabilities from 0 to 1, got {float(probs[at][wrong[at]][0]):.9g} in row {at}; divide "
+            "per cents by 100, or name the argument logits where it is one"
+        )
 
 
 def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Tensor, bool]:
@@ -156,6 +169,8 @@ def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Ten
     single = scores.dtype in FLOATS and (scores.dim() == 1 or (scores.dim() > 1 and scores.shape[1] == 1))
     if single:
         own = at_least_float32(scores.unsqueeze(1) if scores.dim() == 1 else scores)
+        if kind == "probs":
+            _check_one_column(own)
         scores = torch.cat([1 - own if kind == "probs" else torch.zeros_like(own), own], 1)
     if not normalize:
         return scores, single

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from paper.operating_point.__main__ import app
+from paper.record import here
 from support.ideal_networks import IdealNetworks
 from typer.testing import CliRunner
 
@@ -38,6 +39,8 @@ def test_the_table_has_every_setting_and_role(run, tmp_path):
         cells = list(csv.DictReader(file))
     assert {cell["setting"] for cell in cells} == {"digits/mlp epochs=100", "digits/mlp epochs=7"}
     assert len(cells) == 2 * 2 * 9
+    assert all(here().items() <= cell.items() for cell in cells)  # where the runs come from
+    assert float(cells[0]["val_temperature"]) == pytest.approx(1.4, abs=0.1)  # that of the ideal cross-entropy network
     means = [line for line in result.stdout.splitlines() if line.startswith("digits/mlp")]
     assert len(means) == 2 * 9  # the seeds are averaged
     assert "[36/36]" in result.stderr
