@@ -1,4 +1,4 @@
-# make study                  nine objectives on the digits, three seeds, and their results; in a fresh .venv if there is none
+# make study                  nine objectives on the digits, five seeds, and their results; in a fresh .venv if there is none
 # make test                   the suite but for what is marked slow, in a fresh .venv if there is none
 # make test-slow              the tests marked slow
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them

@@ -19,11 +19,12 @@ from focalcal.core.atomic import write_atomically
 from focalcal.pages.style import rendered
 from paper.audit_tables import calibrators, verdicts
 from paper.drawings import DRAWINGS
+from paper.operating_point.alike import Alike
 from paper.published import (
     Records,
     by_training_rows,
     decisions_kept,
-    exponent,
+    exponents,
     overhead,
     paper_claims,
     surface_corners,
@@ -31,7 +32,17 @@ from paper.published import (
     with_tags,
 )
 from paper.record import RECORDS
-from paper.trials import Trials, across, contest, largest_p, paired, recorded_tasks, won
+from paper.trials import (
+    Trials,
+    across,
+    contest,
+    difference,
+    largest_p,
+    paired,
+    recipe_of_tasks,
+    recorded_tasks,
+    won,
+)
 
 PAGES = Path(__file__).parent / "pages"
 # A page is left out until these records are there.
@@ -63,6 +74,7 @@ def pages() -> dict[str, str]:
         "by_size": lambda name: Records.read(name, by_training_rows),
         "texts": lambda name: Records.read(name, with_tags),
         "trials": Trials.read,
+        "alike": Alike,
         "theory_figures": theory_figures,
         "decisions_kept": decisions_kept,
         "overhead": overhead,
@@ -71,8 +83,10 @@ def pages() -> dict[str, str]:
         "across": across,
         "contest": contest,
         "won": won,
+        "difference": difference,
+        "recipe_of_tasks": recipe_of_tasks,
         "largest_p": largest_p,
-        "exponent": exponent,
+        "exponents": exponents,
         "verdicts": verdicts,
         "calibrators": calibrators,
         "surface_corners": surface_corners,
