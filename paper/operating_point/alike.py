@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from focalcal.pages.tables import Table
 from paper.operating_point.trial import TOLERANCE
@@ -37,13 +38,13 @@ class Alike:
     @cached_property
     def baselines(self) -> set[str]:
         """The keys of the cross-entropy runs."""
-        said = {} if self.everywhere else {"helps": True, "matched": True}
+        said: dict[str, Any] = {} if self.everywhere else {"helps": True, "matched": True}
         return {row["baseline"] for row in self.trials.where(role="predicted", gamma=GAMMA, **said).rows}
 
     def misses(self, curve: str) -> list[float]:
         """|log T| of one of `CURVES`, one number per cross-entropy run."""
         role, column = CURVES[curve]
-        gamma = {} if role == "cross-entropy" else {"gamma": GAMMA}
+        gamma: dict[str, Any] = {} if role == "cross-entropy" else {"gamma": GAMMA}
         rows = self.trials.where(lambda row: row["baseline"] in self.baselines, role=role, **gamma).rows
         return [row[column] for row in rows]
 

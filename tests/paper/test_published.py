@@ -2,12 +2,14 @@
 
 import html
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import paper.audits
 import paper.confirmation
 import paper.publish
+import paper.published
 import paper.record
 import paper.trials
 import pytest
@@ -78,3 +80,24 @@ def test_a_recorded_choice_is_trained_again_as_it_was(publish):
         assert {(choice.method, choice.use) for choice in choices} == paper.confirmation.USED
     again = paper.confirmation.option("fcl(gamma=3, lam=9.71)", 0.1)
     assert again == replace(candidate("fcl", gamma=3.0, lam=9.71), lr=0.1)
+
+
+def test_exponents_are_local_and_add_up_to_the_whole_fall():
+    records = paper.published.Records.read("known-posterior-gaussian", paper.published.by_training_rows)
+    local = [float(slope) for slope in paper.published.exponents(records, "ce").split(", ")]
+    assert local == [-0.55, -0.71, -0.48, -0.35]  # each from one size to four times that
+    small, large = (
+        float(records.mean(f"gaussian_mixture, {rows} rows", "ce", "q_distance")) for rows in ("500", "128,000")
+    )
+    assert math.log(large / small) == pytest.approx(sum(local) * math.log(4), abs=0.03)
+
+
+def test_a_difference_is_paired_over_the_seeds_of_both_comparisons():
+    ahead, behind = ("recipe", "calibrated"), ("cross-entropy", "calibrated")
+    values = paper.trials.seeds_of(paper.trials.Trials.read("equal-access-newsgroups", "confirmation-newsgroups"))
+    gaps = [values[ahead]["ece"][seed] - ece for seed, ece in values[behind]["ece"].items()]
+    assert len(gaps) == 20
+    assert float(paper.trials.difference("ece", ahead, behind, "newsgroups")) == pytest.approx(
+        100 * sum(gaps) / len(gaps), abs=0.006
+    )
+    assert paper.trials.difference("ece", behind, ahead, "newsgroups").startswith("-" if sum(gaps) > 0 else "+")
