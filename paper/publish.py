@@ -50,6 +50,7 @@ NEEDED = {
     "known_posterior.md": tuple(
         f"known-posterior-{name}" for name in ("gaussian", "discrete", "teacher", "teacher-400")
     ),
+    "operating_point.md": ("operating-point", "operating-point-real", "operating-point-again"),
     "surface.md": ("surface",),
     "text.md": ("text-ag-news", "text"),
     "cifar10.md": ("cifar10", "cifar10-all"),
@@ -74,7 +75,7 @@ def pages() -> dict[str, str]:
         "by_size": lambda name: Records.read(name, by_training_rows),
         "texts": lambda name: Records.read(name, with_tags),
         "trials": Trials.read,
-        "alike": Alike,
+        "alike": lambda trials, **chosen: Alike(trials, Trials.read("operating-point-again"), **chosen),
         "theory_figures": theory_figures,
         "decisions_kept": decisions_kept,
         "overhead": overhead,

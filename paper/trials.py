@@ -79,7 +79,7 @@ class Trials:
     def verdict(self) -> Verdict:
         """How often the rule of the operating point held."""
         names = [field.name for field in fields(Trial)]
-        rows = [{name: row[name] for name in names} for row in self.rows]
+        rows = [{name: row.get(name, math.nan) for name in names} for row in self.rows]
         return verdict(Trial(**row | {"role": Role(row["role"])}) for row in rows)
 
 

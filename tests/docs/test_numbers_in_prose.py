@@ -54,7 +54,7 @@ def test_the_docstring_of_engine_names_every_engine():
 
 
 def test_what_the_readme_says_of_the_operating_point():
-    same = Alike(Trials.read("operating-point", "operating-point-real"))
+    same = Alike(Trials.read("operating-point", "operating-point-real"), Trials.read("operating-point-again"))
     shown = ("predicted lam", "half of it", "twice", "FCL(3, 1), paper's scale")
     counts = [", ".join(same.within(curve, limit).partition(" ")[0] for curve in shown) for limit in (0.1, 0.05)]
     readme = text_of("README.md")

@@ -10,6 +10,7 @@ from paper.trials import Trials
 def rows(baseline, *, helps, matched, temperatures, validation=1.0):
     return [
         {
+            "setting": baseline,
             "baseline": baseline,
             "role": role,
             "gamma": 0.0 if role == "cross-entropy" else gamma,
@@ -46,7 +47,7 @@ TRIALS = Trials(
 
 
 def test_only_runs_of_which_the_rule_says_that_fcl_helps_and_a_lam_matches_are_counted():
-    same = Alike(TRIALS)
+    same = Alike(TRIALS, TRIALS)
     assert same.baselines == {"a"}
     assert {curve: same.within(curve) for curve in CURVES} == {
         "predicted lam": "1 of 1",
@@ -61,20 +62,21 @@ def test_only_runs_of_which_the_rule_says_that_fcl_helps_and_a_lam_matches_are_c
 
 
 def test_everywhere_counts_what_the_rule_advises_against_too():
-    every = Alike(TRIALS, everywhere=True)
+    every = Alike(TRIALS, TRIALS, everywhere=True)
     assert every.baselines == {"a", "b", "c"}
     assert every.within("predicted lam") == "2 of 3"
     assert every.within("cross-entropy") == "1 of 3"
+    assert every.missed("cross-entropy") == "a, b"
     assert every.largest("cross-entropy") == f"{math.log(1.9):.3f}"
 
 
 def test_a_temperature_of_validation_rows_leaves_the_ratio_of_the_two():
-    assert Alike(TRIALS).misses("cross-entropy with its T") == pytest.approx([math.log(1.5 / 1.44)])
+    assert Alike(TRIALS, TRIALS).misses("cross-entropy with its T") == pytest.approx([math.log(1.5 / 1.44)])
 
 
 def test_the_counts_behind_the_claim_with_and_without_its_conditions():
     found = Trials.read("operating-point", "operating-point-real")
-    same = Alike(found)
+    same = Alike(found, Trials.read("operating-point-again"))
     assert [same.within(curve) for curve in list(CURVES)[:3]] == ["15 of 17", "13 of 17", "13 of 17"]
     assert same.within("FCL(3, 1), paper's scale") == "7 of 17"
     assert found.near(role="predicted", helps=True, matched=True) == "46 of 49"
