@@ -29,7 +29,7 @@ CURVES = {
 class Alike:
     """The cells beside the same cross-entropy runs.
 
-    again       cells of the same cross-entropy runs that were trained later: of old ones no validation temperature is known
+    again       the same cells trained again: older records have no validation temperatures
     everywhere  every run; by default those of which the rule says that FCL helps and that a lam matches at gamma = 3
     """
 
