@@ -87,7 +87,7 @@ def stored(store: Store) -> dict[str, Model]:
         title = f"{spec.model}, {spec.data_set}{', tags removed' if removed else ''}, {spec.objective}"
         name = title.partition(", ")[2].replace(", ", "-").replace(" ", "-").replace("_", "-")
         if name not in models:
-            by = {**origin(run), "val_temperature": validation_temperature(run)}
+            by = {**origin(run), "validation_temperature": validation_temperature(run)}
             models[name] = title, partial(audit, run.predictions("test"), trained_with=trained), by
     return models
 

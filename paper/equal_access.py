@@ -207,7 +207,7 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
         "calibrator": calibrator,
         "temperature": temperature,
         **measured(probs, test),
-        "val_temperature": problem.judgement(run).temperature,
+        "validation_temperature": problem.judgement(run).temperature,
         **origin(run),
     }
 

@@ -67,7 +67,7 @@ def row(setting: str, run: Run) -> dict[str, Any]:
         "objective": spec["objective"],
         "seed": spec["seed"],
         **{name: values[name] for name in ("error", "ece", "nll", "posterior_distance")},
-        "val_temperature": validation_temperature(run),
+        "validation_temperature": validation_temperature(run),
         **origin(run),
     }
 

@@ -24,7 +24,7 @@ from paper.record import RECORDS, here, write_table
 NOT_RUN = {
     "vision": "CIFAR-10, CIFAR-100 and Tiny ImageNet; four networks",
     "adafocal": "a common split for AdaFocal and the others",
-    "tenseed": "ten seeds of two settings",
+    "tenseed": "ten seeds of three settings",
     "surface": "gamma x lam on CIFAR-10 and CIFAR-100",
     "shift": "AUROC on shifted images",
     "text": "the three sets of texts, whole",

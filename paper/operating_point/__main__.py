@@ -61,7 +61,7 @@ def operating_point_study(
     from focalcal.lab.studies import LocalExecutor, load_study
     from paper.operating_point.study import run_operating_points
     from paper.operating_point.trial import verdict
-    from paper.record import origin, validation_temperature, write_table
+    from paper.record import origin, write_table
 
     chosen = names or [str(STUDIES / f"{name}.toml") for name in ("operating-point", "operating-point-real")]
     studies = [load_study(name, seeds=seeds, data_dir=data_dir) for name in chosen]
@@ -73,7 +73,7 @@ def operating_point_study(
     rows = _rows(trials, baselines)
     if out is not None:
         runs = [kept.run(trial.key) for trial in trials]
-        origins = [{"val_temperature": validation_temperature(run), **origin(run)} for run in runs]
+        origins = [origin(run) for run in runs]
         write_table(out, [row | known for row, known in zip(rows, origins, strict=True)])
     counts = verdict(trials)
     if as_json:

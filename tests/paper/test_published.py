@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import paper.equal_access
 import paper.instruction_sets
 import paper.not_run
 import paper.publish
+import paper.published
 import paper.record
 import paper.trials
 import pytest
@@ -103,10 +105,10 @@ def test_every_writer_of_records_says_where_they_come_from(tmp_path, monkeypatch
         line = paper.record.record(run, with_bins=False)
         assert {"software", "machine", "temperature"} <= line.keys()
         assert {"focalcal", "torch", "commit"} <= line["software"].keys()
-        assert paper.instruction_sets.row("digits", run).keys() >= {*ORIGIN, "val_temperature"}
+        assert paper.instruction_sets.row("digits", run).keys() >= {*ORIGIN, "validation_temperature"}
         problem = SimpleNamespace(judgement=lambda run: SimpleNamespace(temperature=1.5))
         compared = paper.equal_access.on_test(problem, run, "with T")
-        assert compared.items() >= {**paper.record.origin(run), "val_temperature": 1.5}.items()
+        assert compared.items() >= {**paper.record.origin(run), "validation_temperature": 1.5}.items()
     for module in (paper.audits, paper.not_run):
         monkeypatch.setattr(module, "RECORDS", tmp_path)
     monkeypatch.setattr(paper.audits, "PAGES", tmp_path / "pages")
@@ -133,3 +135,24 @@ def test_older_rows_stay_as_they_are_beside_rows_that_say_more(tmp_path, monkeyp
 def test_every_page_says_how_far_its_numbers_transfer(publish):
     for name, text in publish.pages().items():
         assert "transfer" in text, name
+
+
+def test_exponents_are_local_and_add_up_to_the_whole_fall():
+    records = paper.published.Records.read("known-posterior-gaussian", paper.published.by_training_rows)
+    local = [float(slope) for slope in paper.published.exponents(records, "ce").split(", ")]
+    assert local == [-0.55, -0.71, -0.48, -0.35]  # each from one size to four times that
+    small, large = (
+        float(records.mean(f"gaussian_mixture, {rows} rows", "ce", "q_distance")) for rows in ("500", "128,000")
+    )
+    assert math.log(large / small) == pytest.approx(sum(local) * math.log(4), abs=0.03)
+
+
+def test_a_difference_is_paired_over_the_seeds_of_both_comparisons():
+    ahead, behind = ("recipe", "calibrated"), ("cross-entropy", "calibrated")
+    values = paper.trials.seeds_of(paper.trials.Trials.read("equal-access-newsgroups", "confirmation-newsgroups"))
+    gaps = [values[ahead]["ece"][seed] - ece for seed, ece in values[behind]["ece"].items()]
+    assert len(gaps) == 20
+    assert float(paper.trials.difference("ece", ahead, behind, "newsgroups")) == pytest.approx(
+        100 * sum(gaps) / len(gaps), abs=0.006
+    )
+    assert paper.trials.difference("ece", behind, ahead, "newsgroups").startswith("-" if sum(gaps) > 0 else "+")
