@@ -82,23 +82,30 @@ def transfer(*settings: str) -> str:
     for each in rows:
         pairs.setdefault((each["setting"], each["objective"], each["seed"]), []).append(each)
     apart = {
-        name: max(factor * abs(one[name] - other[name]) for one, other in pairs.values())
+        name: [factor * abs(one[name] - other[name]) for one, other in pairs.values()]
         for name, factor in (("ece", 100), ("nll", 1))
     }
+    same = sum(not ece and not nll for ece, nll in zip(*apart.values(), strict=True))
     names = " and ".join(sorted({each["instructions"] for each in rows}))
+    trained = f"Of {len(pairs)} networks trained with {names}, all else equal, {same or 'none'} have the same numbers."
+    if same == len(pairs):
+        return (
+            f"{trained} But the matrix products of these perceptrons take one path on this processor, whatever torch "
+            "is held to; elsewhere they may transfer no further than those of [other networks](index.md)."
+        )
+    ece, nll = max(apart["ece"]), max(apart["nll"])
     return (
-        f"Numbers transfer between kinds of processors only so far: {len(pairs)} networks trained with {names}, "
-        f"all else equal, have ECE up to {apart['ece']:.2g} points and NLL up to {apart['nll']:.1g} apart, so that of "
-        f"one network's {_digits('ECE in percent', apart['ece'])} and {_digits('NLL', apart['nll'])}"
+        f"{trained} The others' ECE is up to {ece:.2g} points and their NLL up to {nll:.1g} apart: between such "
+        f"processors one network's {_digits('ECE in percent', ece)}, its {_digits('NLL', nll)}."
     )
 
 
 def _digits(what: str, apart: float) -> str:
     """To how many decimals a number is the same within one of the last."""
-    decimals = math.floor(-math.log10(apart)) if apart else 9
+    decimals = math.floor(-math.log10(apart))
     if decimals < 0:
-        return f"{what} no digit transfers"
-    return f"{what} {decimals or 'no'} decimal{'s' * (decimals != 1)} transfer{'s' * (decimals == 1)}"
+        return f"{what} transfers not even to a whole number"
+    return f"{what} transfers to {decimals or 'no'} decimal{'s' * (decimals != 1)}"
 
 
 def main() -> None:

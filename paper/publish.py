@@ -19,6 +19,7 @@ from focalcal.core.atomic import write_atomically
 from focalcal.pages.style import rendered
 from paper.audit_tables import calibrators, verdicts
 from paper.drawings import DRAWINGS
+from paper.instruction_sets import transfer
 from paper.operating_point.alike import Alike
 from paper.published import (
     Records,
@@ -92,6 +93,7 @@ def pages() -> dict[str, str]:
         "calibrators": calibrators,
         "surface_corners": surface_corners,
         "recorded_tasks": recorded_tasks,
+        "transfer": transfer,
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

@@ -156,3 +156,19 @@ def test_a_difference_is_paired_over_the_seeds_of_both_comparisons():
         100 * sum(gaps) / len(gaps), abs=0.006
     )
     assert paper.trials.difference("ece", behind, ahead, "newsgroups").startswith("-" if sum(gaps) > 0 else "+")
+
+
+def test_how_far_numbers_transfer_is_read_from_pairs_of_runs(tmp_path, monkeypatch):
+    row = {"objective": "ce", "seed": 0, "instructions": "AVX2", "ece": 0.0294, "nll": 0.5}
+    other = row | {"instructions": "AVX512", "ece": 0.0366, "nll": 0.504}
+    same = {"setting": "b/mlp"}
+    paper.record.write_table(
+        tmp_path / "instruction-sets.csv",
+        [row | {"setting": "a/cnn"}, other | {"setting": "a/cnn"}, row | same, row | same | {"instructions": "AVX512"}],
+    )
+    monkeypatch.setattr(paper.trials, "RECORDS", tmp_path)
+    told = paper.instruction_sets.transfer()
+    assert told.startswith("Of 2 networks trained with AVX2 and AVX512, all else equal, 1 have the same numbers.")
+    assert "up to 0.72 points and their NLL up to 0.004 apart" in told
+    assert told.endswith("ECE in percent transfers to no decimals, its NLL transfers to 2 decimals.")
+    assert "take one path" in paper.instruction_sets.transfer("b/")
