@@ -32,6 +32,7 @@ class Role(StrEnum):
     TWICE = "twice lam"
     PAPER_SCALE = "paper's scale"
     DEFAULT = "FCL(3, 1)"
+    CONSTANT = "FCL(3, 3), matched"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Trial:
     matched       whether a lam of this gamma cancels the overfitting; False for controls
     temperature   what the test logits need: by the posterior where it is known, else by the labels; NaN at a bound
     scaled_nll    with the temperature of the validation rows
+    validation_temperature  that temperature; NaN at a bound and in records that are older than it
     """
 
     baseline: str
@@ -59,15 +61,21 @@ class Trial:
     nll: float
     scaled_nll: float
     error: float
+    validation_temperature: float
 
     @property
     def miss(self) -> float:
         """|log T|: how far the network is from needing no temperature."""
         return abs(math.log(self.temperature))
 
+    @property
+    def scaled_miss(self) -> float:
+        """What is left of it once the logits are divided by the temperature of the validation rows."""
+        return abs(math.log(self.temperature / self.validation_temperature))
+
     def record(self) -> dict[str, Any]:
-        """Every field and `miss`, as a row of a table."""
-        return {**asdict(self), "role": str(self.role), "miss": self.miss}
+        """Every field, `miss` and `scaled_miss`, as a row of a table."""
+        return {**asdict(self), "role": str(self.role), "miss": self.miss, "scaled_miss": self.scaled_miss}
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,7 @@ def measured(run: Run) -> dict[str, Any]:
         if math.isfinite(scale)
         else math.nan,
         "error": metrics["error"],
+        "validation_temperature": scale,
     }
 
 

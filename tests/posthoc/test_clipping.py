@@ -1,4 +1,4 @@
-"""Probabilities of exactly 0 and 1: what they count as, where it is said, and which bound is used."""
+"""Probabilities of exactly 0 and 1: what they count as, where it is said, and that predictions do as the fit did."""
 
 import json
 
@@ -118,7 +118,7 @@ def test_a_bound_of_ones_own():
     for wrong in (0.0, 0.5, -1, "auto", True, float("nan")):
         with pytest.raises(ValueError, match=r"clip must be above 0 and below 0.5, got .*; leave it out to have it"):
             PlattScaling().fit(probs=SPOKEN, labels=RIGHT, clip=wrong)
-    with pytest.raises(ValueError, match="clip is for probs, got 0.1 with logits; leave it out"):
+    with pytest.raises(ValueError, match=r"clip is for probs, got 0\.1 with logits; leave it out"):
         PlattScaling().fit(*rows(3), clip=0.1)
 
 
@@ -145,7 +145,7 @@ def test_a_file_with_a_bound_that_is_none(tmp_path):
     content = json.loads((tmp_path / "calibrator.json").read_text())
     for wrong in (0, 0.7, "x", [0.1]):
         (tmp_path / "calibrator.json").write_text(json.dumps(content | {"clip": wrong}))
-        with pytest.raises(ValueError, match="is no valid PlattScaling: clip must be above 0 and below 0.5"):
+        with pytest.raises(ValueError, match=r"is no valid PlattScaling: clip must be above 0 and below 0\.5"):
             load_calibrator(tmp_path / "calibrator.json")
 
 
