@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.auditing.fixes import Fix, compare_fixes
+from focalcal.core.numerics import softmax
 from focalcal.lab.cli.progress import grid_display
 from focalcal.lab.store import Protocol, Run, Store
 from focalcal.lab.store.layout import store_folder
@@ -202,7 +203,7 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
     else:
         if use == "with T":
             temperature, calibrator = problem.judgement(run).temperature, "temperature"
-        probs = (scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0)).softmax(1)
+        probs = softmax(scores_as_logits(test) / (temperature if math.isfinite(temperature) else 1.0))
     return {
         "calibrator": calibrator,
         "temperature": temperature,

@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.arrays import Array
 from focalcal.core.atomic import write_atomically
+from focalcal.core.numerics import softmax
 from focalcal.lab.evidence.evidence import collected
 from focalcal.lab.store import Run, Store
 from focalcal.lab.store.layout import store_folder
@@ -80,9 +80,9 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         line["bins"] = _bins(test.probs, test.labels)
     if "val" in run.splits and test.kind == "logits":
         if (temperature := line["temperature"]) is not None:
-            line["scaled"] = measured((test.logits.double() / temperature).softmax(1), test)
+            line["scaled"] = measured(softmax(test.logits.astype(np.float64) / temperature), test)
         if "scaled" in line and with_bins:
-            line["scaled_bins"] = _bins((test.logits.double() / line["temperature"]).softmax(1), test.labels)
+            line["scaled_bins"] = _bins(softmax(test.logits.astype(np.float64) / line["temperature"]), test.labels)
         if "scaled" in line and _is_cross_entropy(run):
             line |= _operating_point(run.predictions("val"))
     if test.posterior is not None:
@@ -145,7 +145,7 @@ def _kept(values: dict[str, float]) -> dict[str, float]:
     return {name: values[name] for name in wanted if name in values}
 
 
-def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
+def _bins(probs: Array, labels: Array) -> dict[str, list[float]]:
     diagram = reliability(probs, labels)
     counts = np.asarray(diagram.count, dtype=float)
     return {
@@ -163,7 +163,7 @@ def validation_temperature(run: Run) -> float | None:
     return temperature if math.isfinite(temperature) else None
 
 
-def measured(probs: Tensor, test: Predictions) -> dict[str, float]:
+def measured(probs: Array, test: Predictions) -> dict[str, float]:
     """What is published of probabilities (N, K) for test rows."""
     values = {name: float(metric(probs, test.labels)) for name, metric in REPORTED.items()}
     if test.posterior is not None:
@@ -171,14 +171,14 @@ def measured(probs: Tensor, test: Predictions) -> dict[str, float]:
     return values
 
 
-def _distance(probs: Tensor, other: Tensor) -> float:
-    return float((probs.double() - other.double()).abs().sum(1).mean() / 2)
+def _distance(probs: Array, other: Array) -> float:
+    return float(np.abs(probs.astype(np.float64) - other).sum(1).mean() / 2)
 
 
 def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     """How far the network is from its loss's own q*, and what undoing the distortion gives."""
     assert test.posterior is not None
-    eta, name = test.posterior.double(), run.settings["objective"]
+    eta, name = test.posterior.astype(np.float64), run.settings["objective"]
     if name in ("ce", "brier"):
         return {"q_distance": _distance(test.probs, eta)}
     loss: Any = LOSSES[name](**run.settings["objective_options"])
@@ -188,22 +188,21 @@ def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     if name not in ("focal", "fcl"):
         return {}
     gamma, lam = float(loss.gamma), float(getattr(loss, "lam", 0.0))
-    optimum = torch.from_numpy(minimise(eta.numpy(), gamma=gamma, lam=lam).q)
+    optimum = minimise(eta, gamma=gamma, lam=lam).q
     found: dict[str, Any] = {"q_distance": _distance(test.probs, optimum), "q_from_eta": _distance(optimum, eta)}
     undone = _undone(test, gamma, lam)
     found["recovered"] = measured(undone, test)
     held_out = run.predictions("val")
-    log_undone = _undone(held_out, gamma, lam).clamp(min=1e-30).log()
+    log_undone = np.log(_undone(held_out, gamma, lam).clip(min=1e-30))
     temperature = label_temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
     if math.isfinite(temperature):
-        probs = (undone.clamp(min=1e-30).log() / temperature).softmax(1)
+        probs = softmax(np.log(undone.clip(min=1e-30)) / temperature)
         found["recovered_scaled"] = measured(probs, test)
     return found
 
 
-def _undone(predictions: Predictions, gamma: float, lam: float) -> Tensor:
-    probs = predictions.logits.double().softmax(1).numpy()
-    return torch.from_numpy(np.asarray(recover(probs, gamma=gamma, lam=lam)))
+def _undone(predictions: Predictions, gamma: float, lam: float) -> Array:
+    return np.asarray(recover(softmax(predictions.logits.astype(np.float64)), gamma=gamma, lam=lam))
 
 
 def rounded(value: Any) -> Any:

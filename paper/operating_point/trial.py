@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import minimize_scalar
 
+from focalcal.core.numerics import log_softmax
 from focalcal.lab.studies.tuning.judgement import scores_as_logits
 from focalcal.metrics import nll
 from focalcal.posthoc import CalibrationWarning, TemperatureScaling
@@ -130,10 +131,10 @@ def _needed_temperature(predictions: Predictions) -> float:
     """The best temperature for labels drawn from the posterior where it is known, else for the labels there are."""
     if predictions.posterior is None:
         return label_temperature(predictions)
-    logits, eta = scores_as_logits(predictions), predictions.posterior.double()
+    logits, eta = scores_as_logits(predictions), predictions.posterior.astype(np.float64)
 
     def loss(log_t: float) -> float:
-        return -float((eta * (logits / math.exp(log_t)).log_softmax(1)).sum())
+        return -float((eta * log_softmax(logits / math.exp(log_t))).sum())
 
     return math.exp(minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-8}).x)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+import numpy as np
+
 from focalcal.metrics.detection import binary_aurc
 from focalcal.metrics.reliability import outcomes
 from focalcal.metrics.selective import RiskCoverage, risk_coverage

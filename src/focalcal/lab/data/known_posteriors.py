@@ -110,7 +110,7 @@ def relabelled(data: DataSet, *, temperature: float = 2.0, seed: int = 0) -> Dat
     """The same inputs and splits with labels drawn by `seed` and the posterior they were drawn from."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     if not 0 < temperature < float("inf"):
         raise ValueError(f"temperature must be > 0 and finite, got {temperature!r}")

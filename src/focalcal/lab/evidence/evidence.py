@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from focalcal.lab.evidence.gaps import EvidenceGap, cells_not_run, gaps_of_stores, metrics_not_finite, seeds_short
 from focalcal.lab.evidence.labels import Label, cell_names, run_labels
 from focalcal.lab.evidence.run_details import RunDetails, run_details
@@ -252,7 +254,7 @@ def _read(
 def _constant_error(run: Run, test: Predictions | None, known: dict[str, float | None]) -> float | None:
     """1 minus the share of the commonest test label; of runs with one test set, `known` has that of the first."""
     if test is not None:
-        return None if test.multilabel else 1 - float(test.labels.bincount().max()) / len(test)
+        return None if test.multilabel else 1 - int(np.bincount(test.labels).max()) / len(test)
     spec = run.settings
     protocol = {name: spec["protocol"].get(name) for name in ("test_examples", "allow_partial")}
     rows = run.record["metrics"].get("test", {}).get("rows")

@@ -107,9 +107,9 @@ def posterior_panel(
 ) -> PosteriorPanel:
     """Of predictions that hold the true posterior; `label` is what the objective is called."""
     assert predictions.posterior is not None
-    eta = predictions.posterior.double().numpy()
+    eta = predictions.posterior.astype(np.float64)
     eta = eta / eta.sum(1, keepdims=True)
-    p = predictions.probs.double().numpy()
+    p = predictions.probs.astype(np.float64)
     q = best_probabilities(objective, options, eta)
     theory = np.full_like(eta, math.nan) if q is None else q
     entries = np.stack([eta.ravel(), p.ravel(), theory.ravel()], 1)

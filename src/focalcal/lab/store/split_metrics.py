@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from focalcal.core.arrays import Array
+from focalcal.core.numerics import softmax
 from focalcal.metrics import auroc, multilabel_summary, summary
 from focalcal.predictions import Predictions
 from focalcal.theory import ece_chain
@@ -33,24 +33,27 @@ def shift_metrics(shifted: Predictions, clean: Predictions) -> Record:
     auroc: the chance that a clean image has the higher max_k p_k of a clean and a shifted one, ties counting a half.
     """
     inside, outside = _confidence(clean), _confidence(shifted)
-    positives = torch.cat([torch.ones_like(inside), torch.zeros_like(outside)])
+    positives = np.repeat([1, 0], [len(inside), len(outside)])
     return {
         "rows": len(shifted),
-        "auroc": auroc(torch.cat([inside, outside]), positives),
-        "confidence": float(outside.double().mean()),
+        "auroc": auroc(np.concatenate([inside, outside]), positives),
+        "confidence": float(outside.mean()),
     }
 
 
-def _confidence(predictions: Predictions) -> Tensor:
-    return _probs(predictions).amax(1)
+def _confidence(predictions: Predictions) -> Array:
+    confidence: Array = _probs(predictions).max(1)
+    return confidence
 
 
-def _probs(predictions: Predictions) -> Tensor:
+def _probs(predictions: Predictions) -> Array:
     """Float64, each row with the sum 1: in float32 the confidences of sure predictions round to 1 and tie."""
     if predictions.kind == "logits":
-        return predictions.scores.double().softmax(1)
-    probs = predictions.scores.double()
-    return probs / probs.sum(1, keepdim=True)
+        of_logits: Array = softmax(predictions.scores.astype(np.float64))
+        return of_logits
+    probs = predictions.scores.astype(np.float64)
+    normalised: Array = probs / probs.sum(1, keepdims=True)
+    return normalised
 
 
 def _against_posterior(predictions: Predictions) -> Record:
@@ -61,10 +64,10 @@ def _against_posterior(predictions: Predictions) -> Record:
     posterior_ece        ECE with eta_yhat in the place of the outcomes, so without the noise of labels
     """
     assert predictions.posterior is not None
-    probs, eta = _probs(predictions), predictions.posterior.double()
+    probs, eta = _probs(predictions), predictions.posterior.astype(np.float64)
     chain = ece_chain(probs, eta)
     return {
-        "posterior_distance": float((probs - eta).abs().sum(1).mean() / 2),
+        "posterior_distance": float(np.abs(probs - eta).sum(1).mean() / 2),
         "confidence_distance": chain.confidence_distance,
         "posterior_ece": chain.ece,
     }

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch.nn.functional import cross_entropy
 
 from focalcal.core.checks import holds_probabilities
-from focalcal.metrics.proper import row_brier
+from focalcal.core.numerics import log_softmax
+from focalcal.metrics.proper import of_label, row_brier
+from focalcal.posthoc.cross_fit import cross_fit
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 from focalcal.posthoc.operating_point import LEAST_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from focalcal.predictions import Predictions
 
 Criterion = Literal["nll", "brier"]
 CRITERIA: tuple[Criterion, ...] = ("nll", "brier")
-FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ def check_held_out(held_out: Predictions) -> None:
             f"recipe must hold at least {LEAST_ROWS} validation rows out to judge by, got {len(labels)}; raise "
             "data_options.validation, e.g. to 2000"
         )
-    if bool((labels == labels[0]).all()):
+    if (labels == labels[0]).all():
         raise ValueError(
             f"validation rows must hold at least two classes, got class {int(labels[0])} only in {len(labels)} rows; "
             "shuffle the rows before some are held out"
@@ -86,31 +84,30 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
     """
     logits = scores_as_logits(held_out)
     labels = held_out.labels
-    inverse = torch.ones(len(labels), 1, dtype=torch.float64)
+    inverse = np.ones((len(labels), 1))
     if temperature is not None:
         inverse /= temperature
     else:
-        order = torch.from_numpy(np.random.default_rng(0).permutation(len(labels)))
-        for fold in order.tensor_split(FOLDS):
-            others = torch.ones(len(labels), dtype=torch.bool)
-            others[fold] = False
-            inverse[fold] = _inverse_temperature(logits[others], labels[others])
-    losses = {}
+        fitted_on = partial(_inverse_temperature, logits, labels)
+        for fold, best_of_others in cross_fit(len(labels), fitted_on, seed=0):
+            inverse[fold] = best_of_others
+    losses: dict[tuple[str, bool], NDArray[np.float64]] = {}
     for scaled, scores in ((False, logits), (True, logits * inverse)):
-        losses["nll", scaled] = cross_entropy(scores, labels, reduction="none").numpy()
-        losses["brier", scaled] = row_brier(scores.softmax(1), labels).numpy()
+        log_p = log_softmax(scores)
+        losses["nll", scaled] = -of_label(log_p, labels)
+        losses["brier", scaled] = row_brier(np.exp(log_p), labels)
     best = optimal_inverse_temperature(logits, labels)
     fitted = 1 / best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else math.nan
-    return Judgement(losses, (logits.argmax(1) != labels).numpy(), fitted if temperature is None else temperature)
+    return Judgement(losses, logits.argmax(1) != labels, fitted if temperature is None else temperature)
 
 
-def _inverse_temperature(logits: Tensor, labels: Tensor) -> float:
-    best = optimal_inverse_temperature(logits, labels)
+def _inverse_temperature(logits: NDArray[np.float64], labels: NDArray[np.int64], rows: NDArray[np.bool_]) -> float:
+    best = optimal_inverse_temperature(logits[rows], labels[rows])
     return best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else 1.0
 
 
-def scores_as_logits(predictions: Predictions) -> Tensor:
+def scores_as_logits(predictions: Predictions) -> NDArray[np.float64]:
     """In float64: the logits, or the logarithm of probabilities, of which 0 counts as 1e-300."""
     if predictions.kind == "logits":
-        return predictions.logits.double()
-    return predictions.scores.double().clamp(min=1e-300).log()
+        return predictions.logits.astype(np.float64)
+    return np.log(np.maximum(predictions.scores.astype(np.float64), 1e-300))
