@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from focalcal.core.numerics import log_softmax
