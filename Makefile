@@ -1,16 +1,20 @@
-# make study                  nine objectives on the digits, three seeds, and their results; in a fresh .venv if there is none
+# make study                  nine objectives on the digits, five seeds, and their results; in a fresh .venv if there is none
 # make test                   the suite but for what is marked slow, in a fresh .venv if there is none
-# make test-slow              the tests marked slow
-# make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
-# make test-without-kernel    the numerical tests again, on torch and NumPy alone
-# make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
-# make test-torch-versions    the tests that torch could break, with the oldest and the newest torch; downloads gigabytes
 # make check                  ruff, mypy, import-linter, codespell, wording
-# make coverage               the suite with the lines and branches of src that it reaches; fails below 92 % of lines
 # make docs                   the site, into site/; fails on broken links and undocumented public names
-# make dist                   source archive and wheels, with and without the native module, into dist/, and tries them
-# make format                 what ruff can fix by itself
+# make everything             all that is below, before a release: an hour on two cores
+#
+# make test-slow              the tests marked slow
+# make test-without-kernel    the numerical tests again, on NumPy and torch alone
+# make test-without-torch     the wheel and its dependencies in an environment of their own, without torch
+# make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
+# make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
+# make test-torch-versions    with the oldest and the newest torch, in environments outside of this folder (gigabytes)
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
+# make dist                   source archive and wheels, with and without the native module, into dist/, and tries them
+# make coverage               the suite with the lines and branches of src that it reaches; fails below 92 % of lines
+#
+# make format                 what ruff can fix by itself
 # make arm                    the native kernel on an emulated ARM processor (needs gcc-aarch64-linux-gnu and qemu-user)
 # make bench                  the numbers in the README
 # make paper                  docs/results again, from the records of the runs in paper/records
@@ -26,16 +30,13 @@ BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a clust
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
 
-.PHONY: install study test test-slow test-other-processors test-without-kernel test-triton test-torch-versions check \
-        coverage docs dist format bench paper sanitize arm clean
+.PHONY: install study test test-slow test-other-processors test-without-kernel test-without-torch test-triton \
+        test-torch-versions everything check coverage docs dist format bench paper sanitize arm clean
 install: $(READY)
 
-# Made again when what is installed changes; the constraints keep torch on its CPU build.
+# Made again when what is installed changes.
 $(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing focalcal with what develops and tests it into $(VENV); this takes a few minutes"
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $@
+	$(PYTHON) .ci/install.py $(VENV) $(READY)
 
 study: $(READY)
 	$(BIN)/focalcal study digits $(STUDY_ARGS)
@@ -59,6 +60,9 @@ test-other-processors: $(READY)
 
 test-without-kernel: $(READY)
 	FOCALCAL_NATIVE=0 $(AGAIN) tests/theory/test_minimiser.py
+
+test-without-torch: $(READY)
+	$(BIN)/python .ci/without_torch.py
 
 # What is left out never reaches a kernel.
 test-triton: $(READY)
@@ -123,6 +127,9 @@ arm:
 	    aarch64-linux-gnu-gcc -std=gnu11 -O3 -static -Itests/native/portable -Isrc/focalcal/_native \
 	        tests/native/portable/$$check.c -lm -o build/$$check-arm && qemu-aarch64 build/$$check-arm || exit 1; \
 	done
+
+everything: check docs test test-slow test-without-kernel test-without-torch test-other-processors test-triton \
+            sanitize dist test-torch-versions
 
 clean:
 	rm -rf $(VENV) build dist site src/*.egg-info src/focalcal/_native/*.so

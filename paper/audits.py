@@ -28,12 +28,12 @@ from focalcal.lab.evidence.evidence import collected
 from focalcal.lab.store import Store
 from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import load_study
-from paper.record import RECORDS, rounded
+from paper.record import RECORDS, here, origin, rounded, validation_temperature
 
 # Those with a page.
 SHOWN = ("cifar10-resnet56", "cifar100-densenet-bc-100", "forest-digits", "newsgroups-19997-ce", "teacher-fcl")
 PAGES = Path(__file__).parent.parent / "docs" / "results" / "audits"
-Model = tuple[str, Callable[[], Audit]]  # what it is, and its audit
+Model = tuple[str, Callable[[], Audit], dict[str, Any]]  # what it is, its audit, and who trained it where
 _FORESTS = {
     "forest-digits": ("random forest, digits", RandomForestClassifier(200, random_state=0)),
     "boosting-digits": ("gradient boosting, digits", HistGradientBoostingClassifier(random_state=0)),
@@ -56,12 +56,12 @@ def published(folder: Path) -> dict[str, Model]:
         logits = np.load(resnets)
         for name in ("resnet20", "resnet32", "resnet44", "resnet56"):
             rows = {"logits": logits[name], "labels": logits["labels"]}
-            models[f"cifar10-{name}"] = f"ResNet-{name[6:]}, CIFAR-10", partial(audit, **rows)
+            models[f"cifar10-{name}"] = f"ResNet-{name[6:]}, CIFAR-10", partial(audit, **rows), {}
     if others.exists():
         probs = np.load(others)
         for name, title in _NETCAL.items():
             rows = {"probs": probs[f"{name}_probs"], "labels": probs[f"{name}_labels"]}
-            models[name.replace("_", "-")] = title, partial(audit, **rows)
+            models[name.replace("_", "-")] = title, partial(audit, **rows), {}
     return models
 
 
@@ -72,7 +72,7 @@ def forests() -> dict[str, Model]:
     def found(model: Any) -> Audit:
         return audit(model.fit(seen, targets).predict_proba(held_out), truth, trained_with=None)
 
-    return {name: (title, partial(found, model)) for name, (title, model) in _FORESTS.items()}
+    return {name: (title, partial(found, model), here()) for name, (title, model) in _FORESTS.items()}
 
 
 def stored(store: Store) -> dict[str, Model]:
@@ -86,7 +86,9 @@ def stored(store: Store) -> dict[str, Model]:
         removed = run.settings["training"]["data_options"].get("strip_tags")
         title = f"{spec.model}, {spec.data_set}{', tags removed' if removed else ''}, {spec.objective}"
         name = title.partition(", ")[2].replace(", ", "-").replace(" ", "-").replace("_", "-")
-        models.setdefault(name, (title, partial(audit, run.predictions("test"), trained_with=trained)))
+        if name not in models:
+            by = {**origin(run), "validation_temperature": validation_temperature(run)}
+            models[name] = title, partial(audit, run.predictions("test"), trained_with=trained), by
     return models
 
 
@@ -109,12 +111,12 @@ def main() -> None:
     records = {line["name"]: line for line in lines}
     PAGES.mkdir(parents=True, exist_ok=True)
     for name in asked.names or models:
-        title, look = models[name]
+        title, look, by = models[name]
         found = look()
         if name in SHOWN:
             found.html(PAGES / f"{name}.html")
         kept = {key: found.record()[key] for key in ("rows", "classes", "verdict", "metrics", "fixes")}
-        records[name] = {"name": name, "title": title, **kept}
+        records[name] = {"name": name, "title": title, **kept, "audited": here(), "trained": by}
         write_atomically(path, "".join(json.dumps(rounded(line)) + "\n" for line in records.values()).encode())
         print(f"{name}: {found.verdict.sentence}", flush=True)
 

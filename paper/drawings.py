@@ -11,6 +11,8 @@ import numpy as np
 
 from focalcal.pages.style import COLOURS, GUIDE, drawing
 from focalcal.stats import compare
+from paper.operating_point.alike import CURVES, Alike
+from paper.operating_point.trial import TOLERANCE
 from paper.published import Records, by_training_rows, scale_of, training_rows
 from paper.trials import Trials, recorded_tasks, seeds_of
 
@@ -83,6 +85,34 @@ def operating_points() -> Figure:
         axes.minorticks_off()
         axes.invert_yaxis()
         figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def tolerance() -> Figure:
+    """The share of networks within every tolerance: FCL at the predicted lam, its controls, and cross-entropy."""
+    known_and_real, real = Trials.read("operating-point", "operating-point-real"), Trials.read("operating-point-real")
+    again = Trials.read("operating-point-again")
+    panels = {
+        "where the rule says that FCL helps and a lam matches": Alike(known_and_real, again),
+        "all real data": Alike(real, again, everywhere=True),
+    }
+    with drawing(2.9) as figure:
+        all_axes = figure.subplots(1, len(panels), sharey=True)
+        for axes, (title, alike) in zip(all_axes, panels.items(), strict=True):
+            for at, curve in enumerate(CURVES):
+                misses = sorted(miss for miss in alike.misses(curve) if math.isfinite(miss))
+                shares = [(place + 1) / len(alike.misses(curve)) for place in range(len(misses))]
+                axes.step([0, *misses, 1], [0, *shares, *shares[-1:]], where="post", color=COLOURS[at], label=curve,
+                          lw=1.8 if curve == "predicted lam" else 1.1, ls="-" if at < 5 else "--")  # fmt: skip
+            axes.axvline(TOLERANCE, color=GUIDE, lw=0.8)
+            axes.set(
+                xlim=(0, 0.3),
+                ylim=(0, 1.03),
+                xlabel="tolerance of |log T|",
+                title=f"{title}: {len(alike.baselines)} runs",
+            )
+        all_axes[0].set_ylabel("share of networks within it")
+        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
@@ -173,6 +203,7 @@ def equal_access() -> Figure:
 DRAWINGS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "distance_by_rows": (tuple(_SOURCES), distance_by_rows),
     "operating_points": (("operating-point",), operating_points),
+    "tolerance": (("operating-point", "operating-point-real", "operating-point-again"), tolerance),
     "surfaces": (("surface",), surfaces),
     "equal_access": (("equal-access-digits",), equal_access),
 }

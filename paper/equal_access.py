@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.auditing.fixes import Fix, compare_fixes
-from focalcal.core.atomic import write_atomically
 from focalcal.core.numerics import softmax
 from focalcal.lab.cli.progress import grid_display
 from focalcal.lab.store import Protocol, Run, Store
@@ -40,9 +39,8 @@ from focalcal.lab.studies.tuning.candidates import Candidate, candidate
 from focalcal.lab.studies.tuning.judgement import scores_as_logits
 from focalcal.lab.studies.tuning.search import Problem
 from focalcal.lab.training import Recipe, recipe
-from focalcal.pages.tables import Table
 from focalcal.posthoc import CALIBRATORS, operating_point
-from paper.record import RECORDS, measured, origin
+from paper.record import RECORDS, measured, origin, write_table
 
 RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's
 AMOUNTS = (0.05, 0.1, 0.2, 0.3)
@@ -210,7 +208,7 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
         "calibrator": calibrator,
         "temperature": temperature,
         **measured(probs, test),
-        "val_temperature": problem.judgement(run).temperature,
+        "validation_temperature": problem.judgement(run).temperature,
         **origin(run),
     }
 
@@ -240,7 +238,7 @@ def measured_rows(problem: Problem, task: str, chosen: list[Choice], seed: int) 
 def write(name: str, rows: list[dict[str, Any]]) -> str:
     """To paper/records; where they are, for a person."""
     path = RECORDS / f"{name}.csv"
-    write_atomically(path, Table({column: [row[column] for row in rows] for column in rows[0]}).csv().encode())
+    write_table(path, rows)
     return f"{path}: {len(rows)} rows"
 
 

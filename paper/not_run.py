@@ -14,19 +14,17 @@ from functools import cache
 import torch
 from torch.nn import functional as F
 
-from focalcal.core.atomic import write_atomically
 from focalcal.lab.models import build_model
 from focalcal.lab.store import Spec
 from focalcal.lab.studies import load_study
 from focalcal.lab.studies.spec_builder import recipe_of
-from focalcal.pages.tables import Table
 from paper import STUDIES
-from paper.record import RECORDS
+from paper.record import RECORDS, here, write_table
 
 NOT_RUN = {
     "vision": "CIFAR-10, CIFAR-100 and Tiny ImageNet; four networks",
     "adafocal": "a common split for AdaFocal and the others",
-    "tenseed": "ten seeds of two settings",
+    "tenseed": "ten seeds of three settings",
     "surface": "gamma x lam on CIFAR-10 and CIFAR-100",
     "shift": "AUROC on shifted images",
     "text": "the three sets of texts, whole",
@@ -83,10 +81,10 @@ def main() -> None:
     rows = []
     for name, what in NOT_RUN.items():
         specs = load_study(STUDIES / f"{name}.toml").specs()
-        rows.append({"study": name, "what": what, "cells": len(specs), "hours": float(f"{hours(specs):.2g}")})
+        rows.append({"study": name, "what": what, "cells": len(specs), "hours": float(f"{hours(specs):.2g}"), **here()})
         print(rows[-1], flush=True)
     path = RECORDS / "not-run.csv"
-    write_atomically(path, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
+    write_table(path, rows)
 
 
 if __name__ == "__main__":

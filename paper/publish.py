@@ -19,11 +19,13 @@ from focalcal.core.atomic import write_atomically
 from focalcal.pages.style import rendered
 from paper.audit_tables import calibrators, verdicts
 from paper.drawings import DRAWINGS
+from paper.instruction_sets import transfer
+from paper.operating_point.alike import Alike
 from paper.published import (
     Records,
     by_training_rows,
     decisions_kept,
-    exponent,
+    exponents,
     overhead,
     paper_claims,
     surface_corners,
@@ -31,7 +33,17 @@ from paper.published import (
     with_tags,
 )
 from paper.record import RECORDS
-from paper.trials import Trials, across, contest, largest_p, paired, recorded_tasks, won
+from paper.trials import (
+    Trials,
+    across,
+    contest,
+    difference,
+    largest_p,
+    paired,
+    recipe_of_tasks,
+    recorded_tasks,
+    won,
+)
 
 PAGES = Path(__file__).parent / "pages"
 # A page is left out until these records are there.
@@ -39,6 +51,7 @@ NEEDED = {
     "known_posterior.md": tuple(
         f"known-posterior-{name}" for name in ("gaussian", "discrete", "teacher", "teacher-400")
     ),
+    "operating_point.md": ("operating-point", "operating-point-real", "operating-point-again"),
     "surface.md": ("surface",),
     "text.md": ("text-ag-news", "text"),
     "cifar10.md": ("cifar10", "cifar10-all"),
@@ -63,6 +76,7 @@ def pages() -> dict[str, str]:
         "by_size": lambda name: Records.read(name, by_training_rows),
         "texts": lambda name: Records.read(name, with_tags),
         "trials": Trials.read,
+        "alike": lambda trials, **chosen: Alike(trials, Trials.read("operating-point-again"), **chosen),
         "theory_figures": theory_figures,
         "decisions_kept": decisions_kept,
         "overhead": overhead,
@@ -71,12 +85,15 @@ def pages() -> dict[str, str]:
         "across": across,
         "contest": contest,
         "won": won,
+        "difference": difference,
+        "recipe_of_tasks": recipe_of_tasks,
         "largest_p": largest_p,
-        "exponent": exponent,
+        "exponents": exponents,
         "verdicts": verdicts,
         "calibrators": calibrators,
         "surface_corners": surface_corners,
         "recorded_tasks": recorded_tasks,
+        "transfer": transfer,
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

@@ -6,7 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -220,15 +220,16 @@ def data_and_model(line: dict[str, Any]) -> str:
     return f"{line['spec']['data_set']}/{line['spec']['model']}"
 
 
-def exponent(records: Records, objective: str, metric: str = "q_distance") -> float:
-    """Of the number of training rows, in a power law through the means of a distance, by least squares."""
+def exponents(records: Records, objective: str, metric: str = "q_distance") -> str:
+    """Of the number of training rows, between each size and the next: how fast the mean of a distance falls there."""
     points = {}
     for line in records.lines:
         mean = records.mean(by_training_rows(line), objective, metric)
         if mean is not None:
             points[training_rows(line)] = float(mean)
-    slope, _ = np.polyfit(np.log(list(points)), np.log(list(points.values())), 1)
-    return float(slope)
+    sizes = sorted(points)
+    slopes = np.diff(np.log([points[size] for size in sizes])) / np.diff(np.log(sizes))
+    return ", ".join(f"{slope:.2f}" for slope in slopes)
 
 
 def with_tags(line: dict[str, Any]) -> str:
@@ -256,7 +257,8 @@ def overhead() -> str:
     """The tables of `python -m paper.overhead`, from what its --json printed."""
     found = json.loads((RECORDS / "overhead.json").read_text())
     timings = {part: tuple(Timing(**timing) for timing in found[part]) for part in ("loss", "step")}
-    return overhead_text(Overhead(**found | timings))
+    known = {field.name: found[field.name] for field in fields(Overhead)}
+    return overhead_text(Overhead(**known | timings))
 
 
 def theory_figures() -> dict[str, dict[str, str]]:

@@ -3,9 +3,10 @@
     python -m paper.record STUDY [--seeds N] [--store FOLDER] [--name NAME] [--bins]
 
 STUDY is a shipped study or a .toml file, as for `focalcal study`. Lines of its runs that are in the file and not in the
-store stay. A line holds what was run (its spec), on what and for how long, the metrics of validation, test and shifted
-rows (AUROC: how well the confidence tells them from test rows; of corrupted images the mean over the corruptions), and
-what needs the predictions, all on test rows:
+store stay. A line holds what was run (its spec), by which software, on what and for how long, the temperature that
+validation rows need (None where none is finite, or rows have several labels), the metrics of validation, test and
+shifted rows (AUROC: how well the confidence tells them from test rows; of corrupted images the mean over the
+corruptions), and what needs the predictions, all on test rows:
 
 test_by_epoch
            error, ECE and NLL, where the study evaluates between the epochs
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +38,10 @@ from focalcal.lab.evidence.evidence import collected
 from focalcal.lab.store import Run, Store
 from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import load_study
+from focalcal.lab.studies.provenance import machine, software
 from focalcal.losses import LOSSES
 from focalcal.metrics.reliability import reliability
+from focalcal.pages.tables import Table
 from focalcal.posthoc import operating_point
 from focalcal.posthoc.split_half import REPORTED
 from focalcal.predictions import Predictions
@@ -61,6 +65,7 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         "software": stored["provenance"]["software"],
         "machine": stored["provenance"]["machine"],
         "metrics": _metrics(stored["metrics"]),
+        "temperature": validation_temperature(run),
     }
     if spec["protocol"]["evaluate_every"] < stored["epochs"]:
         line["test_by_epoch"] = {
@@ -74,11 +79,12 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
     if with_bins:
         line["bins"] = _bins(test.probs, test.labels)
     if "val" in run.splits and test.kind == "logits":
-        line |= _scaled(run.predictions("val"), test)
+        if (temperature := line["temperature"]) is not None:
+            line["scaled"] = measured(softmax(test.logits.astype(np.float64) / temperature), test)
         if "scaled" in line and with_bins:
-            line["scaled_bins"] = _bins(_at(test, line["temperature"]), test.labels)
+            line["scaled_bins"] = _bins(softmax(test.logits.astype(np.float64) / line["temperature"]), test.labels)
         if "scaled" in line and _is_cross_entropy(run):
-            line["operating_point"] = _operating_point(run.predictions("val"))
+            line |= _operating_point(run.predictions("val"))
     if test.posterior is not None:
         line |= _against_theory(run, test)
     return line
@@ -87,14 +93,28 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
 def origin(run: Run) -> dict[str, str]:
     """Where a run's numbers come from; another instruction set rounds differently, and a network trains apart."""
     provenance = run.record["provenance"]
-    software = provenance["software"]
+    return _origin(provenance["software"], provenance["machine"])
+
+
+def here() -> dict[str, str]:
+    """The same of numbers that this process computes."""
+    return _origin(software(), machine("cpu", 1))
+
+
+def _origin(software: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, str]:
     commit = software.get("commit") or {"id": "unknown", "dirty": False}
     return {
-        "instructions": provenance["machine"]["instructions"],
+        "instructions": machine["instructions"],
         "torch": software["torch"],
         "focalcal": software["focalcal"],
         "commit": commit["id"][:12] + "+" * commit["dirty"],
     }
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A .csv of rows with every column that one of them has: older ones may have fewer."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    write_atomically(path, Table({name: [row.get(name) for row in rows] for name in names}).csv().encode())
 
 
 def _is_cross_entropy(run: Run) -> bool:
@@ -103,9 +123,12 @@ def _is_cross_entropy(run: Run) -> bool:
 
 
 def _operating_point(held_out: Predictions) -> dict[str, Any]:
-    point = operating_point(held_out, gamma=3.0, gammas=GAMMAS)
+    try:
+        point = operating_point(held_out, gamma=3.0, gammas=GAMMAS)
+    except ValueError:  # too few rows to tell
+        return {}
     lams = {f"{match.gamma:g}": match.lam for match in point.matches}
-    return {"helps": point.helps, "overfitting": point.overfitting, "lams": lams}
+    return {"operating_point": {"helps": point.helps, "overfitting": point.overfitting, "lams": lams}}
 
 
 def _metrics(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -132,17 +155,12 @@ def _bins(probs: Array, labels: Array) -> dict[str, list[float]]:
     }
 
 
-def _scaled(held_out: Predictions, test: Predictions) -> dict[str, Any]:
+def validation_temperature(run: Run) -> float | None:
+    """The best one for the validation rows; None where no finite one is, as when every label is predicted."""
+    if "val" not in run.splits or (held_out := run.predictions("val")).multilabel:
+        return None
     temperature = label_temperature(held_out)
-    if not math.isfinite(temperature):
-        return {"temperature": None}  # no finite one is best, as when every label is predicted
-    return {"temperature": temperature, "scaled": measured(_at(test, temperature), test)}
-
-
-def _at(test: Predictions, temperature: float) -> Array:
-    """The probabilities at a temperature."""
-    probs: Array = softmax(test.logits.astype(np.float64) / temperature)
-    return probs
+    return temperature if math.isfinite(temperature) else None
 
 
 def measured(probs: Array, test: Predictions) -> dict[str, float]:
@@ -175,17 +193,16 @@ def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     undone = _undone(test, gamma, lam)
     found["recovered"] = measured(undone, test)
     held_out = run.predictions("val")
-    log_undone = np.log(np.maximum(_undone(held_out, gamma, lam), 1e-30))
+    log_undone = np.log(_undone(held_out, gamma, lam).clip(min=1e-30))
     temperature = label_temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
     if math.isfinite(temperature):
-        probs = softmax(np.log(np.maximum(undone, 1e-30)) / temperature)
+        probs = softmax(np.log(undone.clip(min=1e-30)) / temperature)
         found["recovered_scaled"] = measured(probs, test)
     return found
 
 
 def _undone(predictions: Predictions, gamma: float, lam: float) -> Array:
-    probs = softmax(predictions.logits.astype(np.float64))
-    return np.asarray(recover(probs, gamma=gamma, lam=lam))
+    return np.asarray(recover(softmax(predictions.logits.astype(np.float64)), gamma=gamma, lam=lam))
 
 
 def rounded(value: Any) -> Any:

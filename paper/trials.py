@@ -11,7 +11,7 @@ from typing import Any
 from focalcal.pages.numbers import Mean, Rounded, best
 from focalcal.pages.tables import Table
 from focalcal.stats import compare
-from paper.operating_point.trial import Role, Trial, Verdict, verdict
+from paper.operating_point.trial import TOLERANCE, Role, Trial, Verdict, verdict
 from paper.published import SHOWN
 from paper.record import RECORDS
 
@@ -65,11 +65,10 @@ class Trials:
         _, factor, decimals = _SHOWN[column]
         return f"{max(factor * row[column] for row in self.where(**equal).rows):.{decimals}f}"
 
-    def within(self, role: str) -> str:
-        """How many runs of a role need no temperature, of those beside a predicted cell that the verdict counts."""
-        counted = {row["baseline"] for row in self.where(role="predicted", helps=True, matched=True).rows}
-        misses = [row["miss"] for row in self.where(role=role).rows if row["baseline"] in counted]
-        return f"{sum(miss <= self.verdict.tolerance for miss in misses)} of {len(misses)}"
+    def near(self, **equal: Any) -> str:
+        """How many runs with these values need no temperature: `46 of 49`."""
+        misses = [row["miss"] for row in self.where(**equal).rows]
+        return f"{sum(miss <= TOLERANCE for miss in misses)} of {len(misses)}"
 
     @property
     def seeds(self) -> int:
@@ -80,7 +79,7 @@ class Trials:
     def verdict(self) -> Verdict:
         """How often the rule of the operating point held."""
         names = [field.name for field in fields(Trial)]
-        rows = [{name: row[name] for name in names} for row in self.rows]
+        rows = [{name: row.get(name, math.nan) for name in names} for row in self.rows]
         return verdict(Trial(**row | {"role": Role(row["role"])}) for row in rows)
 
 
@@ -166,6 +165,23 @@ def largest_p(key: tuple[str, str], baselines: Sequence[tuple[str, str]], *kinds
         for other in baselines
         for test in compare(values[key], values[other], metrics=("nll", "ece"))
     )
+
+
+def recipe_of_tasks(loss: str) -> list[str]:
+    """The tasks on which the recipe kept this loss."""
+    return [
+        task
+        for task in recorded_tasks("equal-access")
+        if Trials.read(f"equal-access-{task}").where(method="recipe").rows[0]["choice"].startswith(f"{loss}(")
+    ]
+
+
+def difference(metric: str, key: tuple[str, str], other: tuple[str, str], task: str) -> str:
+    """The mean of one method minus that of another, paired by seed over all seeds of a task, in points for ECE."""
+    values = seeds_of(Trials.read(f"equal-access-{task}", f"confirmation-{task}"))
+    [test] = compare(values[key], values[other], metrics=(metric,))
+    _, factor, decimals = SHOWN[metric]
+    return f"{factor * test.interval.mean:+.{decimals}f}"
 
 
 def _tested(found: dict[str, dict[int, float]], reference: dict[str, dict[int, float]]) -> dict[str, Any]:

@@ -57,24 +57,24 @@ def operating_point_study(
 
     Example: python -m paper.operating_point paper/studies/operating-point.toml --jobs 2 --out operating-point.csv
     """
-    from focalcal.core.atomic import write_atomically
     from focalcal.lab.cli.progress import grid_display
     from focalcal.lab.studies import LocalExecutor, load_study
-    from focalcal.pages.tables import Table
     from paper.operating_point.study import run_operating_points
     from paper.operating_point.trial import verdict
+    from paper.record import origin, write_table
 
     chosen = names or [str(STUDIES / f"{name}.toml") for name in ("operating-point", "operating-point-real")]
     studies = [load_study(name, seeds=seeds, data_dir=data_dir) for name in chosen]
     baselines = [spec for study in studies for spec in study.specs() if spec.objective == "ce"]
+    kept = open_store(store, create=True)
     executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
     with grid_display() as display:
-        trials, interrupted = run_operating_points(
-            baselines, open_store(store, create=True), executor, on_event=display
-        )
+        trials, interrupted = run_operating_points(baselines, kept, executor, on_event=display)
     rows = _rows(trials, baselines)
     if out is not None:
-        write_atomically(out, Table({name: [row[name] for row in rows] for name in rows[0]}).csv().encode())
+        runs = [kept.run(trial.key) for trial in trials]
+        origins = [origin(run) for run in runs]
+        write_table(out, [row | known for row, known in zip(rows, origins, strict=True)])
     counts = verdict(trials)
     if as_json:
         print_json({"trials": [trial.record() for trial in trials], "verdict": vars(counts)})

@@ -54,6 +54,7 @@ def run_operating_points(
     specs = [_checked(spec) for spec in baselines]
     cells = [_Cell(spec, spec, Role.BASELINE) for spec in specs]
     cells += [_fcl_cell(spec, Role.DEFAULT, _CENTRAL, 1.0, "paper") for spec in specs]
+    cells += [_fcl_cell(spec, Role.CONSTANT, _CENTRAL, 3.0) for spec in specs]
     finished = _run(cells, store, executor, on_event)
     stored = examine_cells(specs, store)
     points = {spec: _point(run) for spec in specs if isinstance(run := stored.get(spec.key), Run)}

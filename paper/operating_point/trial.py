@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from focalcal.core.numerics import log_softmax
@@ -33,6 +34,7 @@ class Role(StrEnum):
     TWICE = "twice lam"
     PAPER_SCALE = "paper's scale"
     DEFAULT = "FCL(3, 1)"
+    CONSTANT = "FCL(3, 3), matched"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Trial:
     matched       whether a lam of this gamma cancels the overfitting; False for controls
     temperature   what the test logits need: by the posterior where it is known, else by the labels; NaN at a bound
     scaled_nll    with the temperature of the validation rows
+    validation_temperature  that temperature; NaN at a bound and in records that are older than it
     """
 
     baseline: str
@@ -60,15 +63,21 @@ class Trial:
     nll: float
     scaled_nll: float
     error: float
+    validation_temperature: float
 
     @property
     def miss(self) -> float:
         """|log T|: how far the network is from needing no temperature."""
         return abs(math.log(self.temperature))
 
+    @property
+    def scaled_miss(self) -> float:
+        """What is left of it once the logits are divided by the temperature of the validation rows."""
+        return abs(math.log(self.temperature / self.validation_temperature))
+
     def record(self) -> dict[str, Any]:
-        """Every field and `miss`, as a row of a table."""
-        return {**asdict(self), "role": str(self.role), "miss": self.miss}
+        """Every field, `miss` and `scaled_miss`, as a row of a table."""
+        return {**asdict(self), "role": str(self.role), "miss": self.miss, "scaled_miss": self.scaled_miss}
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,7 @@ def measured(run: Run) -> dict[str, Any]:
         if math.isfinite(scale)
         else math.nan,
         "error": metrics["error"],
+        "validation_temperature": scale,
     }
 
 
@@ -122,7 +132,7 @@ def _needed_temperature(predictions: Predictions) -> float:
     """The best temperature for labels drawn from the posterior where it is known, else for the labels there are."""
     if predictions.posterior is None:
         return label_temperature(predictions)
-    logits, eta = scores_as_logits(predictions), predictions.posterior
+    logits, eta = scores_as_logits(predictions), predictions.posterior.astype(np.float64)
 
     def loss(log_t: float) -> float:
         return -float((eta * log_softmax(logits / math.exp(log_t))).sum())

@@ -38,6 +38,7 @@ def overhead(
     from focalcal.lab.cli.options import check_device
     from focalcal.lab.cli.progress import bar
     from paper.overhead.measure import overhead as measured
+    from paper.record import here
 
     with bar("timing") as progress:
         costs = measured(
@@ -50,7 +51,7 @@ def overhead(
             progress=progress,
         )
     if as_json:
-        print_json(asdict(costs))
+        print_json(asdict(costs) | here())
     else:
         typer.echo(overhead_text(costs), nl=False)
 

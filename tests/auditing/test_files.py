@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from pyarrow import parquet
 
 from focalcal.auditing import Gate, audit
@@ -106,8 +105,8 @@ def test_top1_rows(tmp_path):
     import pandas
 
     rows = sample()
-    confidence, predicted = rows.probs.max(1)
-    correct = (predicted == rows.labels).numpy()
+    confidence, predicted = rows.probs.max(1), rows.probs.argmax(1)
+    correct = predicted == rows.labels
     sites = np.where(np.arange(3000) % 2, "a", "b")
     pandas.DataFrame({"confidence": confidence, "correct": correct, "site": sites}).to_parquet(
         tmp_path / "top1.parquet"
@@ -124,7 +123,7 @@ def test_top1_rows(tmp_path):
     ]
     for name in ("error", "ece", "adaptive_ece", "smooth_ece", "confidence_gap", "aurc"):
         assert of_file.metrics[name].estimate == pytest.approx(of_classes.metrics[name].estimate, abs=1e-12)
-    event = confidence.double()[:, None], torch.from_numpy(correct)[:, None]
+    event = confidence.astype(np.float64)[:, None], correct[:, None]
     sampled = audit_files(tmp_path / "top1.parquet", most_rows=400, **QUICK)
     for found in (of_file, sampled):
         assert found.metrics["brier"].estimate == pytest.approx(multilabel_brier(*event), abs=1e-12)
@@ -138,12 +137,12 @@ def test_top1_rows(tmp_path):
 
 def test_calibrators_of_top1_rows():
     rows = sample()
-    confidence, predicted = rows.probs.max(1)
+    confidence, predicted = rows.probs.max(1), rows.probs.argmax(1)
     fixes = audit(confidence=confidence, correct=predicted == rows.labels, resamples=100).fixes
     assert fixes.recommended in ("platt", "beta")
     assert {fix.name for fix in fixes.tried} == {"platt", "histogram", "isotonic", "beta"}
     assert fixes.left_out["temperature"] == "it needs all classes"
-    fixed = fixes.calibrator.predict_proba(probs=torch.stack([1 - confidence, confidence], 1))[:, 1]
+    fixed = fixes.calibrator.predict_proba(probs=np.stack([1 - confidence, confidence], 1))[:, 1]
     assert ece(confidence=fixed, correct=predicted == rows.labels) < 0.3 * ece(rows)
     with pytest.raises(TypeError, match="confidence and correct take the place of scores and labels"):
         audit(rows.probs, confidence=confidence, correct=predicted == rows.labels)
@@ -155,8 +154,8 @@ def test_inferred_columns_are_notes(tmp_path):
     import pandas
 
     rows = sample(300)
-    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(5)])
-    table["y"] = rows.labels.numpy()
+    table = pandas.DataFrame(rows.probs, columns=[f"p_{k}" for k in range(5)])
+    table["y"] = rows.labels
     table.to_parquet(tmp_path / "theirs.parquet")
     assert "labels were taken from 'y'" in audit_files(tmp_path / "theirs.parquet", **QUICK).notes[0]
 
@@ -166,7 +165,7 @@ def test_inferred_columns_are_notes(tmp_path):
     [
         ({"logits": None, "probs": sample(200).probs}, "must have kind logits like the file before it, got probs"),
         (
-            {"logits": sample(200).logits.float()},
+            {"logits": sample(200).logits.astype("float32")},
             "must have scores of type float64 like the file before it, got float32",
         ),
         ({"ids": None}, "must have ids of type integer like the file before it, got None"),

@@ -74,8 +74,8 @@ def test_a_table_of_somebody_else(file, tmp_path):
     import pandas
 
     rows = Predictions.load(file)
-    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)])
-    table["y"], table["site"] = rows.labels.numpy(), np.where(np.arange(len(table)) % 2, "a", "b")
+    table = pandas.DataFrame(rows.probs, columns=[f"p_{k}" for k in range(4)])
+    table["y"], table["site"] = rows.labels, np.where(np.arange(len(table)) % 2, "a", "b")
     table.to_csv(tmp_path / "theirs.csv", index=False)
     (tmp_path / "names.txt").write_text("cat\ndog\nbird\nfish\n")
     done = run(
@@ -179,7 +179,7 @@ def test_warnings_are_plain_notes(file, tmp_path):
     import pandas
 
     rows = Predictions.load(file)
-    table = pandas.DataFrame(rows.probs.numpy(), columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels.numpy())
+    table = pandas.DataFrame(rows.probs, columns=[f"p_{k}" for k in range(4)]).assign(y=rows.labels)
     table.to_csv(tmp_path / "theirs.csv", index=False)
     TemperatureScaling().fit(rows.logits, rows.labels).save(tmp_path / "calibrator.json")
     done = run("calibrate", tmp_path / "calibrator.json", tmp_path / "theirs.csv", tmp_path / "fixed.npz")

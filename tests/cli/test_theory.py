@@ -241,12 +241,16 @@ def test_errors_are_one_line_and_exit_2(run, arguments, message):
     assert message in result.stderr
 
 
-def test_a_bug_keeps_its_traceback(run, monkeypatch):
+def test_a_bug_ends_with_3_and_keeps_its_traceback_on_request(run, monkeypatch):
     def broken(*_, **__):
         raise KeyError("a bug")
 
     monkeypatch.setattr(focalcal.theory.posterior_facts, "posterior_facts", broken)
-    assert isinstance(run("solve", *ETA).exception, KeyError)
+    plain = run("solve", *ETA)
+    assert plain.exit_code == 3
+    assert "KeyError: 'a bug'" in plain.stderr
+    assert len(plain.stderr.splitlines()) == 1
+    assert isinstance(run("--debug", "solve", *ETA).exception, KeyError)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def _command(monkeypatch, origin, package="rich", **options):
 
 def test_from_a_folder_the_extra_is_installed_with_its_constraints(monkeypatch, clone):
     origin = {"url": clone.as_uri(), "dir_info": {}}
-    assert _command(monkeypatch, origin) == f"pip install -c '{clone}/constraints.txt' '{clone}[study]'"
+    assert _command(monkeypatch, origin) == f"pip install -c '{clone}/constraints.txt' '{clone}[lab]'"
     (clone / "constraints.txt").unlink()
     origin["dir_info"]["editable"] = True
     assert _command(monkeypatch, origin, extra="ray") == f"pip install -e '{clone}[ray]'"

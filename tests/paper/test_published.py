@@ -2,16 +2,26 @@
 
 import html
 import json
+import math
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import paper.audits
 import paper.confirmation
+import paper.equal_access
+import paper.instruction_sets
+import paper.not_run
 import paper.publish
+import paper.published
 import paper.record
 import paper.trials
 import pytest
 
+from focalcal.lab.store import Store
+from focalcal.lab.studies import load_study
+from focalcal.lab.studies.run import run_spec
 from focalcal.lab.studies.tuning.candidates import candidate
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +88,87 @@ def test_a_recorded_choice_is_trained_again_as_it_was(publish):
         assert {(choice.method, choice.use) for choice in choices} == paper.confirmation.USED
     again = paper.confirmation.option("fcl(gamma=3, lam=9.71)", 0.1)
     assert again == replace(candidate("fcl", gamma=3.0, lam=9.71), lr=0.1)
+
+
+ORIGIN = {"instructions", "torch", "focalcal", "commit"}
+
+
+def test_every_writer_of_records_says_where_they_come_from(tmp_path, monkeypatch):
+    """The operating points' and the costs' are in the tests of their commands."""
+    store = Store(tmp_path / "runs")
+    for spec in load_study("digits").specs(smoke=True):
+        if spec.objective in ("ce", "fcl"):
+            run_spec(spec, store)
+    runs = store.runs()
+    assert len(runs) == 4
+    for run in runs:
+        line = paper.record.record(run, with_bins=False)
+        assert {"software", "machine", "temperature"} <= line.keys()
+        assert {"focalcal", "torch", "commit"} <= line["software"].keys()
+        assert paper.instruction_sets.row("digits", run).keys() >= {*ORIGIN, "validation_temperature"}
+        problem = SimpleNamespace(judgement=lambda run: SimpleNamespace(temperature=1.5))
+        compared = paper.equal_access.on_test(problem, run, "with T")
+        assert compared.items() >= {**paper.record.origin(run), "validation_temperature": 1.5}.items()
+    for module in (paper.audits, paper.not_run):
+        monkeypatch.setattr(module, "RECORDS", tmp_path)
+    monkeypatch.setattr(paper.audits, "PAGES", tmp_path / "pages")
+    monkeypatch.setattr(sys, "argv", ["audits", "forest-digits"])
+    paper.audits.main()
+    (audited,) = map(json.loads, (tmp_path / "audits.jsonl").read_text().splitlines())
+    assert audited["audited"].keys() == audited["trained"].keys() == ORIGIN
+    monkeypatch.setattr(paper.not_run, "NOT_RUN", {"text": "texts"})
+    monkeypatch.setattr(paper.not_run, "hours", lambda specs: 1.0)
+    paper.not_run.main()
+    assert (tmp_path / "not-run.csv").read_text().splitlines()[0].endswith("instructions,torch,focalcal,commit")
+
+
+def test_older_rows_stay_as_they_are_beside_rows_that_say_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(paper.equal_access, "RECORDS", tmp_path)
+    monkeypatch.setattr(paper.trials, "RECORDS", tmp_path)
+    older, newer = {"seed": 1, "nll": 0.25}, {"seed": 2, "nll": 0.5, "instructions": "AVX2"}
+    for rows in ([older, newer], [newer, older]):
+        paper.equal_access.write("some", rows)
+        read = paper.trials.Trials.read("some").rows
+        assert {row["seed"]: (row["nll"], row["instructions"]) for row in read} == {1: (0.25, ""), 2: (0.5, "AVX2")}
+
+
+def test_every_page_says_how_far_its_numbers_transfer(publish):
+    for name, text in publish.pages().items():
+        assert "transfer" in text, name
+
+
+def test_exponents_are_local_and_add_up_to_the_whole_fall():
+    records = paper.published.Records.read("known-posterior-gaussian", paper.published.by_training_rows)
+    local = [float(slope) for slope in paper.published.exponents(records, "ce").split(", ")]
+    assert local == [-0.55, -0.71, -0.48, -0.35]  # each from one size to four times that
+    small, large = (
+        float(records.mean(f"gaussian_mixture, {rows} rows", "ce", "q_distance")) for rows in ("500", "128,000")
+    )
+    assert math.log(large / small) == pytest.approx(sum(local) * math.log(4), abs=0.03)
+
+
+def test_a_difference_is_paired_over_the_seeds_of_both_comparisons():
+    ahead, behind = ("recipe", "calibrated"), ("cross-entropy", "calibrated")
+    values = paper.trials.seeds_of(paper.trials.Trials.read("equal-access-newsgroups", "confirmation-newsgroups"))
+    gaps = [values[ahead]["ece"][seed] - ece for seed, ece in values[behind]["ece"].items()]
+    assert len(gaps) == 20
+    assert float(paper.trials.difference("ece", ahead, behind, "newsgroups")) == pytest.approx(
+        100 * sum(gaps) / len(gaps), abs=0.006
+    )
+    assert paper.trials.difference("ece", behind, ahead, "newsgroups").startswith("-" if sum(gaps) > 0 else "+")
+
+
+def test_how_far_numbers_transfer_is_read_from_pairs_of_runs(tmp_path, monkeypatch):
+    row = {"objective": "ce", "seed": 0, "instructions": "AVX2", "ece": 0.0294, "nll": 0.5}
+    other = row | {"instructions": "AVX512", "ece": 0.0366, "nll": 0.504}
+    same = {"setting": "b/mlp"}
+    paper.record.write_table(
+        tmp_path / "instruction-sets.csv",
+        [row | {"setting": "a/cnn"}, other | {"setting": "a/cnn"}, row | same, row | same | {"instructions": "AVX512"}],
+    )
+    monkeypatch.setattr(paper.trials, "RECORDS", tmp_path)
+    told = paper.instruction_sets.transfer()
+    assert told.startswith("Of 2 networks trained with AVX2 and AVX512, all else equal, 1 have the same numbers.")
+    assert "up to 0.72 points and their NLL up to 0.004 apart" in told
+    assert told.endswith("ECE in percent transfers to no decimals, its NLL transfers to 2 decimals.")
+    assert "take one path" in paper.instruction_sets.transfer("b/")

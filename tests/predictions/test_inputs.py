@@ -225,6 +225,23 @@ WRONG = [
     ({"confidence": P}, ValueError, "confidence and correct belong together"),
     ({"confidence": P, "correct": [1, 0, 2]}, ValueError, "correct must be True or False, got 2 in row 2"),
     ({"confidence": P + 1, "correct": [1, 0, 1]}, ValueError, "confidence must be a probability .* got 1.9 in row 0"),
+    (
+        {"confidence": 100 * P, "correct": [1, 0, 1]},
+        ValueError,
+        "confidence must be a probability from 0 to 1, got 90 in row 0; divide per cents by 100",
+    ),
+    (  # the value in the user's own file, not what is left of 1
+        {"probs": [0.3, 98.8413, 0.5], "labels": [0, 1, 1]},
+        ValueError,
+        "probs must be probabilities from 0 to 1, got 98.8413 in row 1; divide per cents by 100, or name",
+    ),
+    ({"probs": P - 0.3, "labels": [0, 1, 1]}, ValueError, r"from 0 to 1, got -0.1 in row 1; divide"),
+    ({"probs": [0.3, np.nan], "labels": [0, 1]}, ValueError, "probs must be finite, got nan in row 1; find out"),
+    (
+        {"probs": [[0.3], [1.2]], "labels": [0, 1], "normalize": True},
+        ValueError,
+        "probs must be probabilities from 0 to 1, got 1.2 in row 1",
+    ),
     ({"confidence": P, "correct": [1, 0]}, ValueError, "one value per row each, got 3 and 2"),
     ({"confidence": [1, 0, 1], "correct": [1, 0, 1]}, TypeError, "confidence must be floating point"),
     ({"probs": P, "confidence": P, "correct": [1, 0, 1]}, TypeError, "give one or the other"),

@@ -4,10 +4,12 @@ import numpy as np
 
 from focalcal.lab.studies.events import Failed, Finished
 from focalcal.lab.studies.measurement import split_metrics
+from focalcal.lab.studies.provenance import machine, software
 from focalcal.predictions import Predictions
 from focalcal.theory import minimise
 
 CLASSES, ROWS = 4, 1500
+PROVENANCE = {"software": software(), "machine": machine("cpu", 1)}
 
 
 class IdealNetworks:
@@ -25,7 +27,7 @@ class IdealNetworks:
                 continue
             parts = [self._predictions(split, seed, options) for seed, split in enumerate(("val", "test"))]
             metrics = {part.split: split_metrics(part, ["a", "b", "c", "d"]) for part in parts}
-            record = {"metrics": metrics, "provenance": {}, "seconds": 1.0, "epochs": 1}
+            record = {"metrics": metrics, "provenance": PROVENANCE, "seconds": 1.0, "epochs": 1}
             store.add(spec, record=record, epochs=None, predictions=parts)
             on_event(Finished(spec, 0.1))
 

@@ -120,6 +120,14 @@ def test_between_the_uniform_and_a_degenerate_posterior_it_exceeds_one(classes, 
         assert ((effective_temperature(eta, gamma=gamma, lam=[0.0, 1.0, 30.0]) > 1) == exceeds).all()
 
 
+def test_under_a_strong_anchor_the_sign_of_the_first_order_decides_from_which_side_it_nears_one():
+    for p, side in ((0.1, 1), (0.8, -1)):  # a flat posterior (A < 0) and a confident one (A > 0)
+        eta = np.r_[p, np.full(19, (1 - p) / 19)]
+        gaps = effective_temperature(eta, gamma=3.0, lam=[1e2, 1e3, 1e4]) - 1
+        assert (side * gaps > 0).all()
+        assert (side * np.diff(gaps) < 0).all()
+
+
 def test_flat_posteriors_over_many_classes_become_more_confident():
     eta = np.random.default_rng(0).dirichlet(np.ones(100), size=50)
     course = effective_temperature(eta, gamma=3.0, lam=[0.0, 1.0, 100.0])

@@ -9,7 +9,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from focalcal.auditing.comparison import Change, compare_models
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
@@ -111,9 +110,10 @@ class Audit:
                 "recommended": fixes.recommended,
                 "sentence": fixes.sentence,
                 "rows": fixes.rows,
+                "impossible": list(fixes.impossible),
                 "left_out": fixes.left_out,
                 "tried": [
-                    {"name": fix.name, "nll": fix.nll, "ece": fix.ece}
+                    {"name": fix.name, "nll": fix.nll, "brier": fix.brier, "ece": fix.ece}
                     | ({} if fix.change is None else {"low": fix.change.low, "high": fix.change.high})
                     for fix in fixes.tried
                 ],
@@ -200,6 +200,8 @@ def audit(
             notes.append("Too few rows, or labels of one class, to compare calibrators.")
         elif fixes.rows < predictions.n:
             notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
+        if fixes is not None and fixes.zeros:
+            notes.append(f"Probabilities have {fixes.zeros}; metrics take them as they are.")
         if fixes is not None and predictions.multilabel:
             notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
     if not predictions.multilabel and not top1:
@@ -250,12 +252,12 @@ def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ..
     if any(other is not None for other in others):
         raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
     given = read_inputs(confidence=confidence, correct=correct)
-    return Predictions(probs=given.scores, labels=given.labels.long(), groups=groups, split="audit")
+    return Predictions(probs=given.scores, labels=given.labels.astype(np.int64), groups=groups, split="audit")
 
 
 def _reliability(rows: AuditRows) -> Reliability:
     edges = even_edges(15)
-    sums = sums_between(torch.from_numpy(rows.confidence), torch.from_numpy(rows.correct), edges)
+    sums = sums_between(rows.confidence, rows.correct, edges)
     return reliability_of(sums, edges)
 
 

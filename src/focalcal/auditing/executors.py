@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from focalcal._native import limit_threads
 from focalcal.auditing.partitions import Collected, Partition, Reading, merge, partitions_of, read_partition
 from focalcal.core.checks import one_of
 from focalcal.core.extras import required
-from focalcal.core.processors import available_processors, torch_threads
+from focalcal.core.processors import available_processors
 from focalcal.core.ray_cluster import connection
 
 Executor = Literal["local", "ray"]
@@ -31,8 +32,8 @@ def collect(files: Sequence[Path], reading: Reading, executor: Executor, address
     if executor == "ray":
         return merge(collect_on_ray(read, partitions, address), reading.most)
     # Alone, each thread adds in the same order everywhere.
-    with torch_threads(1), ThreadPoolExecutor(available_processors()) as pool:
-        return merge(pool.map(read, partitions), reading.most)
+    with ThreadPoolExecutor(available_processors()) as pool:
+        return merge(pool.map(partial(_read_with_one_thread, read), partitions), reading.most)
 
 
 def collect_on_ray(
@@ -54,5 +55,5 @@ def collect_on_ray(
 
 
 def _read_with_one_thread(read: Callable[[Partition], Collected], partition: Partition) -> Collected:
-    with torch_threads(1):
+    with limit_threads(1):
         return read(partition)

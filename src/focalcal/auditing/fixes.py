@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
-from sklearn.base import clone
 
+from focalcal._native import limit_threads, threads
 from focalcal.auditing.rows import rows_of
-from focalcal.core.checks import ProbabilityWarning
-from focalcal.core.processors import torch_threads
 from focalcal.metrics import ece, multilabel_ece
-from focalcal.metrics.proper import binary_nll, row_nll
-from focalcal.posthoc import CALIBRATORS, CalibrationWarning, Calibrator, MultilabelCalibration, PosteriorRecovery
+from focalcal.metrics.proper import binary_brier, binary_nll, row_brier, row_nll
+from focalcal.posthoc import CALIBRATORS, Calibrator, MultilabelCalibration, PosteriorRecovery
+from focalcal.posthoc.clipping import bound_of, zeros_message
+from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, fitted_quietly
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from focalcal.predictions import Predictions
 
-FOLDS = 5
 MOST_ROWS = 20_000  # that calibrators are compared on
 _MOST_CLASSES = 50  # of calibrators with K^2 numbers
 _QUADRATIC = ("matrix", "dirichlet")
 _ROWS_PER_FOLD = 20
+_NAMED = 5  # rows in a sentence
 _ONE_THREAD = 1 << 17  # scores at most: on a busy machine threads wait for each other longer than they compute
 # Maps of one probability, and so of a confidence whose other classes are unknown.
 _OF_ONE_PROBABILITY = ("platt", "histogram", "isotonic", "beta")
@@ -41,21 +38,26 @@ _SIMPLEST_FIRST = ("temperature", "focal_temperature", "ensemble", "spline", "ve
 class Fix:
     """A calibrator, on rows it was not fitted on.
 
-    change  of the NLL, calibrated minus raw, paired by row, with a 95 % interval; None where it is infinite
+    change        of the NLL, calibrated minus raw, paired by row, with a 95 % interval; None where either is infinite
+    brier_change  of the Brier score likewise, if the raw NLL is infinite and the calibrated one is not; else None
     """
 
     name: str
     nll: float
+    brier: float
     ece: float
     change: PairedInterval | None
+    brier_change: PairedInterval | None
     row_losses: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Fixes:
-    """Every calibrator that was tried, best first by NLL; `recommended` is None if none is worth it.
+    """Every calibrator that was tried, best first by NLL, then Brier score; `recommended` is None if none is worth it.
 
     rows        that they were compared on, a uniform sample if there are more
+    impossible  of these, the ids or numbers of those whose label has probability 0: the raw NLL is infinite
+    zeros       how many probabilities of 0 there are, and what calibrators take them for; "" if there are none
     left_out    names of calibrators that were not tried, and why
     calibrator  the recommended one, fitted on all of these rows
     """
@@ -64,20 +66,44 @@ class Fixes:
     recommended: str | None
     rows: int
     raw_nll: float
+    raw_brier: float
+    impossible: tuple[Any, ...]
+    zeros: str
     left_out: dict[str, str]
     calibrator: Calibrator | None
 
     @property
     def sentence(self) -> str:
         """What to do."""
+        if self.recommended is None and self.impossible:
+            return (
+                f"No calibrator is worth it: {self._why_infinite}, and none makes it finite without raising the Brier "
+                "score of rows that it was not fitted on."
+            )
         if self.recommended is None:
             return "No calibrator is worth it: none is shown to lower the NLL of rows that it was not fitted on."
         chosen = next(fix for fix in self.tried if fix.name == self.recommended)
-        assert chosen.change is not None
+        if chosen.change is None:
+            assert chosen.brier_change is not None
+            low, high = chosen.brier_change.low, chosen.brier_change.high
+            return (
+                f"Use {self.recommended}: {self._why_infinite}; on rows it was not fitted on the calibrated NLL is "
+                f"{chosen.nll:.4f}, the Brier score goes from {self.raw_brier:.4f} to {chosen.brier:.4f} "
+                f"(95 % interval of the change {low:+.4f} to {high:+.4f}) and the ECE to {100 * chosen.ece:.1f} %."
+            )
         return (
             f"Use {self.recommended}: on rows it was not fitted on it lowers the NLL from {self.raw_nll:.4f} to "
             f"{chosen.nll:.4f} (95 % interval of the change {chosen.change.low:+.4f} to {chosen.change.high:+.4f}) and "
             f"the ECE to {100 * chosen.ece:.1f} %."
+        )
+
+    @property
+    def _why_infinite(self) -> str:
+        names = ", ".join(map(str, self.impossible[:_NAMED]))
+        more = ", ..." if len(self.impossible) > _NAMED else ""
+        return (
+            f"the NLL is infinite, since {len(self.impossible):,} of {self.rows:,} rows give what happened a "
+            f"probability of 0 (row {names}{more})"
         )
 
 
@@ -108,30 +134,55 @@ def compare_fixes(
     `trained_with` is (gamma, lam) of the focal or FCL loss that the network was trained with, for posterior recovery.
     """
     most = max(1000, MOST_ROWS // predictions.n_classes) if predictions.multilabel else MOST_ROWS  # every entry counts
-    chosen = predictions[np.random.default_rng(seed).permutation(predictions.n)[:most]]
-    scores, labels, kind = chosen.scores.double().cpu(), chosen.labels.cpu(), chosen.kind
-    if len(labels) < FOLDS * _ROWS_PER_FOLD or bool((labels == labels.flatten()[0]).all()):
+    order = np.random.default_rng(seed).permutation(predictions.n)[:most]
+    chosen = predictions[order]
+    scores, labels, kind = chosen.scores.astype(np.float64), chosen.labels, chosen.kind
+    if len(labels) < FOLDS * _ROWS_PER_FOLD or (labels == labels.flat[0]).all():
         return None
     candidates, left_out = _candidates(names, 2 if predictions.multilabel else scores.shape[1], trained_with)
     if top1:
         left_out |= {name: "it needs all classes" for name in CALIBRATORS if name not in _OF_ONE_PROBABILITY}
         candidates = {name: candidates[name] for name in candidates if name in _OF_ONE_PROBABILITY}
-    raw_losses = rows_of(chosen, top1=top1).losses["nll"].reshape(len(labels), -1).mean(1)
+    losses = rows_of(chosen, top1=top1).losses
+    raw = {name: losses[name].reshape(len(labels), -1).mean(1) for name in ("nll", "brier")}
     if predictions.multilabel:
         shared = {name: MultilabelCalibration(calibrator, shared=True) for name, calibrator in candidates.items()}
         candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
-    folds = [torch.from_numpy(fold) for fold in np.array_split(np.arange(len(labels)), FOLDS)]
     fixes = []
-    with torch_threads(1 if scores.numel() <= _ONE_THREAD else torch.get_num_threads()):
+    with limit_threads(1 if scores.size <= _ONE_THREAD else threads()):
         for name, calibrator in candidates.items():
             try:
-                fixes.append(_cross_fit(name, calibrator, scores, labels, kind, folds, raw_losses, top1))
+                fixes.append(_cross_fit(name, calibrator, scores, labels, kind, raw, top1))
             except ValueError as error:  # a fold without rows of some class, say
                 left_out[name] = str(error).split(";")[0]
-    fixes.sort(key=lambda fix: fix.nll)
+    fixes.sort(key=lambda fix: (fix.nll, fix.brier))
     recommended = _recommend(fixes)
-    fitted = None if recommended is None else _fit(candidates[recommended], scores, labels, kind)
-    return Fixes(tuple(fixes), recommended, len(labels), float(raw_losses.mean()), left_out, fitted)
+    fitted = None if recommended is None else fitted_quietly(candidates[recommended], scores, labels, kind)
+    return Fixes(
+        tried=tuple(fixes),
+        recommended=recommended,
+        rows=len(labels),
+        raw_nll=float(raw["nll"].mean()),
+        raw_brier=float(raw["brier"].mean()),
+        impossible=_impossible(predictions, order[np.isinf(raw["nll"])]),
+        zeros=_zeros(chosen),
+        left_out=left_out,
+        calibrator=fitted,
+    )
+
+
+def _impossible(predictions: Predictions, rows: NDArray[np.int64]) -> tuple[Any, ...]:
+    names = np.sort(rows) if predictions.ids is None else predictions.ids[np.sort(rows)]
+    return tuple(names.tolist())
+
+
+def _zeros(predictions: Predictions) -> str:
+    """What is said of probabilities of 0; of several labels per row every entry is one of two classes."""
+    if predictions.kind == "logits":
+        return ""
+    scores = predictions.scores
+    probs = np.stack([1 - scores, scores], -1).reshape(-1, 2) if predictions.multilabel else scores
+    return zeros_message(probs, bound_of(probs))
 
 
 def _candidates(
@@ -155,48 +206,46 @@ def _candidates(
 def _cross_fit(
     name: str,
     calibrator: Calibrator,
-    scores: Tensor,
-    labels: Tensor,
+    scores: NDArray[np.float64],
+    labels: NDArray[Any],
     kind: str,
-    folds: Sequence[Tensor],
-    raw_losses: NDArray[np.float64],
+    raw: dict[str, NDArray[np.float64]],
     top1: bool,
 ) -> Fix:
-    probs = torch.empty_like(scores)
-    for fold in folds:
-        others = torch.ones(len(labels), dtype=torch.bool)
-        others[fold] = False
-        fitted = _fit(calibrator, scores[others], labels[others], kind)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ProbabilityWarning)
-            probs[fold] = fitted.predict_proba(**{kind: scores[fold]})
-    losses = _row_losses(probs, labels)
-    change = bootstrap_ci(losses - raw_losses, resamples=1000) if np.isfinite(losses - raw_losses).all() else None
+    probs = cross_fitted_probs(calibrator, scores, labels, kind)
+    losses, brier = _row_losses(probs, labels, top1=top1)
+    change = brier_change = None
+    if np.isfinite(losses).all() and np.isfinite(raw["nll"]).all():
+        change = bootstrap_ci(losses - raw["nll"], resamples=1000)
+    elif np.isfinite(losses).all():
+        brier_change = bootstrap_ci(brier - raw["brier"], resamples=1000)
     if top1:
         error = ece(confidence=probs[:, 1], correct=labels)
     else:
-        error = float(np.mean((ece if labels.dim() == 1 else multilabel_ece)(probs, labels)))
-    return Fix(name, float(losses.mean()), error, change, losses)
+        error = float(np.mean((ece if labels.ndim == 1 else multilabel_ece)(probs, labels)))
+    return Fix(name, float(losses.mean()), float(brier.mean()), error, change, brier_change, losses)
 
 
-def _row_losses(probs: Tensor, labels: Tensor) -> NDArray[np.float64]:
-    """-log p of what happened, (n,); the mean over several labels per row."""
-    losses = row_nll(probs, labels) if labels.dim() == 1 else binary_nll(probs, labels.bool()).mean(1)
-    return np.asarray(losses)
-
-
-def _fit(calibrator: Calibrator, scores: Tensor, labels: Tensor, kind: str) -> Calibrator:
-    fresh: Calibrator = clone(calibrator)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        warnings.simplefilter("ignore", ProbabilityWarning)
-        given: dict[str, Any] = {kind: scores}
-        return fresh.fit(labels=labels, **given)
+def _row_losses(
+    probs: NDArray[np.float64], labels: NDArray[Any], *, top1: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """-log p of what happened and the Brier score, (n,); the means over several labels per row."""
+    if labels.ndim == 1:
+        return row_nll(probs, labels), binary_brier(probs[:, 1], labels == 1) if top1 else row_brier(probs, labels)
+    return binary_nll(probs, labels).mean(1), binary_brier(probs, labels).mean(1)
 
 
 def _recommend(fixes: Sequence[Fix]) -> str | None:
-    """The simplest calibrator that cannot be told from the best, if the best lowers the NLL beyond doubt."""
-    helpful = [fix for fix in fixes if fix.change is not None and fix.change.high < 0]
+    """The simplest calibrator that cannot be told from the best, if the best lowers the NLL beyond doubt.
+
+    From infinite to finite is lower, unless the Brier score, which knows no infinity, is higher beyond doubt.
+    """
+    helpful = [
+        fix
+        for fix in fixes
+        if (fix.change is not None and fix.change.high < 0)
+        or (fix.brier_change is not None and fix.brier_change.low <= 0)
+    ]
     if not helpful:
         return None
     best = helpful[0]

@@ -113,7 +113,7 @@ def _fixes(audit: Audit, table: Table) -> Any:
     return render(
         f"{__package__}/fixes.html.j2",
         sentence=audit.fixes.sentence,
-        tried=bool(audit.fixes.tried),
+        tried=any(fix.change is not None for fix in audit.fixes.tried),
         table=_table("fixes", "Calibrators", table, note),
         next=None if audit.operating_point is None else audit.operating_point.sentence,
     )

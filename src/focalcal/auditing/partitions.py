@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from focalcal.core.checks import rounding_collected
 from focalcal.metrics import CalibrationSketch
@@ -190,8 +189,8 @@ def _check_alike(path: Path, part: Predictions, like: Predictions) -> None:
 
 
 def _type_of(values: Any) -> str | None:
-    if values is None or isinstance(values, torch.Tensor):
-        return None if values is None else str(values.dtype).removeprefix("torch.")
+    if values is None or values.dtype.kind == "f":
+        return None if values is None else str(values.dtype)
     return "integer" if values.dtype.kind == "i" else "text"
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from torch.nn.functional import cross_entropy
 
-from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, row_brier, row_nll
+from focalcal.core.numerics import log_softmax, softmax
+from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, of_label, row_brier, row_nll
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,23 +35,19 @@ def rows_of(predictions: Predictions, *, top1: bool = False) -> AuditRows:
 
     With `top1` the second of two columns is the confidence, and the label whether the prediction is right.
     """
-    probs = predictions.probs.double().cpu()
-    labels = predictions.labels.cpu()
-    if top1:
-        p, y = probs[:, 1], labels.bool()
-        losses = {"nll": binary_nll(p, y), "brier": binary_brier(p, y), "error": (~y).double()}
-        return AuditRows(p.numpy(), y.numpy(), None, {name: values.numpy() for name, values in losses.items()})
-    if predictions.multilabel:
-        p, y = probs.flatten(), labels.flatten().bool()
-        scores = {"nll": binary_nll, "brier": binary_brier, "error": binary_error}
-        which = np.tile(np.arange(probs.shape[1]), len(probs))
-        return AuditRows(p.numpy(), y.numpy(), which, {name: of(p, y).numpy() for name, of in scores.items()})
-    if predictions.kind == "logits":
-        logits = predictions.logits.double().cpu()
-        probs, nll = logits.softmax(1), cross_entropy(logits, labels, reduction="none")
+    labels = predictions.labels
+    if predictions.kind == "logits" and not predictions.multilabel:
+        logits = predictions.logits.astype(np.float64)
+        probs, nll = softmax(logits), -of_label(log_softmax(logits), labels)
     else:
-        nll = row_nll(probs, labels)
-    confidence, predicted = probs.max(1)
-    correct = (predicted == labels).numpy()
-    of_rows = {"nll": nll.numpy(), "brier": row_brier(probs, labels).numpy(), "error": (~correct).astype(np.float64)}
-    return AuditRows(confidence.numpy(), correct, predicted.numpy(), of_rows)
+        probs = predictions.probs.astype(np.float64)
+        nll = None
+    if top1 or predictions.multilabel:
+        p, y = (probs[:, 1], labels == 1) if top1 else (probs.ravel(), labels.ravel())
+        which = None if top1 else np.tile(np.arange(probs.shape[1]), len(probs))
+        losses = {"nll": binary_nll(p, y), "brier": binary_brier(p, y)}
+        return AuditRows(p, y, which, losses | {"error": (~y).astype(np.float64) if top1 else binary_error(p, y)})
+    predicted = probs.argmax(1)
+    correct = predicted == labels
+    of_rows = {"nll": row_nll(probs, labels) if nll is None else nll, "brier": row_brier(probs, labels)}
+    return AuditRows(of_label(probs, predicted), correct, predicted, of_rows | {"error": (~correct).astype(np.float64)})

@@ -82,6 +82,7 @@ def fix_table(fixes: Fixes) -> Table:
             "change": [None if change is None else change.mean for change in changes],
             "low": [None if change is None else change.low for change in changes],
             "high": [None if change is None else change.high for change in changes],
+            "Brier": [fix.brier for fix in fixes.tried],
             "ECE %": [100 * fix.ece for fix in fixes.tried],
         },
         bold={"calibrator": chosen},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
@@ -16,12 +17,24 @@ from focalcal.core.extras import install_command
 
 
 class _Focalcal(TyperGroup):
-    """Takes --debug behind the sub-command, too, where one adds it to a command that failed."""
+    """The library's commands, and those that installed packages offer as entry points of `focalcal.commands`.
+
+    The latter, the laboratory's among them, are imported when they are called or listed: an audit waits for none.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put --debug first, where it belongs."""
+        """Put --debug first, where it belongs, also if it is given behind the sub-command."""
         debug = "--debug" in args
         return super().parse_args(ctx, ["--debug"] * debug + [word for word in args if word != "--debug"])
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return [*super().list_commands(ctx), *sorted(_offered())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None."""
+        own = super().get_command(ctx, cmd_name)
+        return own if own is not None or cmd_name not in _offered() else _loaded(cmd_name)
 
 
 app = typer.Typer(
@@ -37,17 +50,23 @@ app.command()(audit.calibrate)
 app.add_typer(theory.app, name="theory")
 
 
-def _add_installed() -> None:
-    """Commands that installed packages offer as entry points of `focalcal.commands`, the laboratory's among them."""
-    for entry in sorted(entry_points(group="focalcal.commands"), key=lambda entry: entry.name):
-        try:
-            command = entry.load()
-        except ModuleNotFoundError as error:  # an extra that is not installed
-            command = _says_what_is_missing(str(error.name))
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=entry.name)
-        else:
-            app.command(entry.name)(command)
+@cache
+def _offered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group="focalcal.commands")}
+
+
+@cache
+def _loaded(name: str) -> Any:
+    try:
+        command = _offered()[name].load()
+    except ModuleNotFoundError as error:  # an extra that is not installed
+        command = _says_what_is_missing(str(error.name))
+    holder = typer.Typer()
+    if isinstance(command, typer.Typer):
+        holder.add_typer(command, name=name)
+    else:
+        holder.command(name)(command)
+    return typer.main.get_group(holder).commands[name]
 
 
 def _says_what_is_missing(package: str) -> Callable[[], None]:
@@ -60,9 +79,6 @@ def _says_what_is_missing(package: str) -> Callable[[], None]:
         raise typer.Exit(USAGE)
 
     return command
-
-
-_add_installed()
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,7 +17,7 @@ _PROJECTS = {
 }  # where a module is called otherwise than its project
 
 
-def required(module: str, *, purpose: str, extra: str = "study") -> Any:
+def required(module: str, *, purpose: str, extra: str = "lab") -> Any:
     """The module, or an error that says how to install it.
 
     >>> required("json", purpose="This").dumps([1])
@@ -33,7 +33,7 @@ def required(module: str, *, purpose: str, extra: str = "study") -> Any:
         raise ModuleNotFoundError(message, name=package) from error
 
 
-def install_command(package: str, *, extra: str = "study") -> str:
+def install_command(package: str, *, extra: str = "lab") -> str:
     """What installs a missing package: the extra, from the folder that focalcal was installed from, if that is there.
 
     Otherwise the package alone. Never `focalcal[extra]`, which would ask an index for whatever has that name there.

@@ -86,8 +86,8 @@ class TermsLoss(ClassificationLoss):
 class FocalFamilyLoss(TermsLoss):
     """A loss with a value per example that the one kernel serves: see `Terms` for what it can be made of.
 
-    Setting `engine` to "native", "torch" or "formula" forces one of the three implementations (see
-    `focalcal.losses.engines`); "auto" picks the fastest that can serve the call.
+    Setting `engine` to "native", "triton", "torch" or "formula" forces one of the four implementations (see
+    `focalcal.losses.engines`); "auto" picks the first that can serve the call.
     """
 
     engine = Setting[Engine](choice(*get_args(Engine)), default="auto")

@@ -17,6 +17,7 @@ from focalcal.core.checks import ROUNDING, SUM_TOLERANCE
 from focalcal.core.chunks import row_chunks
 from focalcal.core.extras import required
 from focalcal.posthoc.calibrator_inputs import Rows, labelled_rows, map_rows, rows_of
+from focalcal.posthoc.clipping import checked_clip
 from focalcal.posthoc.storage import Decoder, Stored, read, write
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Logits and labels come in any form of `focalcal.predictions.read_inputs`: `Predictions`, tables, names of classes
     (`classes_`, which `predict` gives), one column of two classes. `probs=` in place of logits takes probabilities:
-    their logarithm is used, in which zeros count as the smallest positive number of their dtype. Logits that all are
-    rows of probabilities are refused.
+    their logarithm is used, of entries clipped to [c / (K - 1), 1 - c]. c is read off the rows of the fit, half of
+    their last printed digit or 1 / (2 n), and never above their smallest entry but 0; `clip=` overrides it, and
+    `clip_` keeps it for predictions and files. (Fitted on logits there is none: then zeros count as the smallest
+    positive number of their dtype.) Logits that all are rows of probabilities are refused.
+    A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     A subclass gives `_fit`, `_arrays`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     logits only through softmax: a constant added to a row changes nothing. `_map` is written once, in functions of the
     Python array API, and NumPy, torch, `torch.export` and ONNX run it.
@@ -53,6 +57,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _of_the_search: ClassVar[tuple[str, ...]] = ("max_iter", "tol")  # arguments that what is fitted does not depend on
     classes_: NDArray[Any]
     n_features_in_: int
+    clip_: float | None = None  # what probabilities are clipped at; None if it was fitted on logits
     _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
     _one_column = False  # whether scores were those of the positive class alone
 
@@ -94,21 +99,27 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         positive: Any = None,
         ignore_index: int | None = None,
+        clip: float | None = None,
     ) -> Self:
         """Learn the map from logits (or probs) (N, K, ...) and labels (N, ...), or from `Predictions`.
 
         A row of `sample_weight` w, of the labels' shape, counts as w copies of it; those of weight 0, and those with
-        the label `ignore_index`, are left out.
+        the label `ignore_index`, are left out. `clip` in (0, 0.5) is what `probs` of 0 count as, and 1 less it those of
+        1; by default the rows show it.
         """
         self._check_params()
         about = {"classes": classes, "positive": positive, "ignore_index": ignore_index}
+        about["clip"] = "data" if clip is None else checked_clip(clip)
         rows = labelled_rows(
             logits, labels, probs=probs, masked=self._takes_masked, dense=True, sample_weight=sample_weight, **about
         )
         assert rows.labels is not None
         assert rows.weights is not None
+        if clip is not None and rows.kind == "logits":
+            raise ValueError(f"clip is for probs, got {clip!r} with logits; leave it out")
         with np.errstate(all="ignore"):
             self._fit(rows.logits, rows.labels, rows.weights)
+        self.clip_ = rows.clip
         _check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
         return self
@@ -194,7 +205,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.n_features_in_ if fitted else None
         if fitted:
             self._check_state()  # what is written can be read
-        return Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column)
+        clip = self.clip_ if fitted else None
+        return Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column, clip)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -216,6 +228,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 for name, value in stored.decoded(cls._state).items():
                     setattr(calibrator, name, value)
                 calibrator._set_classes(stored.classes, stored.names, one_column=stored.one_column)
+                calibrator.clip_ = None if stored.clip is None else checked_clip(stored.clip)
                 calibrator._check_state()
         except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
@@ -267,6 +280,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._check_fitted()
         _check_feature_names(self, logits if probs is None else probs, reset=False)
         about |= {"masked": self._takes_masked, "one_column": self._one_column, "classes": self._names}
+        about["clip"] = self.clip_
         rows = rows_of(logits, probs, labels=labels, dense=True, **about)
         if rows.classes is not None and self._names not in (None, rows.classes):
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from focalcal.core.checks import (
     user_level,
 )
 from focalcal.core.chunks import row_chunks
+from focalcal.posthoc.clipping import bound_of, checked_clip, clipped, zeros_message
 from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Rows(NamedTuple):
     classes: tuple[Any, ...] | None = None  # names of the columns
     weights: Float[np.ndarray, " n"] | None = None  # of the rows with labels, float64, > 0
     shape: tuple[int, ...] = ()  # of one value per row, as the scores were given: (N, d1, ...)
+    clip: float | None = None  # that the probabilities were clipped at
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """One value (n,), or one per class (n, K), of every row in the shape of the scores given."""
@@ -70,14 +72,16 @@ def rows_of(
     dense: bool = False,
     sample_weight: Any = None,
     ignore_index: int | None = None,
+    clip: float | Literal["data"] | None = None,
     **about: Any,
 ) -> Rows:
     """At least one row and two classes: logits, or probabilities and their logarithm in float64; labels if given.
 
     `masked` allows logits of -inf, `one_column` scores of the positive class alone, `dense` (N, K, d1, ...). Rows of
     weight 0, or with the label `ignore_index`, are left out. Rows that all hold probabilities are refused as logits.
-    Zeros among `probs` count as the smallest positive number of their dtype (4.9e-324, 1.4e-45 or 6e-8), and a warning
-    says how many there are.
+    Probabilities are clipped at `clip`, or with "data" at what these rows show (`clipping`), of which a warning counts
+    the zeros. With None zeros count as the smallest positive number of their dtype (4.9e-324, 1.4e-45 or 6e-8), which
+    a warning says, too.
     """
     if probs is not None and logits is not None:
         raise TypeError("give logits or probs=, got both; the name says what the scores are")
@@ -108,8 +112,10 @@ def rows_of(
             raise ValueError(
                 "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
             )
-    log = _log_probs(scores) if kind == "probs" else scores
-    return Rows(log, scores, kind, single, index, classes, weights, shape)
+    if kind == "logits":
+        return Rows(scores, scores, kind, single, index, classes, weights, shape)
+    log, bound = _log_probs(scores, clip)
+    return Rows(log, scores, kind, single, index, classes, weights, shape, bound)
 
 
 def flat_rows(scores: Any) -> Any:
@@ -140,8 +146,20 @@ def _row_weights(given: Any, labels: Int[np.ndarray, "n *d"]) -> Float[np.ndarra
     return weights.ravel()
 
 
-def _log_probs(probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+def _log_probs(
+    probs: Float[np.ndarray, "n k"], clip: float | Literal["data"] | None
+) -> tuple[Float[np.ndarray, "n k"], float | None]:
+    """Logarithms, and what the probabilities were clipped at."""
     on_simplex("probs", probs)
+    if clip is not None:
+        bound = bound_of(probs) if clip == "data" else checked_clip(clip)
+        if clip == "data" and (counted := zeros_message(probs, bound)):
+            warnings.warn(
+                f"probs has {counted}; pass clip= for another bound, or logits",
+                ProbabilityWarning,
+                stacklevel=user_level(),
+            )
+        return np.log(clipped(probs, bound)), bound
     zeros = probs <= 0
     number = int(zeros.sum())
     smallest = float(np.finfo(probs.dtype).smallest_subnormal)
@@ -154,7 +172,7 @@ def _log_probs(probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
             stacklevel=user_level(),
         )
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(np.maximum(probs.astype(np.float64), 0)), math.log(smallest))
+        return np.maximum(np.log(np.maximum(probs.astype(np.float64), 0)), math.log(smallest)), None
 
 
 def refuse_probabilities(logits: Float[np.ndarray, "n k"]) -> None:

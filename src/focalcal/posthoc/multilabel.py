@@ -40,8 +40,16 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         self.calibrator = calibrator
         self.shared = shared
 
-    def fit(self, logits: Any = None, labels: Any = None, sample_weight: Any = None, *, probs: Any = None) -> Self:
-        """Learn the maps; `sample_weight` is (N,), or (N, L) for one per entry."""
+    def fit(
+        self,
+        logits: Any = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        *,
+        probs: Any = None,
+        clip: float | None = None,
+    ) -> Self:
+        """Learn the maps; `sample_weight` is (N,), or (N, L) for one per entry, `clip` as elsewhere."""
         yes_or_no("shared", self.shared)
         if not hasattr(self.calibrator, "fit"):
             raise TypeError(f"calibrator must be one such as TemperatureScaling(), got {shown(self.calibrator)}")
@@ -63,7 +71,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
                     "out, or fit one calibrator for all labels with shared=True"
                 )
         self.calibrators_ = [
-            clone(self.calibrator).fit(labels=answer, sample_weight=weight, **{given.kind: column})
+            clone(self.calibrator).fit(labels=answer, sample_weight=weight, clip=clip, **{given.kind: column})
             for column, answer, weight in zip(columns, answers, weights, strict=True)
         ]
         return self

@@ -189,7 +189,7 @@ def operating_point(
     trained = gamma_and_lam(trained_with)
     check_level(level)
     whole_number("resamples", resamples, least=20, most=10**7, remedy="1000 is usual")
-    rows = labelled_rows(logits, labels, probs=probs)
+    rows = labelled_rows(logits, labels, probs=probs, clip="data")
     scores, index = rows.logits, rows.labels
     assert index is not None
     if len(scores) < LEAST_ROWS:

@@ -87,7 +87,8 @@ def split_half(
     if not isinstance(metrics, Mapping) or not metrics or not all(map(callable, metrics.values())):
         raise TypeError(f"metrics must map names to functions (probs, labels) -> float, got {shown(metrics)}")
     masked = getattr(calibrator, "_takes_masked", False)
-    all_rows = labelled_rows(logits, labels, probs=probs, masked=masked, classes=classes, positive=positive)
+    about = {"classes": classes, "positive": positive, "clip": "data"}
+    all_rows = labelled_rows(logits, labels, probs=probs, masked=masked, **about)
     scores, index = all_rows.logits, all_rows.labels
     assert index is not None
     given = logits if probs is None else probs
@@ -99,6 +100,7 @@ def split_half(
     fitted.fit(scores[fit_rows], index[fit_rows])
     after = fitted.predict_proba(scores[evaluation_rows])
     if isinstance(fitted, Calibrator):
+        fitted.clip_ = all_rows.clip
         fitted._set_classes(scores.shape[1], all_rows.classes, one_column=all_rows.one_column)
     elif np.shape(after) != (len(evaluation_rows), scores.shape[1]):
         raise ValueError(

@@ -32,6 +32,7 @@ class Stored:
     state: Mapping[str, Any]
     names: tuple[Any, ...] | None = None  # of the classes
     one_column: bool = False  # whether scores are those of the positive class alone
+    clip: float | None = None  # of probabilities
 
     def decoded(self, decoders: Mapping[str, Decoder]) -> dict[str, Any]:
         """The fitted attributes, each checked by its decoder."""
@@ -54,6 +55,8 @@ def content_of(stored: Stored) -> dict[str, Any]:
         content["names"] = [_plain(name) for name in stored.names]
     if stored.one_column:
         content["one_column"] = True
+    if stored.clip is not None:
+        content["clip"] = stored.clip
     return content
 
 
@@ -88,7 +91,7 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
     classes = content.get("classes")
     whole = classes is None or (type(classes) is int and 2 <= classes <= MOST_CLASSES)
     named = isinstance(content.get("class"), str)
-    names, one_column = content.pop("names", None), content.pop("one_column", False)
+    names, one_column, clip = content.pop("names", None), content.pop("one_column", False), content.pop("clip", None)
     if names is not None:
         plain = isinstance(names, list) and all(isinstance(name, str | int | float) for name in names)
         named &= plain and len(names) == classes
@@ -102,7 +105,7 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
         raise ValueError(f"{path} is damaged: {beyond[0]} must be within the range of float64, got a number beyond it")
     params = {name: math.inf if value == "inf" else value for name, value in content["params"].items()}
     names = None if names is None else tuple(names)
-    return Stored(content["class"], params, classes, content["state"], names, one_column)
+    return Stored(content["class"], params, classes, content["state"], names, one_column, clip)
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:

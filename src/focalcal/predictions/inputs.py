@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from focalcal.core.arrays import Array, as_array, class_indices, is_tensor
-from focalcal.core.checks import first_row, in_unit_interval, yes_or_no
+from focalcal.core.checks import first_row, in_unit_interval, not_finite, yes_or_no
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
@@ -139,14 +139,27 @@ def _outcomes(confidence: Any, correct: Any) -> Inputs:
         raise TypeError(f"confidence must be floating point, got {sure.dtype}; pass the probability of the prediction")
     if sure.shape != right.shape or not len(sure):
         raise ValueError(f"confidence and correct must have one value per row each, got {len(sure)} and {len(right)}")
-    for name, values, wrong, rule in (
-        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1"),
-        ("correct", right, (right != 0) & (right != 1), "True or False"),
+    for name, values, wrong, rule, remedy in (
+        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1", "divide per cents by 100"),
+        ("correct", right, (right != 0) & (right != 1), "True or False", "say of each whether it is right"),
     ):
         if wrong.any():
             at = first_row(wrong)
-            raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; look where it comes from")
+            raise ValueError(f"{name} must be {rule}, got {values[at].item():g} in row {at}; {remedy}")
     return Inputs("outcomes", at_least_float32(sure), right == 1)
+
+
+def _check_one_column(probs: Array) -> None:
+    """Refuse probabilities of one event outside [0, 1]: of two columns 1 - p would be what the error names."""
+    wrong = ~in_unit_interval(probs)
+    if wrong.any():
+        at = first_row(wrong)
+        if not np.isfinite(probs[at]).all():
+            raise not_finite("probs", at, probs[at])
+        raise ValueError(
+            f"probs must be probabilities from 0 to 1, got {float(probs[at][wrong[at]][0]):.9g} in row {at}; divide "
+            "per cents by 100, or name the argument logits where it is one"
+        )
 
 
 def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Array, bool]:
@@ -155,6 +168,8 @@ def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Arr
     single = scores.dtype.kind == "f" and (scores.ndim == 1 or (scores.ndim > 1 and scores.shape[1] == 1))
     if single:
         own = at_least_float32(scores[:, None] if scores.ndim == 1 else scores)
+        if kind == "probs":
+            _check_one_column(own)
         scores = np.concatenate([1 - own if kind == "probs" else np.zeros_like(own), own], 1)
     if not normalize:
         return scores, single

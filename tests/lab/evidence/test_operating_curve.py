@@ -44,3 +44,12 @@ def test_there_is_none_without_a_proper_run_or_a_grid(store, tmp_path):
     alone = Store(tmp_path / "alone")
     add(alone, spec("ce", 0))
     assert operating_curves(gather(alone.runs(), title=""), alone.runs()) == {}
+
+
+@pytest.mark.parametrize("changed", [{"rows": 99}, {"signal": 1e6}])
+def test_there_is_none_where_validation_rows_are_few_or_need_no_finite_temperature(store, changed):
+    run = add(store, spec("ce", 0), sharpness=1.0, **changed)
+    if "signal" in changed:
+        assert run.metrics("val")["error"] == 0
+    assert operating_curve([run], [1.0]) == ()
+    assert operating_curves(gather(store.runs(), title=""), store.runs()) == {}

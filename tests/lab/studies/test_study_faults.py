@@ -195,7 +195,9 @@ def test_whatever_a_file_holds_what_is_left_of_it_has_the_right_form(written):
 
 
 def test_an_unknown_study_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"'digit' is not a study; did you mean 'digits'\? Known: digits, cifar10-lite"):
+    with pytest.raises(
+        ValueError, match=r"'digit' is not a study; did you mean 'digits'\? Known: digits, cifar10-lite"
+    ):
         load_study("digit")
 
 
@@ -224,3 +226,16 @@ def test_cells_are_counted_before_they_are_made():
 def test_brackets_nested_too_deeply_are_a_fault(depth):
     with pytest.raises(StudyError, match=r"study\.toml: "):
         parse_study(GOOD.replace("gamma = 3", f"gamma = {'[' * depth}{']' * depth}"))
+
+
+@pytest.mark.parametrize(
+    ("depth", "refused"), [(50, "'a' is not an option"), (300, "keys nested"), (20_000, "keys nested")]
+)
+def test_dotted_keys_nested_too_deeply_are_a_fault(depth, refused):
+    tracemalloc.start()
+    try:
+        with pytest.raises(StudyError, match=rf"study\.toml: .*{refused}"):
+            parse_study(GOOD.replace("gamma = 3", "gamma = 3\n" + ".".join("a" * depth) + " = 1"))
+        assert tracemalloc.get_traced_memory()[1] < 20e6  # bytes; tomllib takes 1.5e9 for the deepest
+    finally:
+        tracemalloc.stop()

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from paper.operating_point.__main__ import app
+from paper.record import here
 from support.ideal_networks import IdealNetworks
 from typer.testing import CliRunner
 
@@ -37,10 +38,14 @@ def test_the_table_has_every_setting_and_role(run, tmp_path):
     with open(tmp_path / "cells.csv") as file:
         cells = list(csv.DictReader(file))
     assert {cell["setting"] for cell in cells} == {"digits/mlp epochs=100", "digits/mlp epochs=7"}
-    assert len(cells) == 2 * 2 * 9
+    assert len(cells) == 2 * 2 * 10
+    assert all(here().items() <= cell.items() for cell in cells)  # where the runs come from
+    assert float(cells[0]["validation_temperature"]) == pytest.approx(
+        1.4, abs=0.1
+    )  # that of the ideal cross-entropy network
     means = [line for line in result.stdout.splitlines() if line.startswith("digits/mlp")]
-    assert len(means) == 2 * 9  # the seeds are averaged
-    assert "[36/36]" in result.stderr
+    assert len(means) == 2 * 10  # the seeds are averaged
+    assert "[40/40]" in result.stderr
 
 
 def test_as_json(run):

@@ -35,7 +35,9 @@ def test_networks_that_overfit_as_assumed_need_no_temperature_at_the_predicted_l
     assert found[Role.HALF, 3.0].temperature < 1 < found[Role.TWICE, 3.0].temperature
     assert (found[Role.PAPER_SCALE, 3.0].lam, found[Role.PAPER_SCALE, 3.0].scale) == (lam, "paper")
     assert (found[Role.DEFAULT, 3.0].lam, found[Role.DEFAULT, 3.0].scale) == (1.0, "paper")
-    assert [len(event.missing) for event in events if isinstance(event, Examined)] == [2, 6, 1]
+    assert (found[Role.CONSTANT, 3.0].lam, found[Role.CONSTANT, 3.0].scale) == (3.0, "matched")
+    assert found[Role.BASELINE, 0.0].scaled_miss < 0.05 < found[Role.BASELINE, 0.0].miss
+    assert [len(event.missing) for event in events if isinstance(event, Examined)] == [3, 6, 1]
     counts = verdict(trials)
     assert (counts.helped, counts.within, counts.kept) == (3, 3, 0)
     test = store.run(found[Role.PREDICTED, 3.0].key).metrics("test")
@@ -68,7 +70,7 @@ def test_a_study_that_is_stopped_says_what_it_knows_of_the_baselines_it_has(stor
 
 def test_where_cross_entropy_is_not_overconfident_it_is_kept(store):
     trials, _ = run_operating_points([digits_spec("ce")], store, IdealNetworks(0.95))
-    assert [trial.role for trial in trials] == [Role.BASELINE, Role.DEFAULT]
+    assert [trial.role for trial in trials] == [Role.BASELINE, Role.DEFAULT, Role.CONSTANT]
     assert not any(trial.helps for trial in trials)
     counts = verdict(trials)
     assert (counts.helped, counts.kept, counts.right) == (0, 1, 1)
@@ -90,6 +92,7 @@ def test_a_failing_cell_takes_those_with_it_that_follow(store):
 def test_the_verdict_counts_what_the_rule_said():
     def trial(role, temperature, *, helps, matched=False, baseline="a"):
         numbers = {"gamma": 3.0, "lam": 1.0, "ece": 0.0, "nll": 1.0, "scaled_nll": 1.0, "error": 0.1}
+        numbers["validation_temperature"] = 1.0
         said = {"helps": helps, "matched": matched, "key": "", "scale": "matched", "seed": 0}
         return Trial(baseline=baseline, role=role, temperature=temperature, **numbers, **said)
 

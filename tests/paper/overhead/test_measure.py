@@ -19,6 +19,7 @@ from paper.overhead.measure import (
     overhead,
     peak_bytes,
 )
+from paper.record import here
 from typer.testing import CliRunner
 
 CPU = torch.device("cpu")
@@ -139,6 +140,7 @@ def test_the_command_prints_json_and_plain_errors():
     asked = CliRunner().invoke(app, flags)
     assert asked.exit_code == 0, asked.output
     record = json.loads(asked.stdout)
+    assert here().items() <= record.items()
     assert [one["name"] for one in record["step"]] == [BASELINE, *OBJECTIVES, CONTROL]
     wrong = CliRunner().invoke(app, ["--model", "resnet21"])
     assert wrong.exit_code == 2

@@ -254,7 +254,7 @@ def _read(
 def _constant_error(run: Run, test: Predictions | None, known: dict[str, float | None]) -> float | None:
     """1 minus the share of the commonest test label; of runs with one test set, `known` has that of the first."""
     if test is not None:
-        return None if test.multilabel else 1 - float(np.bincount(test.labels).max()) / len(test)
+        return None if test.multilabel else 1 - int(np.bincount(test.labels).max()) / len(test)
     spec = run.settings
     protocol = {name: spec["protocol"].get(name) for name in ("test_examples", "allow_partial")}
     rows = run.record["metrics"].get("test", {}).get("rows")

@@ -28,7 +28,7 @@ def operating_curve(runs: Iterable[Run], gammas: Sequence[float]) -> tuple[Point
     """One point per gamma for which a lam cancels the overconfidence, by the validation rows of one run of a setting.
 
     The run is the lowest seed's with cross-entropy or, which has the same minimiser, FCL at gamma = 0; nothing without
-    one, or without logits of rows that it was not trained on.
+    one, or without logits of rows that it was not trained on, enough of them to tell.
     """
     proper = [run for run in runs if _is_proper(run) and "val" in run.splits]
     wanted = [gamma for gamma in gammas if gamma > 0]
@@ -36,7 +36,10 @@ def operating_curve(runs: Iterable[Run], gammas: Sequence[float]) -> tuple[Point
         validation = run.predictions("val")
         if wanted and validation.kind == "logits" and not validation.multilabel:
             logits, labels = validation.logits, validation.labels
-            point = operating_point(logits, labels, wanted[0], gammas=wanted, resamples=_RESAMPLES)
+            try:
+                point = operating_point(logits, labels, wanted[0], gammas=wanted, resamples=_RESAMPLES)
+            except ValueError:  # too few rows, or no best temperature, as with labels that are all predicted
+                return ()
             return tuple((match.gamma, match.lam) for match in point.matches if match.status == "matched")
     return ()
 

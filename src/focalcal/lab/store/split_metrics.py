@@ -33,7 +33,7 @@ def shift_metrics(shifted: Predictions, clean: Predictions) -> Record:
     auroc: the chance that a clean image has the higher max_k p_k of a clean and a shifted one, ties counting a half.
     """
     inside, outside = _confidence(clean), _confidence(shifted)
-    positives = np.repeat([True, False], [len(inside), len(outside)])
+    positives = np.repeat([1, 0], [len(inside), len(outside)])
     return {
         "rows": len(shifted),
         "auroc": auroc(np.concatenate([inside, outside]), positives),
@@ -48,9 +48,12 @@ def _confidence(predictions: Predictions) -> Array:
 
 def _probs(predictions: Predictions) -> Array:
     """Float64, each row with the sum 1: in float32 the confidences of sure predictions round to 1 and tie."""
-    scores = predictions.scores.astype(np.float64)
-    probs: Array = softmax(scores) if predictions.kind == "logits" else scores / scores.sum(1, keepdims=True)
-    return probs
+    if predictions.kind == "logits":
+        of_logits: Array = softmax(predictions.scores.astype(np.float64))
+        return of_logits
+    probs = predictions.scores.astype(np.float64)
+    normalised: Array = probs / probs.sum(1, keepdims=True)
+    return normalised
 
 
 def _against_posterior(predictions: Predictions) -> Record:

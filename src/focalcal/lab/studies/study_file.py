@@ -15,6 +15,8 @@ from focalcal.lab.studies.shipped import shipped_file, shipped_names
 from focalcal.lab.studies.study_grid import Fault, KeyPath, StudyGrid, build_grid
 from focalcal.lab.studies.study_schema import BY_KEY, REQUIRED, StudyTable, Table
 
+_DEEP_KEY = re.compile(r"(?<![\w'\"-])(?:[\w'\"-]++[ \t]*+\.[ \t]*+){100}")  # a.a.a...
+
 
 class StudyError(ValueError):
     """A study that cannot be run. Its text has one line per fault: `file.toml: settings[0].optimizer.lr: what`."""
@@ -104,11 +106,13 @@ def parse_study(
 ) -> Study:
     """The study of a TOML text; `file` stands in the messages. Every fault of it is reported at once."""
     try:
+        if _DEEP_KEY.search(text):  # for which tomllib takes memory quadratic in the depth
+            raise RecursionError
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which says line and column
         raise StudyError([Fault((), f"not TOML: {error}")], file, {}) from None
     except RecursionError:
-        message = "must be tables and lists of a few levels, got brackets nested too deeply; remove some"
+        message = "must be tables and lists of a few levels, got brackets or keys nested too deeply; remove some"
         raise StudyError([Fault((), message)], file, {}) from None
     if seeds is not None:
         written["seeds"] = list(range(whole_number("seeds", seeds, least=1, most=10_000, remedy="10 is usual")))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from focalcal.core.arrays import Array
 from focalcal.core.checks import holds_probabilities
 from focalcal.core.numerics import log_softmax
 from focalcal.metrics.proper import of_label, row_brier
+from focalcal.posthoc.cross_fit import cross_fit
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 from focalcal.posthoc.operating_point import LEAST_ROWS
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Criterion = Literal["nll", "brier"]
 CRITERIA: tuple[Criterion, ...] = ("nll", "brier")
-FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,27 +88,26 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
     if temperature is not None:
         inverse /= temperature
     else:
-        order = np.random.default_rng(0).permutation(len(labels))
-        for fold in np.array_split(order, FOLDS):
-            others = np.ones(len(labels), np.bool_)
-            others[fold] = False
-            inverse[fold] = _inverse_temperature(logits[others], labels[others])
-    losses = {}
+        fitted_on = partial(_inverse_temperature, logits, labels)
+        for fold, best_of_others in cross_fit(len(labels), fitted_on, seed=0):
+            inverse[fold] = best_of_others
+    losses: dict[tuple[str, bool], NDArray[np.float64]] = {}
     for scaled, scores in ((False, logits), (True, logits * inverse)):
-        log_probs = log_softmax(scores)
-        losses["nll", scaled] = -of_label(log_probs, labels)
-        losses["brier", scaled] = row_brier(np.exp(log_probs), labels)
+        log_p = log_softmax(scores)
+        losses["nll", scaled] = -of_label(log_p, labels)
+        losses["brier", scaled] = row_brier(np.exp(log_p), labels)
     best = optimal_inverse_temperature(logits, labels)
     fitted = 1 / best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else math.nan
     return Judgement(losses, logits.argmax(1) != labels, fitted if temperature is None else temperature)
 
 
-def _inverse_temperature(logits: Array, labels: Array) -> float:
-    best = optimal_inverse_temperature(logits, labels)
+def _inverse_temperature(logits: NDArray[np.float64], labels: NDArray[np.int64], rows: NDArray[np.bool_]) -> float:
+    best = optimal_inverse_temperature(logits[rows], labels[rows])
     return best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else 1.0
 
 
-def scores_as_logits(predictions: Predictions) -> Array:
+def scores_as_logits(predictions: Predictions) -> NDArray[np.float64]:
     """In float64: the logits, or the logarithm of probabilities, of which 0 counts as 1e-300."""
-    scores = predictions.scores.astype(np.float64)
-    return scores if predictions.kind == "logits" else np.log(np.maximum(scores, 1e-300))
+    if predictions.kind == "logits":
+        return predictions.logits.astype(np.float64)
+    return np.log(np.maximum(predictions.scores.astype(np.float64), 1e-300))

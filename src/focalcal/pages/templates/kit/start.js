@@ -40,6 +40,8 @@ const Kit = (() => {
     });
     follow();
     State.start(address);
+    // Enter in a field would send the form; a handler in the HTML is what the page's policy forbids.
+    document.addEventListener("submit", (event) => event.preventDefault());
     window.addEventListener("beforeprint", beforePrint);
     window.addEventListener("afterprint", afterPrint);
   }
