@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from scipy.special import softmax
 from support.noisy_networks import NoisyNetworks
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ class Probabilities(NoisyNetworks):
 
     def _predictions(self, *arguments):
         part = super()._predictions(*arguments)
-        return Predictions(logits=part.logits.softmax(1), labels=part.labels, split=part.split)
+        return Predictions(logits=softmax(part.logits, axis=1), labels=part.labels, split=part.split)
 
 
 class Certain(NoisyNetworks):
