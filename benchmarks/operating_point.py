@@ -65,7 +65,7 @@ def cost(logits: Tensor, labels: Tensor) -> Row:
 
 
 def sample(logits: Tensor, labels: Tensor) -> Row:
-    held_out = HeldOut(logits, labels, (0.0, 0.0))
+    held_out = HeldOut(logits.numpy(), labels.numpy(), (0.0, 0.0))
     temperature = held_out.overfitting()
     sampled = held_out.posteriors(temperature)
     everything = (logits.double() / temperature).softmax(1).numpy()
@@ -75,7 +75,7 @@ def sample(logits: Tensor, labels: Tensor) -> Row:
 
 
 def closed_form(logits: Tensor, labels: Tensor) -> Row:
-    held_out = HeldOut(logits, labels, (0.0, 0.0))
+    held_out = HeldOut(logits.numpy(), labels.numpy(), (0.0, 0.0))
     eta = held_out.posteriors(held_out.overfitting())
     row: Row = {}
     for lam in (1.0, 10.0, 100.0):

@@ -163,6 +163,7 @@ def test_one_row_is_what_it_is_among_others_and_checked_like_them(fitted, name):
         row = rows[at : at + 1]
         np.testing.assert_allclose(calibrator.predict_proba(row), expected[at : at + 1], **ROUNDING)
         assert calibrator.predict(row).tolist() == [expected[at].argmax()]
+    assert calibrator.predict_proba(np.array([[1e308, 1e308, 1e308, 0.0, -1e308]])).sum() == pytest.approx(1)
     for wrong in (np.nan, np.inf):
         with pytest.raises(ValueError, match="logits must be finite"):
             calibrator.predict_proba(np.array([[wrong, 0.0, 0.0, 1.0, 0.5]]))

@@ -269,7 +269,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_params()
         if needs_fit:
             self._check_fitted()
-        total = float(np.add.reduce(logits, None))  # finite if every entry is
+        with np.errstate(all="ignore"):
+            total = float(np.add.reduce(logits, None))  # not finite if an entry is not
         return math.isfinite(total) and (abs(total - 1) > SUM_TOLERANCE or logits.min() < -ROUNDING)
 
     def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> Rows:

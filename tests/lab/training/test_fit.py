@@ -116,7 +116,7 @@ def test_validation_and_test_rows_need_not_be_predicted_again(data, tmp_path):
     fitted = fit(one, data, AdaFocalLoss(), seed=0, evaluate_every=2, folder=tmp_path)
     for split in ("val", "test"):
         found = predict(fitted.model, data.splits[split], one, split=split)
-        assert torch.equal(fitted.outputs[split].logits[:, 0], torch.from_numpy(found.logits))
+        np.testing.assert_array_equal(fitted.outputs[split].logits[:, 0], found.logits)
     assert fit(one, data, AdaFocalLoss(), seed=0, folder=tmp_path).outputs == {}  # nothing was left to train
 
 
@@ -302,7 +302,7 @@ def test_several_labels_an_example():
     centre = torch.from_numpy(data.test.inputs[:, :, top : top + 7, left : left + 7]).float().expand(-1, 3, -1, -1)
     with torch.no_grad():
         probs = fitted.model((centre / 255 - 0.5) / 0.25).double().sigmoid()
-    seen, reported = (((one - found.labels) ** 2).mean() for one in (probs.numpy(), found.probs))
+    seen, reported = (np.square(one - found.labels).mean() for one in (probs.numpy(), found.probs))
     assert fitted.epochs[-1]["test"]["brier"] == pytest.approx(seen, rel=1e-5)  # one crop: ten are for what is reported
     assert seen != pytest.approx(reported, rel=1e-5)
 

@@ -64,8 +64,7 @@ def test_the_accuracy_leaves_the_band_where_the_confidence_leaves_the_interval(p
 
 def test_the_distance_of_the_smooth_curve_from_the_diagonal_is_smooth_ece(predictions):
     probs = predictions.probs
-    confidence, predicted = probs.max(1), probs.argmax(1)
-    curve = smooth_reliability(confidence, predicted == predictions.labels)
+    curve = smooth_reliability(probs.max(1), probs.argmax(1) == predictions.labels)
     distance = np.abs(curve.accuracy - curve.confidence)
     inside = (curve.accuracy > 0) & (curve.accuracy < 1)  # elsewhere it is cut off
     exact = curve.density[inside].sum() / curve.density.sum()
@@ -136,8 +135,8 @@ def test_into_axes_that_are_there(predictions):
 
 def test_risk_against_coverage(predictions):
     display = RiskCoverageDisplay.from_predictions(predictions, name="net").plot()
-    confidence, predicted = predictions.probs.max(1), predictions.probs.argmax(1)
-    wrong = (predicted != predictions.labels)[np.argsort(-confidence, kind="stable")]
+    order = np.argsort(-predictions.probs.max(1), kind="stable")
+    wrong = (predictions.probs.argmax(1) != predictions.labels)[order]
     (line,) = display.ax_.lines
     kept = (line.get_xdata() * len(wrong)).round().astype(int)
     np.testing.assert_allclose(line.get_ydata(), wrong.cumsum()[kept - 1] / kept)

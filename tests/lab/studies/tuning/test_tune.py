@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from support.ideal_networks import IdealNetworks
 from support.noisy_networks import NoisyNetworks
 from support.small_runs import PROTOCOL, digits_recipe
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 import focalcal
 from focalcal.cli.app import app
+from focalcal.core.numerics import softmax
 from focalcal.lab.store import Protocol, Store
 from focalcal.lab.studies.tuning import judge, tune
 from focalcal.lab.studies.tuning.candidates import SPACE, Candidate, candidate, grid, optimizer_ranges
@@ -230,7 +230,7 @@ def rows_with(part, **changes):
     ("change", "message"),
     [
         (
-            lambda part: rows_with(part, logits=softmax(part.logits, axis=1)),
+            lambda part: rows_with(part, logits=softmax(part.logits)),
             "the network must return logits, got probabilities for every validation row; remove its softmax",
         ),
         (
