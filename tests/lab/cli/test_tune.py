@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from scipy.special import softmax
 from support.noisy_networks import NoisyNetworks
 from typer.testing import CliRunner
 

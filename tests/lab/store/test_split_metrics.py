@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from focalcal.core.numerics import softmax

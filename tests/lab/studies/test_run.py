@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
 from support.distributed_cell import spec as shared_spec
 from support.small_runs import digits_recipe, digits_spec, exploding_spec, same_numbers
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 from support.data_folders import FABRICATED
 
