@@ -46,7 +46,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     their last printed digit or 1 / (2 n), and never above their smallest entry but 0; `clip=` overrides it, and
     `clip_` keeps it for predictions and files. (Fitted on logits there is none: then zeros count as the smallest
     positive number of their dtype.) Logits that all are rows of probabilities are refused.
-    A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     A subclass gives `_fit`, `_arrays`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     logits only through softmax: a constant added to a row changes nothing. `_map` is written once, in functions of the
     Python array API, and NumPy, torch, `torch.export` and ONNX run it.
