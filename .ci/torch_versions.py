@@ -60,15 +60,30 @@ def environment(folder: Path, pins: list[str]) -> Path:
 
 
 def run(name: str, python: Path, arguments: list[str]) -> bool:
-    """Whether the tests pass, on the CPU."""
+    """Whether the tests pass, on the CPU.
+
+    Each file has a process of its own: in torch 2.4 what a test forks waits for ever once autograd has had threads.
+    """
     paths = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
     variables = os.environ | {"PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": ""}
-    folders = [f"tests/{name}" for name in TESTS]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
-    command += [*(["-k", NOT_OLDEST] if name == "oldest" else []), *(arguments or folders)]
     version = "import torch, numpy; print('torch', torch.__version__, 'numpy', numpy.__version__)"
     subprocess.run([python, "-W", "ignore", "-c", version], check=True)
-    return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow",
+    ]
+    command += ["-k", NOT_OLDEST] if name == "oldest" else []
+    files = [path for folder in TESTS for path in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
+    calls = [[*command, *part] for part in ([arguments] if arguments else [[path] for path in files])]
+    nothing_to_run = 5
+    codes = [subprocess.run(call, cwd=ROOT, env=variables, check=False).returncode for call in calls]
+    return all(code in (0, nothing_to_run) for code in codes)
 
 
 def main() -> None:
