@@ -78,6 +78,7 @@ SPECIAL = {
     "bootstrap": {"resamples": 20},
     "split_half": {"calibrator": TemperatureScaling()},
     "posthoc.MultilabelCalibration": {"calibrator": TemperatureScaling()},
+    "posthoc.calibrate": {"candidates": ["temperature"]},
     "log_posterior": {"logits": LOGITS.double()},
     "operating_point": {"resamples": 20},
     "theory": {"probs": np.array([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3]])},

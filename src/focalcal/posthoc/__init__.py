@@ -5,6 +5,8 @@ from os import PathLike
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.choice import Choice, calibrate
+from focalcal.posthoc.comparison import Candidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
@@ -29,6 +31,8 @@ __all__ = [
     "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
+    "Candidate",
+    "Choice",
     "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
@@ -45,6 +49,7 @@ __all__ = [
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
+    "calibrate",
     "load_calibrator",
     "log_posterior",
     "operating_point",
