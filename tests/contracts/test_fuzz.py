@@ -79,6 +79,7 @@ SPECIAL = {
     "split_half": {"calibrator": TemperatureScaling()},
     "posthoc.MultilabelCalibration": {"calibrator": TemperatureScaling()},
     "posthoc.calibrate": {"candidates": ["temperature"]},
+    "posthoc.headroom": {"candidates": ["temperature"]},
     "log_posterior": {"logits": LOGITS.double()},
     "operating_point": {"resamples": 20},
     "theory": {"probs": np.array([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3]])},

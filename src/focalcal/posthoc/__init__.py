@@ -11,6 +11,7 @@ from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
+from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
@@ -37,6 +38,7 @@ __all__ = [
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
+    "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
@@ -50,6 +52,7 @@ __all__ = [
     "TemperatureScaling",
     "VectorScaling",
     "calibrate",
+    "headroom",
     "load_calibrator",
     "log_posterior",
     "operating_point",

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
-from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.calibrator import CalibrationWarning
+from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, named_candidates
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, Candidate, Rated, Score, rated_rows
 from focalcal.posthoc.cross_fit import FOLDS
@@ -135,36 +135,15 @@ def calibrate(
     >>> logits = rng.normal(size=(2000, 3))
     >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
     >>> fitted = calibrate(3 * logits, labels, candidates=["temperature", "vector"])  # three times too confident
-    >>> fitted.choice_.chosen, round(fitted.temperature_, 1)
-    ('temperature', 3.1)
+    >>> fitted.choice_.chosen, round(fitted.temperature_)
+    ('temperature', 3)
     """
     one_of("prefer", prefer, ("simple", "best"))
     one_of("by", by, ("nll", "brier"))
-    whole_number("seed", seed, least=0, most=2**63 - 1, remedy="0 is usual")
     about: dict[str, Any] = {"classes": classes, "positive": positive, "ignore_index": ignore_index}
-    rows = labelled_rows(
-        logits, labels, probs=probs, masked=True, dense=True, clip="data", sample_weight=sample_weight, **about
-    )
-    n, k = rows.scores.shape
-    index = rows.labels
-    assert index is not None
-    if n < LEAST_ROWS:
-        raise ValueError(
-            f"logits must have at least {LEAST_ROWS} rows to compare calibrators on, got {n}; fit TemperatureScaling, "
-            "whose one number needs few"
-        )
-    calibrators, left_out = named_candidates(candidates, n, k)
-    order = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
-    weights = None if sample_weight is None or rows.weights is None else rows.weights[order]
-    units = None if groups is None else _units(groups, n)[order]
-    rated = rated_rows(rows.scores[order], index[order], rows.kind, weights=weights, units=units)
+    rated, calibrators, left_out, _ = asked(logits, labels, probs, sample_weight, candidates, groups, seed, **about)
     choice = choose(rated, calibrators, left_out, by=by, prefer=prefer)
-    if not choice.tried:
-        name, why = next(iter(choice.left_out.items()))
-        raise ValueError(
-            f"candidates must be possible to fit on four fifths of the rows, and none is: {name}, since {why}; pass "
-            "more rows of every class, or name a calibrator that takes such rows"
-        )
+    refuse_none(choice.tried, choice.left_out)
     given: dict[str, Any] = {"logits": logits, "labels": labels, "sample_weight": sample_weight, "probs": probs}
     if choice.chosen is None:
         with warnings.catch_warnings():
@@ -176,6 +155,39 @@ def calibrate(
     fitted.choice_ = choice
     kept: Calibrator = fitted
     return kept
+
+
+def asked(
+    logits: Any, labels: Any, probs: Any, sample_weight: Any, candidates: Any, groups: Any, seed: int, **about: Any
+) -> tuple[Rated, dict[str, Calibrator], dict[str, str], tuple[Any, ...] | None]:
+    """A caller's rows in random order, at most 20,000 of them, and candidates; what is left out; names of classes."""
+    whole_number("seed", seed, least=0, most=2**63 - 1, remedy="0 is usual")
+    rows = labelled_rows(
+        logits, labels, probs=probs, masked=True, dense=True, clip="data", sample_weight=sample_weight, **about
+    )
+    (n, k), index = rows.scores.shape, rows.labels
+    assert index is not None
+    if n < LEAST_ROWS:
+        raise ValueError(
+            f"logits must have at least {LEAST_ROWS} rows to compare calibrators on, got {n}; fit TemperatureScaling, "
+            "whose one number needs few"
+        )
+    calibrators, left_out = named_candidates(candidates, n, k)
+    order = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
+    weights = None if sample_weight is None or rows.weights is None else rows.weights[order]
+    units = None if groups is None else _units(groups, n)[order]
+    rated = rated_rows(rows.scores[order], index[order], rows.kind, weights=weights, units=units)
+    return rated, calibrators, left_out, rows.classes
+
+
+def refuse_none(tried: Sequence[Candidate], left_out: Mapping[str, str]) -> None:
+    """Refuse rows on which no candidate can be cross-fitted."""
+    if not tried:
+        name, why = next(iter(left_out.items()))
+        raise ValueError(
+            f"candidates must be possible to fit on four fifths of the rows, and none is: {name}, since {why}; pass "
+            "more rows of every class, or name a calibrator that takes such rows"
+        )
 
 
 def choose(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, group_folds, r
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
     from numpy.typing import NDArray
 
     from focalcal.posthoc.calibrator import Calibrator
@@ -28,6 +28,7 @@ MOST_ROWS = 20_000  # that calibrators are compared on
 LEAST_ROWS = 20 * FOLDS
 _ONE_THREAD = 1 << 17  # scores at most: on a busy machine threads wait for each other longer than they compute
 _BINS = 15
+_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +85,22 @@ class Rated:
         """Over rows, by their weights."""
         return float(values.mean() if self.weights is None else np.average(values, weights=self.weights))
 
-    def change(self, differences: Float[np.ndarray, " n"], resamples: int = 1000) -> PairedInterval:
+    def change(self, differences: Float[np.ndarray, " n"], level: float = 0.95) -> PairedInterval:
         """The mean of a difference between two losses of every row, and its interval over rows or over groups."""
         values = differences if self.weights is None else differences * (self.weights / self.weights.mean())
         if self.units is not None:
             sums = np.bincount(self.units, values)
             filled = np.bincount(self.units) > 0
             values = sums[filled] * (filled.sum() / len(differences))
-        return bootstrap_ci(values, resamples=resamples)
+        return bootstrap_ci(values, level=level, resamples=_RESAMPLES)
+
+    def part(self, at: Bool[np.ndarray, " n"]) -> Rated:
+        """Some of the rows."""
+        losses = {score: values[at] for score, values in self.losses.items()}
+        weights, units = (None if each is None else each[at] for each in (self.weights, self.units))
+        return replace(
+            self, scores=self.scores[at], labels=self.labels[at], losses=losses, weights=weights, units=units
+        )
 
     def folds(self) -> list[Int[np.ndarray, " m"]]:
         """Consecutive rows, or whole groups."""
