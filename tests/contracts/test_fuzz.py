@@ -76,6 +76,7 @@ SPECIAL = {
     "posthoc": {"logits": LOGITS, "labels": LABELS},
     "multilabel": {"target": SEVERAL_LABELS, "labels": SEVERAL_LABELS, "metric": multilabel_ece},
     "bootstrap": {"resamples": 20},
+    "metrics.corp": {"resamples": 20},
     "split_half": {"calibrator": TemperatureScaling()},
     "posthoc.MultilabelCalibration": {"calibrator": TemperatureScaling()},
     "posthoc.calibrate": {"candidates": ["temperature"]},
