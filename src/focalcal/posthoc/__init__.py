@@ -5,10 +5,13 @@ from os import PathLike
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.choice import Choice, calibrate
+from focalcal.posthoc.comparison import Candidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
+from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.matrix import MatrixScaling
@@ -29,10 +32,13 @@ __all__ = [
     "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
+    "Candidate",
+    "Choice",
     "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
+    "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
     "MatrixScaling",
@@ -45,6 +51,8 @@ __all__ = [
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
+    "calibrate",
+    "headroom",
     "load_calibrator",
     "log_posterior",
     "operating_point",

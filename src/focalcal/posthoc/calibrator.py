@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from focalcal.posthoc.choice import Choice
     from focalcal.posthoc.module import CalibratorModule
 
 
@@ -57,6 +58,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     n_features_in_: int
     clip_: float | None = None  # what probabilities are clipped at; None if it was fitted on logits
+    choice_: Choice | None = None  # why it was chosen, if `calibrate` chose it; files do not keep it
     _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
     _one_column = False  # whether scores were those of the positive class alone
 
@@ -293,6 +295,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "fit another calibrator for this network"
             )
         return rows
+
+    def __str__(self) -> str:
+        """Its arguments, and what `calibrate` found if it chose this calibrator."""
+        return repr(self) if self.choice_ is None else f"{self!r}\n{self.choice_}"
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `predict_proba` can be called."""
