@@ -157,7 +157,12 @@ def compare_fixes(
                 left_out[name] = str(error).split(";")[0]
     fixes.sort(key=lambda fix: (fix.nll, fix.brier))
     recommended = _recommend(fixes)
-    fitted = None if recommended is None else fitted_quietly(candidates[recommended], scores, labels, kind)
+    fitted = None
+    if recommended is not None and (predictions.classes is None or predictions.multilabel):
+        fitted = fitted_quietly(candidates[recommended], scores, labels, kind)
+    elif recommended is not None:
+        names_of = np.array(predictions.classes, dtype=object)
+        fitted = fitted_quietly(candidates[recommended], scores, names_of[labels], kind, classes=predictions.classes)
     return Fixes(
         tried=tuple(fixes),
         recommended=recommended,

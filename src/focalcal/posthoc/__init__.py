@@ -1,6 +1,7 @@
 """Post-hoc calibrators: scikit-learn estimators from logits to probabilities, fitted on held-out data."""
 
 from os import PathLike
+from typing import Any
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
@@ -77,6 +78,11 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
     parts = stored.state.get("calibrators_")
     calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
+
+
+def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """The calibrator of `Calibrator.record()`; `path` is where it was found, for errors."""
+    return _restored(stored_from(content, path), path)
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:

@@ -12,7 +12,7 @@ from focalcal.core.checks import ProbabilityWarning
 from focalcal.posthoc.calibrator import CalibrationWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from jaxtyping import Bool, Float, Int
 
@@ -44,13 +44,17 @@ def cross_fit(
         yield fold, fit(others)
 
 
-def fitted_quietly(calibrator: Calibrator, scores: Any, labels: Any, kind: str) -> Calibrator:
+def fitted_quietly(
+    calibrator: Calibrator, scores: Any, labels: Any, kind: str, *, classes: Sequence[Any] | None = None
+) -> Calibrator:
     """A clone, fitted on scores of that kind, "logits" or "probs", without warnings of the fit or of zeros."""
     fresh: Calibrator = clone(calibrator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         warnings.simplefilter("ignore", ProbabilityWarning)
         given: dict[str, Any] = {kind: scores}
+        if classes is not None:
+            given["classes"] = classes
         return fresh.fit(labels=labels, **given)
 
 
