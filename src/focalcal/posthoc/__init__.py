@@ -12,6 +12,7 @@ from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
+from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
@@ -36,6 +37,7 @@ __all__ = [
     "FocalTemperatureScaling",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LabelShift",
     "MatrixScaling",
     "MultilabelCalibration",
     "OperatingPoint",
@@ -46,6 +48,7 @@ __all__ = [
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
+    "label_shift",
     "load_calibrator",
     "log_posterior",
     "operating_point",
