@@ -41,12 +41,12 @@ def test_known_priors_are_within_the_intervals(sharpen):
 
 
 def test_the_posterior_under_the_new_priors_is_bayes_rule():
-    source, labels = drawn(EQUAL, 20_000, 0)
-    target, _ = drawn(SHIFTED, 20_000, 1)
+    source, labels = drawn(EQUAL, 8000, 0)
+    target, _ = drawn(SHIFTED, 8000, 1)
     exact = target * SHIFTED / (target * SHIFTED).sum(1, keepdims=True)
     found = label_shift(source, labels, target, calibrator=None, resamples=20)
-    assert abs(found.correct(target) - exact).max() < 0.04
-    assert abs(found.correct(torch.from_numpy(target)).numpy() - exact).max() < 0.04
+    assert abs(found.correct(target) - exact).max() < 0.05
+    assert abs(found.correct(torch.from_numpy(target)).numpy() - exact).max() < 0.05
 
 
 def test_the_optimum_is_the_limit_of_em():
@@ -54,7 +54,7 @@ def test_the_optimum_is_the_limit_of_em():
     target, _ = drawn(SHIFTED, 1500, 1)
     found = label_shift(source, labels, target, calibrator=None, resamples=20)
     prior = found.source
-    for _ in range(5000):
+    for _ in range(2000):
         joint = target * prior / found.source
         prior = (joint / joint.sum(1, keepdims=True)).mean(0)
     np.testing.assert_allclose(found.target, prior, atol=1e-6)
@@ -62,7 +62,7 @@ def test_the_optimum_is_the_limit_of_em():
 
 def test_without_a_shift_p_values_are_uniform():
     values = []
-    for seed in range(40):
+    for seed in range(25):
         probs, labels = drawn(EQUAL, 400, seed)
         values.append(label_shift(probs[:200], labels[:200], probs[200:], resamples=20, seed=seed).p_value)
     assert 0.3 < np.mean(values) < 0.7
