@@ -206,7 +206,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import CalibratorModule
 
-        return CalibratorModule(copy.deepcopy(self))
+        return CalibratorModule(copy.deepcopy(self)).eval()  # exporters warn of modules that are in training
 
     def to_sql(self, column: str, *, kind: Literal["logits", "probs"] | None = None) -> str:
         """The calibrated probability of the positive class as an SQL expression of its one score.
