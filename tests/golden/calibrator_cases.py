@@ -23,6 +23,7 @@ LARGE = (
     "isotonic",
     "spline",
 )  # slow, or of large files: other forms of the same numbers add nothing
+OF_EVERY_ROW = ("centred_isotonic", "venn_abers")  # whose files hold a number or three of every row
 OF_FORMS = (  # other forms of the same numbers, which these are not tried on
     "float16 logits",
     "names",
@@ -148,7 +149,7 @@ def cases() -> dict[str, Case]:
     found = {}
     for kind, given in _inputs().items():
         for name, calibrator in CALIBRATORS.items():
-            if name in LARGE and kind in OF_FORMS:
+            if (name in LARGE and kind in OF_FORMS) or (name in OF_EVERY_ROW and kind != "one column"):
                 continue
             close = (SINGLE, SEARCHED[1]) if "float" in kind else (1e-9, 1e-11) if name in SHARP else SEARCHED
             shown = SHOWN if kind == "logits" else 4

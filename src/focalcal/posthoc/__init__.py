@@ -6,6 +6,7 @@ from typing import Any
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.centred_isotonic import CentredIsotonic
 from focalcal.posthoc.choice import Choice, calibrate
 from focalcal.posthoc.comparison import Candidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
@@ -21,12 +22,14 @@ from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
+from focalcal.posthoc.quadratic import QuadraticScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
+from focalcal.posthoc.venn_abers import VennAbers
 
 __all__ = [
     "CALIBRATORS",
@@ -35,6 +38,7 @@ __all__ = [
     "CalibrationWarning",
     "Calibrator",
     "Candidate",
+    "CentredIsotonic",
     "Choice",
     "ConformalSets",
     "DirichletCalibration",
@@ -49,11 +53,13 @@ __all__ = [
     "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
+    "QuadraticScaling",
     "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
+    "VennAbers",
     "calibrate",
     "headroom",
     "label_shift",
@@ -77,6 +83,9 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "ensemble": EnsembleTemperatureScaling,
     "focal_temperature": FocalTemperatureScaling,
     "spline": SplineCalibration,
+    "quadratic": QuadraticScaling,
+    "centred_isotonic": CentredIsotonic,
+    "venn_abers": VennAbers,
 }
 """Every calibrator by the name that audits and files use."""
 
