@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from focalcal.posthoc import SplineCalibration as SplineCalibration
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
+    from focalcal.posthoc import calibrate as calibrate
+    from focalcal.posthoc import headroom as headroom
     from focalcal.posthoc import load_calibrator as load_calibrator
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
@@ -101,6 +103,8 @@ _HOME = {
     "SplineCalibration": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
+    "calibrate": "posthoc",
+    "headroom": "posthoc",
     "load_calibrator": "posthoc",
     "operating_point": "posthoc",
     "split_half": "posthoc",

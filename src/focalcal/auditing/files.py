@@ -14,9 +14,10 @@ from focalcal.auditing.executors import Executor, collect
 from focalcal.auditing.partitions import Reading, stream
 from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
+from focalcal.posthoc.storage import ScoreColumns
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
-from focalcal.predictions.files import refuse_versions, stored_columns
+from focalcal.predictions.files import refuse_versions, score_columns, stored_columns
 from focalcal.predictions.header import KINDS
 from focalcal.predictions.inputs import InputWarning
 
@@ -78,6 +79,10 @@ def audit_files(
         result = audit(
             read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
         )
+    if result.fixes is not None and result.fixes.calibrator is not None:
+        names, _ = _places(files[0], columns or {})
+        place = score_columns(files[0], **names)
+        result.fixes.calibrator.columns_ = None if place is None else ScoreColumns(place[0], tuple(place[1]))
     result = replace(result, notes=(*read.notes, *result.notes))
     return result if read.rows == read.predictions.n else _of_all_rows(result, read)
 

@@ -1,16 +1,21 @@
 """Post-hoc calibrators: scikit-learn estimators from logits to probabilities, fitted on held-out data."""
 
 from os import PathLike
+from typing import Any
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.choice import Choice, calibrate
+from focalcal.posthoc.comparison import Candidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
+from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
+from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
@@ -29,12 +34,16 @@ __all__ = [
     "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
+    "Candidate",
+    "Choice",
     "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
+    "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LabelShift",
     "MatrixScaling",
     "MultilabelCalibration",
     "OperatingPoint",
@@ -45,6 +54,9 @@ __all__ = [
     "SplitHalf",
     "TemperatureScaling",
     "VectorScaling",
+    "calibrate",
+    "headroom",
+    "label_shift",
     "load_calibrator",
     "log_posterior",
     "operating_point",
@@ -77,6 +89,11 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
     parts = stored.state.get("calibrators_")
     calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
+
+
+def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """The calibrator of `Calibrator.record()`; `path` is where it was found, for errors."""
+    return _restored(stored_from(content, path), path)
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
