@@ -23,57 +23,52 @@ def changed(value, row=5):
     return logits
 
 
-class Case:
-    """What is fitted on, and what is said of it."""
-
-    def __init__(self, logits, labels, message, error=ValueError, weights=None):
-        self.logits, self.labels, self.weights, self.message, self.error = logits, labels, weights, message, error
+def case(logits, labels, message, error=ValueError, weights=None):
+    return (logits, labels, weights), error, message
 
 
 _RANGE = "labels must be from 0 to 2, got {} at flat position {}; check the labels and the number of columns"
 _WEIGHT = "sample_weight must be finite and >= 0, got {} at flat position {}; a row of weight 0 is left out"
 _SHAPE = r"logits must be \(N, K\) or \(N, K, d1, ...\), .* got shape \(\). Reshape your data"
 FITS = {
-    "nan": Case(changed(np.nan), Y, "logits must be finite, got nan in row 5; find out where"),
-    "inf": Case(changed(np.inf), Y, "logits must be finite, got inf in row 5; find out where"),
-    "integers": Case(Z.astype(int), Y, "logits must be floating point, got int64; convert them", TypeError),
-    "complex": Case(Z.astype(complex), Y, "Complex data not supported: logits must be real, got complex128; use"),
-    "objects": Case(np.array([{}] * 12), Y, "logits must be an array of numbers or a tensor, got object", TypeError),
-    "words": Case(Z.astype(str), Y, "logits must be an array of numbers or a tensor, got <U32", TypeError),
-    "sparse": Case(scipy.sparse.csr_matrix(Z), Y, r"logits must be dense, .*csr_matrix; use logits.toarray", TypeError),
-    "nothing": Case(None, Y, "logits must be an array of numbers or a tensor, got object from NoneType", TypeError),
-    "a number": Case(3.0, Y, _SHAPE),
-    "no row": Case(Z[:0], Y[:0], r"logits must hold at least one row, got shape \(0, 3\)"),
-    "no column": Case(Z[:, :0], Y * 0, "got 0 feature.*minimum of 2 is required.*stack"),
-    "one column": Case(Z[:, 0], Y, "labels must be from 0 to 1, got 2 at flat position 2"),
-    "a map": Case(np.stack([Z, Z], 2), Y, r"labels must have shape \(12, 2\) for logits of shape \(12, 3, 2\), got"),
-    "label 3": Case(Z, np.where(Y == 2, 3, Y), _RANGE.format(3, 2)),
-    "label -1": Case(Z, Y - 1, _RANGE.format(-1, 0)),
-    "half a label": Case(Z, Y + 0.5, "labels must be whole numbers, .* got 0.5 at flat position 0; leave out"),
-    "booleans": Case(Z, Y > 0, "labels must be integers or names, .* got booleans; whether", TypeError),
-    "no labels": Case(Z, None, "labels must be given, got None"),
-    "labels missing": Case(
+    "nan": case(changed(np.nan), Y, "logits must be finite, got nan in row 5; find out where"),
+    "inf": case(changed(np.inf), Y, "logits must be finite, got inf in row 5; find out where"),
+    "integers": case(Z.astype(int), Y, "logits must be floating point, got int64; convert them", TypeError),
+    "complex": case(Z.astype(complex), Y, "Complex data not supported: logits must be real, got complex128; use"),
+    "objects": case(np.array([{}] * 12), Y, "logits must be an array of numbers or a tensor, got object", TypeError),
+    "words": case(Z.astype(str), Y, "logits must be an array of numbers or a tensor, got <U32", TypeError),
+    "sparse": case(scipy.sparse.csr_matrix(Z), Y, r"logits must be dense, .*csr_matrix; use logits.toarray", TypeError),
+    "nothing": case(None, Y, "logits must be an array of numbers or a tensor, got object from NoneType", TypeError),
+    "a number": case(3.0, Y, _SHAPE),
+    "no row": case(Z[:0], Y[:0], r"logits must hold at least one row, got shape \(0, 3\)"),
+    "no column": case(Z[:, :0], Y * 0, "got 0 feature.*minimum of 2 is required.*stack"),
+    "one column": case(Z[:, 0], Y, "labels must be from 0 to 1, got 2 at flat position 2"),
+    "a map": case(np.stack([Z, Z], 2), Y, r"labels must have shape \(12, 2\) for logits of shape \(12, 3, 2\), got"),
+    "label 3": case(Z, np.where(Y == 2, 3, Y), _RANGE.format(3, 2)),
+    "label -1": case(Z, Y - 1, _RANGE.format(-1, 0)),
+    "half a label": case(Z, Y + 0.5, "labels must be whole numbers, .* got 0.5 at flat position 0; leave out"),
+    "booleans": case(Z, Y > 0, "labels must be integers or names, .* got booleans; whether", TypeError),
+    "no labels": case(Z, None, "labels must be given, got None"),
+    "labels missing": case(
         Z, Y[:-1], r"labels must have shape \(12,\) for logits of shape \(12, 3\), got \(11,\); give"
     ),
-    "one class": Case(Z, Y * 0, "labels must hold at least two classes, got one class only, 0, in 12 rows; .*: fit on"),
-    "two names": Case(Z, list("abababababab"), "classes must be 3 different names, .* got 2: 'a', 'b'; pass classes="),
-    "weights missing": Case(
+    "one class": case(Z, Y * 0, "labels must hold at least two classes, got one class only, 0, in 12 rows; .*: fit on"),
+    "two names": case(Z, list("abababababab"), "classes must be 3 different names, .* got 2: 'a', 'b'; pass classes="),
+    "weights missing": case(
         Z, Y, r"sample_weight must have the labels' shape \(12,\), got \(11,\)", weights=np.ones(11)
     ),
-    "negative weights": Case(Z, Y, _WEIGHT.format("-1.0", 1), weights=np.where(Y == 1, -1.0, 1.0)),
-    "a weight of nan": Case(Z, Y, _WEIGHT.format("nan", 2), weights=np.where(Y == 2, np.nan, 1.0)),
-    "no weight": Case(Z, Y, "at least one row to fit on, got a weight of zero or", weights=np.zeros(12)),
-    "weights of one class": Case(Z, Y, "at least two classes, got one class only, 2, in 4 rows", weights=Y == 2),
+    "negative weights": case(Z, Y, _WEIGHT.format("-1.0", 1), weights=np.where(Y == 1, -1.0, 1.0)),
+    "a weight of nan": case(Z, Y, _WEIGHT.format("nan", 2), weights=np.where(Y == 2, np.nan, 1.0)),
+    "no weight": case(Z, Y, "at least one row to fit on, got a weight of zero or", weights=np.zeros(12)),
+    "weights of one class": case(Z, Y, "at least two classes, got one class only, 2, in 4 rows", weights=Y == 2),
 }
 
 
-@pytest.mark.parametrize("case", FITS)
-def test_a_fit(case):
-    given = FITS[case]
+@pytest.mark.parametrize("title", FITS)
+def test_a_fit(title):
+    given, error, message = FITS[title]
     made = {name: calibrator() for name, calibrator in CALIBRATORS.items()}
-    assert_refused(
-        made, lambda name: made[name].fit(given.logits, given.labels, given.weights), given.error, given.message
-    )
+    assert_refused(made, lambda name: made[name].fit(*given), error, message)
     assert not [name for name, calibrator in made.items() if hasattr(calibrator, "n_features_in_")]
 
 

@@ -12,17 +12,6 @@ from support.refusals import assert_refused
 Z = torch.linspace(-1, 2, 12).reshape(4, 3)
 Y = torch.tensor([0, 1, 2, 0])
 ANSWERS = torch.zeros(4, 3)
-DENSE = torch.full((4, 3), 1 / 3)
-NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-
-
-def nested():
-    return torch.nested.nested_tensor([Z[0], Z[1]])
-
-
-def taking(option):
-    """The losses that have the option."""
-    return [name for name, loss in LOSSES.items() if option in inspect.signature(loss).parameters]
 
 
 def label(value):
@@ -34,91 +23,66 @@ def row(*probs):
     return torch.tensor([[0.2, 0.8, 0.0]]).repeat(4, 1).index_put((torch.tensor(2),), torch.tensor(probs))
 
 
-LOGITS = {
-    "a scalar": (torch.tensor(0.0), ValueError, r"logits must be \(N, K\), .* got a scalar; keep the class dimension"),
-    "no class": (torch.zeros(4, 0), ValueError, r"logits must have at least one class, got shape \(4, 0\)"),
-}
-# The same for one label per example and for several.
-ANY_LOGITS = {
-    "integers": (Z.long(), TypeError, r"logits must be floating point, got torch.int64; use logits.float\(\)"),
-    "complex": (Z.to(torch.complex64), TypeError, "logits must be floating point, got torch.complex64; use"),
-    "an array": (Z.numpy(), TypeError, "logits must be a torch.Tensor, got ndarray; use torch.as_tensor"),
-    "a string": ("logits", TypeError, "logits must be a torch.Tensor, got str; use torch.as_tensor"),
-    "sparse": (Z.to_sparse(), TypeError, r"logits must be a dense tensor, got torch.sparse_coo; use logits.to_dense"),
-    "nested": (nested, TypeError, "logits must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor"),
-}
-ANY_TARGET = {
-    "a list": ([0, 1, 2, 0], TypeError, r"target must be a torch.Tensor, got list; use torch.as_tensor"),
-    "nothing": (None, TypeError, r"target must be a torch.Tensor, got NoneType; use torch.as_tensor"),
-    "sparse": (Y.to_sparse(), TypeError, r"target must be a dense tensor, got torch.sparse_coo; use target.to_dense"),
-}
-_SHAPE = (
-    r"target must have shape \(4,\) for class indices with logits of shape \(4, 3\), got {}; indices drop the class"
-)
-_RANGE = (
-    "target must hold class indices from 0 to 2 or ignore_index = -100, got {} at flat position 1; check the labels"
-)
-CLASSES = {
-    **{f"label {at}": (label(at), ValueError, _RANGE.format(at)) for at in (3, -1, 10**12, -(2**63))},
-    "rows missing": (Y[:3], ValueError, _SHAPE.format(r"\(3,\)")),
-    "a column": (Y[:, None], ValueError, _SHAPE.format(r"\(4, 1\)")),
-    "one-hot integers": (ANSWERS.long(), ValueError, _SHAPE.format(r"\(4, 3\)")),
-    "bool": (Y.bool(), TypeError, r"target must hold class indices .*, got torch.bool; use target.long\(\)"),
-}
-_PROBS = "target must hold class probabilities, >= 0 and summing to 1 within 0.001 .*, got {} in row 2; divide each row"
-_COLUMNS = (
-    r"target must have shape \(4, 3\) for class probabilities .* got {}; indices drop the class dimension .* keep it"
-)
-PROBABILITIES = {
-    "a sum of 3": (row(1.0, 1.0, 1.0), ValueError, _PROBS.format("a sum of 3")),
-    "a sum just below 1": (row(0.2, 0.5, 0.2981), ValueError, _PROBS.format("a sum of 0.9981")),
-    "negative": (row(1.0, 0.5, -0.5), ValueError, _PROBS.format("-0.5")),
-    "columns missing": (torch.rand(4, 2), ValueError, _COLUMNS.format(r"\(4, 2\)")),
-    "one dimension": (torch.rand(4), ValueError, _COLUMNS.format(r"\(4,\)")),
-    "one too many": (torch.rand(4, 3, 2), ValueError, _COLUMNS.format(r"\(4, 3, 2\)")),
-}
+def case(names, message, error=ValueError, logits=Z, target=Y):
+    return names, error, message, logits, target
+
+
+def logits(value, message, error=TypeError):
+    """Refused with one label per example and, unless the shape is the matter, with several."""
+    return case(LOSSES if error is TypeError else SINGLE, f"logits must {message}", error, logits=value)
+
+
+_RANGE = "target must hold class indices from 0 to 2 or ignore_index = -100, got {} at flat position 1; check"
+_SHAPE = r"target must have shape \(4,\) for class indices .* \(4, 3\), got {}; indices drop the class dimension"
+_PROBS = "target must hold class probabilities, >= 0 and summing to 1 within 0.001 .*, got {} in row 2; divide"
+_COLUMNS = r"target must have shape \(4, 3\) for class probabilities .* got {}; .* probabilities keep it"
 _ANSWER = "target must lie from 0 to 1, or be ignore_index = -100, got {}; pass 0 and 1, or probabilities"
-SEVERAL = {
-    "class indices": (
-        Y,
-        ValueError,
-        r"target must have the shape of the logits, \(4, 3\), got \(4,\); each label needs",
-    ),
-    "two": (ANSWERS.long() + 2, ValueError, _ANSWER.format("2")),
-    "above one": (ANSWERS + 1.5, ValueError, _ANSWER.format("1.5")),
-    "nan": (ANSWERS * torch.nan, ValueError, _ANSWER.format("nan")),
-    "-100 in eight bits": (torch.full((4, 3), 156, dtype=torch.uint8), ValueError, _ANSWER.format("156")),
-    "complex": (ANSWERS + 1j, TypeError, r"target must hold real numbers, got torch.complex64; pass 0 and 1"),
+_EACH = r"target must have the shape of the logits, \(4, 3\), got \(4,\); each label needs"
+_EIGHT_BITS = torch.full((4, 3), 156, dtype=torch.uint8)  # -100
+CALLS = {
+    "logits: a scalar": logits(torch.tensor(0.0), r"be \(N, K\), .* got a scalar; keep the class", ValueError),
+    "logits: no class": logits(torch.zeros(4, 0), r"have at least one class, got shape \(4, 0\)", ValueError),
+    "logits: integers": logits(Z.long(), "be floating point, got torch.int64; use logits.float"),
+    "logits: complex": logits(Z + 0j, "be floating point, got torch.complex64; use"),
+    "logits: an array": logits(Z.numpy(), "be a torch.Tensor, got ndarray; use torch.as_tensor"),
+    "logits: a string": logits("logits", "be a torch.Tensor, got str; use torch.as_tensor"),
+    "logits: sparse": logits(Z.to_sparse(), r"be a dense tensor, got torch.sparse_coo; use logits.to_dense\(\)"),
+    "target: a list": case(LOSSES, "target must be a torch.Tensor, got list; use", TypeError, target=[0, 1, 2, 0]),
+    "target: nothing": case(LOSSES, "target must be a torch.Tensor, got NoneType; use", TypeError, target=None),
+    "target: sparse": case(LOSSES, "target must be a dense tensor, .*; use target.to", TypeError, target=Y.to_sparse()),
+    **{f"label {at}": case(SINGLE, _RANGE.format(at), target=label(at)) for at in (3, -1, 10**12, -(2**63))},
+    "indices: rows missing": case(SINGLE, _SHAPE.format(r"\(3,\)"), target=Y[:3]),
+    "indices: a column": case(SINGLE, _SHAPE.format(r"\(4, 1\)"), target=Y[:, None]),
+    "indices: one-hot": case(SINGLE, _SHAPE.format(r"\(4, 3\)"), target=ANSWERS.long()),
+    "indices: bool": case(SINGLE, "class indices .*, got torch.bool; use target.long", TypeError, target=Y.bool()),
+    "probabilities: a sum of 3": case(SOFT, _PROBS.format("a sum of 3"), target=row(1.0, 1.0, 1.0)),
+    "probabilities: just below 1": case(SOFT, _PROBS.format("a sum of 0.9981"), target=row(0.2, 0.5, 0.2981)),
+    "probabilities: negative": case(SOFT, _PROBS.format("-0.5"), target=row(1.0, 0.5, -0.5)),
+    "probabilities: two columns": case(SOFT, _COLUMNS.format(r"\(4, 2\)"), target=torch.rand(4, 2)),
+    "probabilities: one dimension": case(SOFT, _COLUMNS.format(r"\(4,\)"), target=torch.rand(4)),
+    "probabilities: one too many": case(SOFT, _COLUMNS.format(r"\(4, 3, 2\)"), target=torch.rand(4, 3, 2)),
+    "several: class indices": case(MULTI, _EACH),
+    "several: two": case(MULTI, _ANSWER.format("2"), target=ANSWERS.long() + 2),
+    "several: above one": case(MULTI, _ANSWER.format("1.5"), target=ANSWERS + 1.5),
+    "several: nan": case(MULTI, _ANSWER.format("nan"), target=ANSWERS * torch.nan),
+    "several: eight bits": case(MULTI, _ANSWER.format("156"), target=_EIGHT_BITS),
+    "several: complex": case(MULTI, "real numbers, got torch.complex64; pass 0 and 1", TypeError, target=ANSWERS + 1j),
 }
 
 
-@NESTED
-@pytest.mark.parametrize("case", [*LOGITS, *ANY_LOGITS])
-def test_logits(case):
-    logits, error, message = (LOGITS | ANY_LOGITS)[case]
-    logits = logits() if callable(logits) else logits
-    assert_refused(SINGLE, lambda name: LOSSES[name]()(logits, Y), error, message)
-    if case in ANY_LOGITS:
-        assert_refused(MULTI, lambda name: LOSSES[name]()(logits, ANSWERS), error, message)
+@pytest.mark.parametrize("title", CALLS)
+def test_a_call(title):
+    names, error, message, logits, target = CALLS[title]
+    assert_refused(names, lambda name: LOSSES[name]()(logits, target), error, message)
+    if title.startswith("probabilities"):
+        assert_refused(names, lambda name: LOSSES[name]()(logits, target.double()), error, message)
 
 
-@pytest.mark.parametrize(
-    ("names", "target", "error", "message"),
-    [
-        pytest.param(names, *case, id=f"{title}, {at}")
-        for title, names, cases in (
-            ("any", LOSSES, ANY_TARGET),
-            ("classes", SINGLE, CLASSES),
-            ("probabilities", SOFT, PROBABILITIES),
-            ("several labels", MULTI, SEVERAL),
-        )
-        for at, case in cases.items()
-    ],
-)
-def test_targets(names, target, error, message):
-    assert_refused(names, lambda name: LOSSES[name]()(Z, target), error, message)
-    if error is ValueError and target.is_floating_point():
-        assert_refused(names, lambda name: LOSSES[name]()(Z, target.double()), error, message)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_logits():
+    nested = torch.nested.nested_tensor([Z[0], Z[1]])
+    rule = "logits must be a dense tensor, got a nested one; use torch.nested.to_padded_tensor"
+    assert_refused(LOSSES, lambda name: LOSSES[name]()(nested, Y), TypeError, rule)
 
 
 def test_targets_of_an_image():
@@ -137,9 +101,9 @@ def test_targets_of_an_image():
 
 def test_class_probabilities_where_they_mean_nothing():
     rule = "target of .* must hold class indices.*, got torch.float32; pass integer labels, or use"
-    assert_refused(HARD_ONLY, lambda name: LOSSES[name]()(Z, DENSE), TypeError, rule)
+    assert_refused(HARD_ONLY, lambda name: LOSSES[name]()(Z, Z.softmax(1)), TypeError, rule)
     rule = "ignore_index = 1 has no meaning for class probabilities; leave it at its default and give .* zeros"
-    assert_refused(SOFT, lambda name: LOSSES[name](ignore_index=1)(Z, DENSE), ValueError, rule)
+    assert_refused(SOFT, lambda name: LOSSES[name](ignore_index=1)(Z, Z.softmax(1)), ValueError, rule)
 
 
 def test_one_dimension_of_logits_is_one_example():
@@ -196,6 +160,11 @@ def test_weights_that_do_not_fit_the_logits(case):
     weight, message = WEIGHTS_OF_A_CALL[case]
     targets = dict.fromkeys(SINGLE, Y) | dict.fromkeys(MULTI, ANSWERS)
     assert_refused(LOSSES, lambda name: LOSSES[name](weight=weight)(Z, targets[name]), ValueError, message)
+
+
+def taking(option):
+    """The losses that have the option."""
+    return [name for name, loss in LOSSES.items() if option in inspect.signature(loss).parameters]
 
 
 # The smallest value of every option that is a number, and a value above its range if there is one.

@@ -13,16 +13,12 @@ from focalcal import metrics
 from focalcal.integrations import torchmetrics as adapters
 from focalcal.metrics import METRICS, MULTILABEL_METRICS
 
-OTHERS = {name: getattr(metrics, name) for name in ("summary", "reliability", "murphy")}
-ROWS = {
-    **METRICS,
-    **OTHERS,
-    "sketch": metrics.CalibrationSketch.of,
-    "bootstrap": partial(metrics.bootstrap, metrics.ece),
-}
-_OF_LABELS = ("multilabel_summary", "multilabel_reliability", "multilabel_murphy")
-LABELLED = {**MULTILABEL_METRICS, **{name: getattr(metrics, name) for name in _OF_LABELS}}
-LABELLED["multilabel_bootstrap"] = partial(metrics.multilabel_bootstrap, metrics.multilabel_ece)
+OTHERS = (metrics.summary, metrics.reliability, metrics.murphy, metrics.CalibrationSketch.of)
+ROWS = METRICS | {function.__name__: function for function in OTHERS}
+ROWS["bootstrap"] = partial(metrics.bootstrap, metrics.ece)
+OTHERS = (metrics.multilabel_summary, metrics.multilabel_reliability, metrics.multilabel_murphy)
+SEVERAL = MULTILABEL_METRICS | {function.__name__: function for function in OTHERS}
+SEVERAL["multilabel_bootstrap"] = partial(metrics.multilabel_bootstrap, metrics.multilabel_ece)
 
 P = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
 Y = np.array([1, 0, 0])
@@ -35,72 +31,61 @@ def engine(request, monkeypatch):
     use(request.param, monkeypatch)
 
 
-def changed(value, row, column=0, base=P):
-    array = base.copy()
+def changed(value, row, column=0):
+    array = P.copy()
     array[row, column] = value
     return array
 
 
-def far(value):
-    """5,000 rows of 100 classes with the value far into them, behind rows labelled 255."""
-    scores, labels = torch.full((5000, 100), 0.01), torch.zeros(5000, dtype=torch.int64)
-    scores[4321, 7] = value
-    labels[:100] = 255
-    return scores, labels
-
-
-class Case:
-    """What is given, and what is said of it."""
-
-    def __init__(self, probs, labels, message, error=ValueError, **options):
-        self.probs, self.labels, self.options, self.error, self.message = probs, labels, options, error, message
+def case(probs, labels, message, error=ValueError, **options):
+    return probs, labels, message, error, options
 
 
 _SUM = r"probs must be probabilities: >= 0 and summing to 1 within 0.001 .*, got {} in row {}; pass softmax"
 _RANGE = "labels must be from 0 to 1, got {} at flat position {}; check the labels and the number of columns"
 _WHOLE = "labels must be whole numbers, the index of each row's class, got {} at flat position 1; leave out rows"
+_MANY, _BEGIN = torch.full((5000, 100), 0.01), torch.zeros(5000, dtype=torch.int64)
+_MANY[4321, 7], _BEGIN[:100] = torch.nan, 255
 _MAP = torch.full((6, 4, 10, 10), 0.25)
 _MAP[3, 1, 5, 5] = 0.3
 CASES = {
-    "nan": Case(changed(np.nan, 1), Y, "probs must be finite, got nan in row 1; find out where"),
-    "inf": Case(changed(np.inf, 2, 1), Y, "probs must be finite, got inf in row 2; find out where"),
-    "nan far in": Case(*far(torch.nan), "probs must be finite, got nan in row 4321;", ignore_index=255),
-    "a sum of 1.1": Case(changed(0.3, 0), Y, _SUM.format("a sum of 1.1", 0)),
-    "a sum in half precision": Case(torch.tensor(1.1 * P).half(), Y, _SUM.format(r"a sum of 1.\d*", 0)),
-    "a sum in a map": Case(_MAP, torch.zeros(6, 10, 10).long(), _SUM.format(r"a sum of 1.0[45]\d*", 3)),
-    "negative": Case(np.array([[-0.1, 1.1]]), [0], _SUM.format("-0.1", 0)),
-    "above one": Case(P[:, :1] + 1, Y, "probs must be probabilities from 0 to 1, got 1.2 in row 0; divide .* by 100"),
-    "integers": Case(np.array([[1, 0]]), [0], "probs must be floating point, got int64; convert them", TypeError),
-    "words": Case(np.array([["a", "b"]]), [0], "probs must be an array of numbers or a tensor, got <U1", TypeError),
-    "float8": Case(
-        _FLOAT8, Y, r"probs must hold numbers that NumPy has, got torch\.float8.*; use probs\.float", TypeError
-    ),
-    "no row": Case(P[:0], Y[:0], r"probs must hold at least one row, got shape \(0, 2\)"),
-    "no probs": Case(None, Y, "probs is missing; pass probs or logits=... and labels, or Predictions"),
-    "probs and logits": Case(P, Y, "probs and logits were both given; pass one of them", logits=P),
-    "no labels": Case(P, None, "labels is missing; pass probs or logits=... and labels, or Predictions"),
-    "label 2": Case(P, [1, 0, 2], _RANGE.format(2, 2)),
-    "label -1": Case(P, [1, -1, 0], _RANGE.format(-1, 1)),
-    "label 2 of one column": Case(P[:, 0], [0, 1, 2], _RANGE.format(2, 2)),
-    "a label that was NaN": Case(P, [0, 1, MISSING], _RANGE.format(MISSING, 2)),
-    "a label neither to ignore nor known": Case(
+    "nan": case(changed(np.nan, 1), Y, "probs must be finite, got nan in row 1; find out where"),
+    "inf": case(changed(np.inf, 2, 1), Y, "probs must be finite, got inf in row 2; find out where"),
+    "nan far in": case(_MANY, _BEGIN, "probs must be finite, got nan in row 4321;", ignore_index=255),
+    "a sum of 1.1": case(changed(0.3, 0), Y, _SUM.format("a sum of 1.1", 0)),
+    "a sum in half precision": case(torch.tensor(1.1 * P).half(), Y, _SUM.format(r"a sum of 1.\d*", 0)),
+    "a sum in a map": case(_MAP, torch.zeros(6, 10, 10).long(), _SUM.format(r"a sum of 1.0[45]\d*", 3)),
+    "negative": case(np.array([[-0.1, 1.1]]), [0], _SUM.format("-0.1", 0)),
+    "above one": case(P[:, :1] + 1, Y, "probs must be probabilities from 0 to 1, got 1.2 in row 0; divide .* by 100"),
+    "integers": case(np.array([[1, 0]]), [0], "probs must be floating point, got int64; convert them", TypeError),
+    "words": case(np.array([["a", "b"]]), [0], "probs must be an array of numbers or a tensor, got <U1", TypeError),
+    "float8": case(_FLOAT8, Y, r"probs must hold numbers that NumPy has, got .*; use probs\.float", TypeError),
+    "no row": case(P[:0], Y[:0], r"probs must hold at least one row, got shape \(0, 2\)"),
+    "no probs": case(None, Y, "probs is missing; pass probs or logits=... and labels, or Predictions"),
+    "probs and logits": case(P, Y, "probs and logits were both given; pass one of them", logits=P),
+    "no labels": case(P, None, "labels is missing; pass probs or logits=... and labels, or Predictions"),
+    "label 2": case(P, [1, 0, 2], _RANGE.format(2, 2)),
+    "label -1": case(P, [1, -1, 0], _RANGE.format(-1, 1)),
+    "label 2 of one column": case(P[:, 0], [0, 1, 2], _RANGE.format(2, 2)),
+    "a label that was NaN": case(P, [0, 1, MISSING], _RANGE.format(MISSING, 2)),
+    "a label neither to ignore nor known": case(
         P, [0, -100, MISSING], f"0 to 1 or ignore_index = -100, got {MISSING} at flat position 2", ignore_index=-100
     ),
-    "half a label": Case(P, [0.0, 0.5, 0.0], _WHOLE.format("0.5")),
-    "a label of NaN": Case(P, [0.0, np.nan, 0.0], _WHOLE.format("nan")),
-    "masked labels": Case(
+    "half a label": case(P, [0.0, 0.5, 0.0], _WHOLE.format("0.5")),
+    "a label of NaN": case(P, [0.0, np.nan, 0.0], _WHOLE.format("nan")),
+    "masked labels": case(
         P, np.ma.array(Y, mask=[1, 0, 0]), "labels must have no masked entries, .*; leave", TypeError
     ),
-    "labels missing": Case(
+    "labels missing": case(
         P, [1, 0], r"labels must have shape \(3,\) for probs of shape \(3, 2\), got \(2,\); give one"
     ),
-    "all hot": Case(P, np.ones((3, 2), int), r"labels of the shape of probs, \(3, 2\), must be one-hot, .*; pass"),
+    "all hot": case(P, np.ones((3, 2), int), r"labels of the shape of probs, \(3, 2\), must be one-hot, .*; pass"),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_rows(case):
-    probs, labels, options, error, message = vars(CASES[case]).values()
+@pytest.mark.parametrize("title", CASES)
+def test_rows(title):
+    probs, labels, message, error, options = CASES[title]
     assert_refused(ROWS, lambda name: ROWS[name](probs, labels, **options), error, message)
 
 
@@ -128,7 +113,7 @@ def test_labels_of_logits():
 
 
 def test_nothing_but_ignored_rows():
-    names = ROWS.keys() - {"sketch"}  # which may be added to others
+    names = ROWS.keys() - {"of"}  # which may be added to others
     rule = "labels must leave a row to look at, got only ignore_index = -100"
     assert_refused(names, lambda name: ROWS[name](P, np.full(3, -100), ignore_index=-100), ValueError, rule)
 
@@ -150,10 +135,7 @@ def test_a_label_that_was_nan_in_torchmetrics(scores):
 # What each option may not be; every function that has it refuses it in the same words.
 ARRAY = np.ones(2)
 OPTIONS = {
-    "n_bins": (
-        (0, -1, 1.5, True, "15", float("nan"), float("inf"), ARRAY),
-        "a whole number >= 1 and <= .*, .*; 15",
-    ),
+    "n_bins": ((0, -1, 1.5, True, "15", float("nan"), ARRAY), "a whole number >= 1 and <= .*, got .*; 15 is usual"),
     "ignore_index": ((255.0, "255", 2**63, True, ARRAY), "a whole number of 64 bits or None, got"),
     "k": ((0, 3, 1.0, True, ARRAY), "a whole number >= 1 and <= 2, got .*; there are 2 classes"),
     "class_index": ((2, -1, True, 1.0, "yes", ARRAY), "a whole number >= 0 and <= 1, got .*; name a column"),
@@ -168,30 +150,19 @@ OPTIONS = {
     "method": (("bca", None, ARRAY), "one of 'adjusted', 'basic', 'percentile', got"),
     "average": (("macro", True, ARRAY), "one of 'mean', None, got"),
 }
-DATA = {
-    "probs",
-    "labels",
-    "logits",
-    "confidence",
-    "correct",
-    "classes",
-    "positive",
-    "normalize",
-    "groups",
-    "inputs",
-}
+ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize groups inputs"
 
 
 def test_every_option_has_its_check():
-    functions = [*ROWS.values(), *LABELLED.values()]
+    functions = [*ROWS.values(), *SEVERAL.values()]
     options = {name for function in functions for name in inspect.signature(function).parameters}
-    assert options == OPTIONS.keys() | DATA | {"groups", "inputs"}
+    assert options == OPTIONS.keys() | set(ROWS_AND_THEIR_NAMES.split())
 
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_options(option):
     values, rule = OPTIONS[option]
-    for functions, labels in ((ROWS, Y), (LABELLED, (P > 0.5).astype(int))):
+    for functions, labels in ((ROWS, Y), (SEVERAL, (P > 0.5).astype(int))):
         names = [name for name, function in functions.items() if option in inspect.signature(function).parameters]
         for value in values if names else ():
             assert_refused(
@@ -206,15 +177,11 @@ def test_options(option):
     ("probs", "labels", "message"),
     [
         ([[0.1, 1.2]], [[0, 1]], r"probs must be probabilities from 0 to 1, got 1.2 in row 0, column 1; pass sigmoid"),
-        (
-            [[0.1, np.nan]],
-            [[0, 1]],
-            "probs must be probabilities from 0 to 1, got nan in row 0, column 1; pass sigmoid",
-        ),
+        ([[0.1, np.nan]], [[0, 1]], "probs must be probabilities from 0 to 1, got nan in row 0, column 1; pass"),
         ([[0.1, 0.2]], [[0, 2]], "labels must be 0 or 1, got 2 in row 0, column 1; or name another value as ignore_"),
         ([0.1, 0.2], [0, 1], r"must both be \(N, L\), got \(2,\) and \(2,\); for one label add a dimension"),
         (np.zeros((0, 3)), np.zeros((0, 3)), r"probs must hold at least one row and one label, got shape \(0, 3\)"),
     ],
 )
 def test_several_labels(probs, labels, message):
-    assert_refused(LABELLED, lambda name: LABELLED[name](np.array(probs), np.array(labels)), ValueError, message)
+    assert_refused(SEVERAL, lambda name: SEVERAL[name](np.array(probs), np.array(labels)), ValueError, message)
