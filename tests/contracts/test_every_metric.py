@@ -115,8 +115,6 @@ def test_it_passes_for_a_function(name):
 def test_logits_are_their_softmax(name, rows):
     logits = np.log(rows[0])
     assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](*rows), abs=1e-9)
-    with pytest.raises(ValueError, match="probs and logits were both given"):
-        METRICS[name](rows[0], rows[1], logits=logits)
 
 
 @ALL
@@ -166,12 +164,6 @@ def test_impossible_classes_may_have_logits_of_minus_infinity(name, rows):
     logits[:, 3] = np.where(rows[1] == 3, logits[:, 3], -np.inf)
     probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](probs, rows[1]), abs=1e-9)
-    logits[0] = -np.inf
-    with pytest.raises(ValueError, match="logits must leave a class possible, got only -inf in row 0"):
-        METRICS[name](logits=logits, labels=rows[1])
-    logits[0] = np.inf
-    with pytest.raises(ValueError, match="logits must be finite, got inf in row 0"):
-        METRICS[name](logits=logits, labels=rows[1])
 
 
 @ALL
