@@ -1,6 +1,7 @@
 """Post-hoc calibrators: scikit-learn estimators from logits to probabilities, fitted on held-out data."""
 
 from os import PathLike
+from typing import Any
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
@@ -20,8 +21,10 @@ from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
+from focalcal.posthoc.structured import StructuredScaling
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
+from focalcal.posthoc.with_uniform import WithUniform
 
 __all__ = [
     "CALIBRATORS",
@@ -43,8 +46,10 @@ __all__ = [
     "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
+    "StructuredScaling",
     "TemperatureScaling",
     "VectorScaling",
+    "WithUniform",
     "load_calibrator",
     "log_posterior",
     "operating_point",
@@ -65,6 +70,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "ensemble": EnsembleTemperatureScaling,
     "focal_temperature": FocalTemperatureScaling,
     "spline": SplineCalibration,
+    "structured": StructuredScaling,
 }
 """Every calibrator by the name that audits and files use."""
 
@@ -75,12 +81,17 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
     if stored.name != MultilabelCalibration.__name__:
         return _restored(stored, path)
     parts = stored.state.get("calibrators_")
-    calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
+    calibrators = [restored_part(part, path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    known = {kind.__name__: kind for kind in CALIBRATORS.values()}
+    known = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)
+
+
+def restored_part(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """A calibrator that is a part of another one's file."""
+    return _restored(stored_from(content, path), path)
