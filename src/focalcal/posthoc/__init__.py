@@ -27,9 +27,11 @@ from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
+from focalcal.posthoc.structured import StructuredScaling
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
 from focalcal.posthoc.venn_abers import VennAbers
+from focalcal.posthoc.with_uniform import WithUniform
 
 __all__ = [
     "CALIBRATORS",
@@ -57,9 +59,11 @@ __all__ = [
     "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
+    "StructuredScaling",
     "TemperatureScaling",
     "VectorScaling",
     "VennAbers",
+    "WithUniform",
     "calibrate",
     "headroom",
     "label_shift",
@@ -86,6 +90,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "quadratic": QuadraticScaling,
     "centred_isotonic": CentredIsotonic,
     "venn_abers": VennAbers,
+    "structured": StructuredScaling,
 }
 """Every calibrator by the name that audits and files use."""
 
@@ -96,7 +101,7 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
     if stored.name != MultilabelCalibration.__name__:
         return _restored(stored, path)
     parts = stored.state.get("calibrators_")
-    calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
+    calibrators = [restored_part(part, path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
 
 
@@ -106,7 +111,12 @@ def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    known = {kind.__name__: kind for kind in CALIBRATORS.values()}
+    known = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)
+
+
+def restored_part(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """A calibrator that is a part of another one's file."""
+    return _restored(stored_from(content, path), path)

@@ -281,7 +281,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(classes) if names is None else np.array(names)
         self._names = None if names is None else tuple(names)
         self._one_column = one_column
-        self._fitted_with = self.get_params()
+        self._fitted_with = self.get_params(deep=False)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
