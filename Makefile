@@ -4,7 +4,7 @@
 # make docs                   the site, into site/; fails on broken links and undocumented public names
 # make everything             all that is below, before a release: an hour on two cores
 #
-# make test-slow              the tests marked slow
+# make test-slow              the tests marked slow; SLOW="slow and not release" is the quick half, which CI runs
 # make test-without-kernel    the numerical tests again, on NumPy and torch alone
 # make test-without-torch     the wheel and its dependencies in an environment of their own, without torch
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
@@ -44,8 +44,9 @@ study: $(READY)
 test: $(READY)
 	$(PYTEST) $(BY_FILE) -m "not slow" $(PYTEST_ARGS)
 
+SLOW ?= slow
 test-slow: $(READY)
-	$(PYTEST) -m slow $(PYTEST_ARGS)
+	$(PYTEST) -m "$(SLOW)" $(PYTEST_ARGS)
 
 # torch, MKL, oneDNN, OpenBLAS, NumPy and the kernel, each held to an instruction set by the name it has for it.
 test-other-processors: $(READY)

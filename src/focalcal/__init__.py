@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from focalcal.posthoc import VectorScaling as VectorScaling
     from focalcal.posthoc import VennAbers as VennAbers
     from focalcal.posthoc import calibrate as calibrate
-    from focalcal.posthoc import headroom as headroom
     from focalcal.posthoc import load_calibrator as load_calibrator
+    from focalcal.posthoc.headroom import headroom as headroom
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import InputWarning as InputWarning

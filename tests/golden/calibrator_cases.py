@@ -151,7 +151,7 @@ def cases() -> dict[str, Case]:
         for name, calibrator in CALIBRATORS.items():
             if (name in LARGE and kind in OF_FORMS) or (name in OF_EVERY_ROW and kind != "one column"):
                 continue
-            close = (SINGLE, 1e-7) if "float" in kind else (1e-9, 1e-11) if name in SHARP else SEARCHED
+            close = (SINGLE, SEARCHED[1]) if "float" in kind else (1e-9, 1e-11) if name in SHARP else SEARCHED
             shown = SHOWN if kind == "logits" else 4
             found[f"{name}, {kind}"] = Case(partial(_fitted, calibrator(), given, shown), *close)
     logits = _inputs()["logits"]

@@ -7,6 +7,7 @@ from support.engines import ENGINES
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalLoss
 from focalcal.losses.functional import adafocal
+from focalcal.predictions import Predictions
 
 
 def two_bins(gammas):
@@ -171,3 +172,12 @@ def test_update_takes_logits_too():
             by_logits.update(**arguments)
     with pytest.raises(ValueError, match="logits must be finite, got nan in row 3"):
         by_logits.update(logits=logits.index_put((torch.tensor(3),), torch.tensor(torch.nan)), labels=labels)
+
+
+def test_update_takes_the_arrays_that_predictions_hold():
+    logits, labels = torch.randn(200, 4, dtype=torch.float64), torch.randint(4, (200,))
+    of_arrays, of_tensors = AdaFocalLoss(), AdaFocalLoss()
+    held_out = Predictions(logits=logits, labels=labels, split="val")
+    of_arrays.update(logits=held_out.logits, labels=held_out.labels)
+    of_tensors.update(logits=logits, labels=labels)
+    assert of_arrays.gammas.tolist() == of_tensors.gammas.tolist()

@@ -30,7 +30,7 @@ CASES = [
     (GOOD, None, ValueError, "labels is missing; pass probs or logits=... and labels"),
     (GOOD[:0], LABELS[:0], ValueError, "probs must hold at least one row"),
     (GOOD[:, 0], [0, 1, 2], ValueError, "labels must be from 0 to 1, got 2 at flat position 2"),
-    (GOOD[:, :1] + 1, LABELS, ValueError, r">= 0 and summing to 1 .* got -0.2 in row 0;"),
+    (GOOD[:, :1] + 1, LABELS, ValueError, r"probs must be probabilities from 0 to 1, got 1.2 in row 0; divide per cents"),
     (GOOD, np.ones((3, 2), dtype=int), ValueError, r"labels of the shape of probs, \(3, 2\), must be one-hot"),
     (np.array([[1, 0]]), [0], TypeError, "probs must be floating point, got int64; convert them"),
     (np.array([["a", "b"]]), [0], TypeError, "probs must be an array of numbers or a tensor"),

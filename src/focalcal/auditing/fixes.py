@@ -121,7 +121,12 @@ def compare_fixes(
         candidates = cast("dict[str, Calibrator]", shared)  # fitted and asked in the same way
     choice = choose(Rated(scores, labels, kind, raw, top1=top1), candidates, left_out)
     recommended = choice.chosen if choice.shown else None
-    fitted = None if recommended is None else fitted_quietly(candidates[recommended], scores, labels, kind)
+    fitted = None
+    if recommended is not None and (predictions.classes is None or predictions.multilabel):
+        fitted = fitted_quietly(candidates[recommended], scores, labels, kind)
+    elif recommended is not None:
+        names_of = np.array(predictions.classes, dtype=object)
+        fitted = fitted_quietly(candidates[recommended], scores, names_of[labels], kind, classes=predictions.classes)
     return Fixes(
         tried=choice.tried,
         recommended=recommended,

@@ -1,6 +1,7 @@
 """Post-hoc calibrators: scikit-learn estimators from logits to probabilities, fitted on held-out data."""
 
 from os import PathLike
+from typing import Any
 
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
@@ -15,6 +16,7 @@ from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
+from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
@@ -45,6 +47,7 @@ __all__ = [
     "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LabelShift",
     "MatrixScaling",
     "MultilabelCalibration",
     "OperatingPoint",
@@ -59,6 +62,7 @@ __all__ = [
     "VennAbers",
     "calibrate",
     "headroom",
+    "label_shift",
     "load_calibrator",
     "log_posterior",
     "operating_point",
@@ -94,6 +98,11 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
     parts = stored.state.get("calibrators_")
     calibrators = [_restored(stored_from(part, path), path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
+
+
+def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """The calibrator of `Calibrator.record()`; `path` is where it was found, for errors."""
+    return _restored(stored_from(content, path), path)
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +12,6 @@ from sklearn.base import clone
 from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
-from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, named_candidates
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, Candidate, Rated, Score, rated_rows
@@ -145,16 +143,10 @@ def calibrate(
     choice = choose(rated, calibrators, left_out, by=by, prefer=prefer)
     refuse_none(choice.tried, choice.left_out)
     given: dict[str, Any] = {"logits": logits, "labels": labels, "sample_weight": sample_weight, "probs": probs}
-    if choice.chosen is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            fitted: Any = TemperatureScaling().fit(**given, **about)
-        fitted.temperature_, fitted.status_ = 1.0, "no calibrator lowers the score"
-    else:
-        fitted = clone(calibrators[choice.chosen]).fit(**given, **about)
+    kept = TemperatureScaling(temperature=1.0) if choice.chosen is None else clone(calibrators[choice.chosen])
+    fitted: Calibrator = kept.fit(**given, **about)
     fitted.choice_ = choice
-    kept: Calibrator = fitted
-    return kept
+    return fitted
 
 
 def asked(

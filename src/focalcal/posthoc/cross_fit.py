@@ -61,13 +61,23 @@ def cross_fit(
         yield fold, fit(others)
 
 
-def fitted_quietly(calibrator: Calibrator, scores: Any, labels: Any, kind: str, weights: Any = None) -> Calibrator:
+def fitted_quietly(
+    calibrator: Calibrator,
+    scores: Any,
+    labels: Any,
+    kind: str,
+    weights: Any = None,
+    *,
+    classes: Sequence[Any] | None = None,
+) -> Calibrator:
     """A clone, fitted on scores of that kind, "logits" or "probs", without warnings of the fit or of zeros."""
     fresh: Calibrator = clone(calibrator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         warnings.simplefilter("ignore", ProbabilityWarning)
         given: dict[str, Any] = {kind: scores}
+        if classes is not None:
+            given["classes"] = classes
         return fresh.fit(labels=labels, sample_weight=weights, **given)
 
 

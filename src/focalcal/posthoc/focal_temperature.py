@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _HIGHEST_GAMMA = 20.0
-_MOST_SEARCHES = 5
 _STEP, _FLAT = 1e-4, 1e-4  # of the differences that the optimum is checked with, and what they may leave
 
 
@@ -66,18 +65,13 @@ class FocalTemperatureScaling(Calibrator):
                 total -= float(log_p[np.arange(len(rows)), own] @ weight)
             return total / float(weights.sum())
 
-        best, slope, size = (start, 0.0), math.inf, 1.0
-        for _ in range(_MOST_SEARCHES):
-            # A simplex can fall flat onto the bound gamma = 0 although the loss is lower inside: then a smaller one.
-            simplex = [best, (best[0] + 0.1 * size, best[1]), (best[0], best[1] + 0.5 * size)]
-            options = {"xatol": 1e-7, "fatol": 1e-13, "initial_simplex": simplex}
-            search = minimize(nll, best, method="Nelder-Mead", bounds=bounds, options=options)
-            if nll(best) - search.fun > 1e-13 * abs(search.fun):  # less is rounding
-                best = (float(search.x[0]), float(search.x[1]))
-            slope, size = _slope(nll, best, bounds), size / 4
-            if slope <= _FLAT * max(1.0, abs(search.fun)):
-                break
-        else:
+        options = {"ftol": 1e-14, "gtol": 1e-8}
+        search = minimize(nll, (start, 0.0), jac="3-point", method="L-BFGS-B", bounds=bounds, options=options)
+        best = (float(search.x[0]), float(search.x[1]))
+        if nll((start, 0.0)) - search.fun <= 1e-13 * abs(search.fun):  # less is rounding
+            best = (start, 0.0)
+        slope = _slope(nll, best, bounds)
+        if slope > _FLAT * max(1.0, abs(search.fun)):
             warnings.warn(
                 f"the fit stopped at a point that is not optimal: the NLL still falls by {slope:.1e} per unit of log T "
                 "or gamma; fit on more rows, or use TemperatureScaling",

@@ -80,8 +80,7 @@ def test_the_accuracy_leaves_the_band_where_the_confidence_leaves_the_interval(p
 
 def test_the_distance_of_the_smooth_curve_from_the_diagonal_is_smooth_ece(predictions):
     probs = predictions.probs
-    confidence, predicted = probs.max(1)
-    curve = smooth_reliability(confidence, predicted == predictions.labels)
+    curve = smooth_reliability(probs.max(1), probs.argmax(1) == predictions.labels)
     distance = np.abs(curve.accuracy - curve.confidence)
     inside = (curve.accuracy > 0) & (curve.accuracy < 1)  # elsewhere it is cut off
     exact = curve.density[inside].sum() / curve.density.sum()

@@ -125,7 +125,7 @@ def test_an_objective_with_more_errors_is_no_finalist(store):
         def _predictions(self, split, at, amplitude, seed):
             part = super()._predictions(split, at, abs(amplitude), seed)
             if amplitude < 0:
-                part.scores[::10] = part.scores[::10].flip(1)
+                part.scores[::10] = part.scores[::10, ::-1].copy()
             return part
 
     networks = Swapped(lambda objective, options: -0.1 if objective == "ls" else 0.1)
