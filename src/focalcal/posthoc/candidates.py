@@ -47,6 +47,8 @@ def sensible_candidates(
             left_out[name] = "it needs the gamma and lam that the network was trained with"
         elif names is None and name in _QUADRATIC and classes > _MOST_CLASSES:
             left_out[name] = f"it fits {classes}^2 numbers; name it to try it"
+        elif names is None and name == "quadratic" and classes > 2:  # one row far out outweighs what it gains
+            left_out[name] = "it is for two classes; name it to try it"
         elif names is None and name in _PER_CLASS and rows < _ROWS_PER_CLASS * classes:
             left_out[name] = f"it has a map of its own for each of {classes} classes, and there are {rows} rows"
         else:

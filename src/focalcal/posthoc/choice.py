@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +12,6 @@ from sklearn.base import clone
 from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
-from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, named_candidates
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, Candidate, Rated, Score, rated_rows
@@ -62,16 +60,13 @@ class Choice(Displayed):
             )
         kept = next(candidate for candidate in self.tried if candidate.name == self.chosen)
         values = f"{title} {getattr(kept, self.by):.4f} after {raw:.4f}, {judged}"
-        if self.prefer == "best":
-            return f"{kept.name}: the lowest of {len(self.tried)}, {values}."
         if not self.shown:
-            return (
-                f"{kept.name}: the simplest that does not raise the {title}, since none is shown to lower it; {values}."
-            )
+            return f"{kept.name}: none is shown to lower the {title}, and this is the simplest that may; {values}."
         if kept is least:
             return f"{kept.name}: the best of {len(self.tried)}, and no simpler one is within noise of it; {values}."
+        noise = "noise" if self.prefer == "best" else "noise and a twentieth of the gain"
         return (
-            f"{kept.name}: the simplest of {len(self.tried)} whose {title} is within noise of the best, {least.name} "
+            f"{kept.name}: the simplest of {len(self.tried)} whose {title} is within {noise} of the best, {least.name} "
             f"with {getattr(least, self.by):.4f}; {values}."
         )
 
@@ -117,9 +112,9 @@ def calibrate(
         sample_weight: (N,) how often each row counts, in fits and in scores.
         candidates: names of CALIBRATORS, or calibrators by names of your own; by default all that make sense for the
             number of rows and classes.
-        prefer: "simple" for the simplest that is shown to help and within noise of the best one, paired over rows: that
-            is, which is not shown (at 95 %) to leave more than a twentieth of what the best one gains. "best" for the
-            lowest score, for those who want the last thousandth.
+        prefer: "simple" for the simplest that is shown to help and is not shown, paired over rows at 95 %, to leave
+            more than a twentieth of what the best one gains. "best", for the last thousandth, for the simplest that is
+            not shown to be worse than the best one at all: of several maps the lowest score is too often luck.
         by: "nll" or "brier".
         groups: (N,) names of rows that belong together, such as a patient's; they stay in one fold, and intervals are
             over groups.
@@ -127,7 +122,7 @@ def calibrate(
         classes: as for `Calibrator.fit`, and so `positive` and `ignore_index`.
 
     Returns:
-        The fitted calibrator. Where none is shown to lower the score, "simple" gives the simplest that does not raise
+        The fitted calibrator. Where none is shown to lower the score, the simplest is taken of those that do not raise
         it; where all raise it, the probabilities stay as they are (temperature scaling with T = 1).
 
     >>> import numpy as np
@@ -145,16 +140,10 @@ def calibrate(
     choice = choose(rated, calibrators, left_out, by=by, prefer=prefer)
     refuse_none(choice.tried, choice.left_out)
     given: dict[str, Any] = {"logits": logits, "labels": labels, "sample_weight": sample_weight, "probs": probs}
-    if choice.chosen is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            fitted: Any = TemperatureScaling().fit(**given, **about)
-        fitted.temperature_, fitted.status_ = 1.0, "no calibrator lowers the score"
-    else:
-        fitted = clone(calibrators[choice.chosen]).fit(**given, **about)
+    kept = TemperatureScaling(temperature=1.0) if choice.chosen is None else clone(calibrators[choice.chosen])
+    fitted: Calibrator = kept.fit(**given, **about)
     fitted.choice_ = choice
-    kept: Calibrator = fitted
-    return kept
+    return fitted
 
 
 def asked(
@@ -201,13 +190,9 @@ def choose(
     """Cross-fit the calibrators and keep one; those that cannot be fitted join the ones left out."""
     tried, failed = rated.candidates(calibrators, by)
     helpful = [each for each in tried if helps(each, by)]
-    chosen: Candidate | None
-    if prefer == "best":
-        chosen = tried[0] if tried and getattr(tried[0], by) < rated.raw(by) else None
-    elif helpful:
-        chosen = simplest_alike(helpful, rated, by)
-    else:
-        chosen = min((each for each in tried if getattr(each, by) <= rated.raw(by)), key=_place, default=None)
+    # Where none is shown to help, those that do not harm are left to choose from.
+    pool = helpful or [each for each in tried if getattr(each, by) <= rated.raw(by) and np.isfinite(getattr(each, by))]
+    chosen = simplest_alike(pool, rated, by, _LITTLE if prefer == "simple" else 0.0) if pool else None
     return Choice(
         tried=tuple(tried),
         chosen=None if chosen is None else chosen.name,
@@ -233,18 +218,18 @@ def helps(candidate: Candidate, by: Score = "nll") -> bool:
     return change is not None and change.high < 0
 
 
-def simplest_alike(helpful: Sequence[Candidate], rated: Rated, by: Score = "nll") -> Candidate:
-    """The simplest that is not shown to leave more than a twentieth of what the first, the best one, gains.
+def simplest_alike(pool: Sequence[Candidate], rated: Rated, by: Score = "nll", little: float = _LITTLE) -> Candidate:
+    """The simplest that is not shown to leave more than that share of what the first, the best one, gains.
 
-    Without that twentieth the choice would depend on how many rows there are: of enough rows any two maps can be told
-    apart, by a thousandth of a nat as well as by a tenth.
+    Without a share the choice would depend on how many rows there are: of enough rows any two maps can be told apart,
+    by a thousandth of a nat as well as by a tenth.
     """
-    best = helpful[0]
+    best = pool[0]
     gain = rated.losses[by] - best.row_losses[by]
-    allowed = _LITTLE * gain if np.isfinite(gain).all() else 0.0
+    allowed = little * gain if np.isfinite(gain).all() else 0.0
     alike = [
         each
-        for each in helpful
+        for each in pool
         if each is best or rated.change(each.row_losses[by] - best.row_losses[by] - allowed).low <= 0
     ]
     return min(alike, key=_place)
