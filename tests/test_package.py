@@ -143,7 +143,7 @@ _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
     [
         str(path.relative_to(ROOT))
         for path in _DOCUMENTS
-        if _PYTHON.search(path.read_text()) and path.name not in ("quickstart.md", "deploy.md")  # tests/docs has them
+        if _PYTHON.search(path.read_text()) and path.name not in ("quickstart.md", "deploy.md")  # see tests/docs
     ],
 )
 def test_python_blocks_of_the_documents_run(document, tmp_path, monkeypatch):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import BetaCalibration as BetaCalibration
     from focalcal.posthoc import CalibratedModel as CalibratedModel
     from focalcal.posthoc import CalibrationWarning as CalibrationWarning
+    from focalcal.posthoc import CentredIsotonic as CentredIsotonic
     from focalcal.posthoc import ConformalSets as ConformalSets
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
     from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
@@ -49,10 +50,14 @@ if TYPE_CHECKING:
     from focalcal.posthoc import OperatingPoint as OperatingPoint
     from focalcal.posthoc import PlattScaling as PlattScaling
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
+    from focalcal.posthoc import QuadraticScaling as QuadraticScaling
     from focalcal.posthoc import SplineCalibration as SplineCalibration
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
+    from focalcal.posthoc import VennAbers as VennAbers
+    from focalcal.posthoc import calibrate as calibrate
     from focalcal.posthoc import load_calibrator as load_calibrator
+    from focalcal.posthoc.headroom import headroom as headroom
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import InputWarning as InputWarning
@@ -87,6 +92,7 @@ _HOME = {
     "BetaCalibration": "posthoc",
     "CalibratedModel": "posthoc",
     "CalibrationWarning": "posthoc",
+    "CentredIsotonic": "posthoc",
     "ConformalSets": "posthoc",
     "DirichletCalibration": "posthoc",
     "EnsembleTemperatureScaling": "posthoc",
@@ -98,9 +104,13 @@ _HOME = {
     "OperatingPoint": "posthoc",
     "PlattScaling": "posthoc",
     "PosteriorRecovery": "posthoc",
+    "QuadraticScaling": "posthoc",
     "SplineCalibration": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
+    "VennAbers": "posthoc",
+    "calibrate": "posthoc",
+    "headroom": "posthoc",
     "load_calibrator": "posthoc",
     "operating_point": "posthoc",
     "split_half": "posthoc",

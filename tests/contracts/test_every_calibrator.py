@@ -203,13 +203,14 @@ def test_two_classes_and_many_rows(name):
 
 
 @pytest.mark.once
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch 2.4 of its own constants
 @pytest.mark.parametrize("name", EVERY)
 def test_the_module_exports_and_gives_the_same_probabilities(fitted, name):
     module, expected = fitted[name].to_module(), fitted[name].predict_proba(LOGITS)
     torch.testing.assert_close(module(LOGITS), expected, **ROUNDING)
     assert module(LOGITS.float()).dtype == module(LOGITS.half()).dtype == torch.float32
     rows = {"logits": {0: torch.export.Dim("rows")}}
-    exported = torch.export.export(module, (LOGITS[:9],), dynamic_shapes=rows)
+    exported = torch.export.export(module, (LOGITS[:9],), dynamic_shapes=rows, strict=False)
     torch.testing.assert_close(exported.module()(LOGITS), expected, **ROUNDING)
 
 

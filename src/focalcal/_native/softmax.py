@@ -70,9 +70,12 @@ def affine_loss(
 ) -> tuple[float, Array, Array]:
     """The mean of -log softmax(W x + c)_y and its derivatives in W and c; a vector `weight` is the diagonal of W.
 
-    Inputs (N, K) and weights of the rows (N,) are float64, labels (N,) int64, W (K, K) or (K,), c (K,).
+    Inputs (N, K) and weights of the rows (N,) are float64, labels (N,) int64, W (K, K) or (K,), c (K,). With inputs in
+    float32 and a matrix W the products with them are float32's, which takes half of the time, and all else float64's.
     """
-    inputs, weight, bias = (np.ascontiguousarray(each, np.float64) for each in (inputs, weight, bias))
+    single = inputs.dtype == np.float32 and np.ndim(weight) == 2
+    inputs = np.ascontiguousarray(inputs, np.float32 if single else np.float64)
+    weight, bias = np.ascontiguousarray(weight, np.float64), np.ascontiguousarray(bias, np.float64)
     count, classes = inputs.shape
     if weight.shape not in ((classes,), (classes, classes)) or bias.shape != (classes,):
         raise ValueError(f"weight and bias must fit {classes} classes, got shapes {weight.shape} and {bias.shape}")
@@ -81,14 +84,17 @@ def affine_loss(
     rows_loss = _kernel_rows if available() else _numpy_rows
     sums, d_weight = np.zeros(1 + classes * (1 + diagonal)), np.zeros_like(weight)
     step = count if diagonal and available() else max(_PIECE // (8 * classes), classes, 1)
-    scores, product = np.empty((0 if diagonal else min(step, count), classes)), np.empty_like(weight)
+    scores = np.empty((0 if diagonal else min(step, count), classes), inputs.dtype)
+    factor = weight.astype(inputs.dtype, copy=False)
+    product = np.empty_like(factor)
     for start in range(0, count, step):
         x = inputs[start : start + step]
-        z = x if diagonal else np.matmul(x, weight.T, out=scores[: len(x)])
+        z = x if diagonal else np.matmul(x, factor.T, out=scores[: len(x)])
+        z = z.astype(np.float64, copy=False)
         bad = rows_loss(z, weight if diagonal else None, bias, labels, weights, start, sums, instruction_set)
         _refuse_label(labels, bad, start, classes)
         if not diagonal:
-            d_weight += np.matmul(z.T, x, out=product)
+            d_weight += np.matmul(z.T.astype(inputs.dtype, copy=False), x, out=product)
     total = float(weights.sum())
     d_bias = sums[1 : 1 + classes]
     return float(sums[0]) / total, (sums[1 + classes :] if diagonal else d_weight) / total, d_bias / total

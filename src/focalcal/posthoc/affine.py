@@ -127,7 +127,7 @@ class AffineScaling(Calibrator):
         self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> None:
         inputs, scale = self._inputs(logits, weights)
-        with _blas_threads(inputs.shape[1]):
+        with blas_threads(inputs.shape[1]):
             theta, self.n_iter_, self.converged_ = self._best_parameters(inputs, labels, weights, scale)
         weight, bias = self._weight_and_bias(theta, inputs.shape[1])
         self.weight_ = weight / scale
@@ -233,7 +233,7 @@ def _without_optimum(
     )
 
 
-def _blas_threads(classes: int) -> AbstractContextManager[Any]:
+def blas_threads(classes: int) -> AbstractContextManager[Any]:
     """One thread where products are so small that several wait for each other longer than they compute."""
     if classes > _ONE_THREAD:
         return nullcontext()

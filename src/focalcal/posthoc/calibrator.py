@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from focalcal.posthoc.choice import Choice
     from focalcal.posthoc.module import CalibratorModule
 
 
@@ -59,6 +60,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     n_features_in_: int
     clip_: float | None = None  # what probabilities are clipped at; None if it was fitted on logits
+    choice_: Choice | None = None  # why it was chosen, if `calibrate` chose it; files do not keep it
     columns_: ScoreColumns | None = None  # where the table of an audit had the scores that it is for
     _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
     _one_column = False  # whether scores were those of the positive class alone
@@ -204,7 +206,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import CalibratorModule
 
-        return CalibratorModule(copy.deepcopy(self))
+        return CalibratorModule(copy.deepcopy(self)).eval()  # exporters warn of modules that are in training
 
     def to_sql(self, column: str, *, kind: Literal["logits", "probs"] | None = None) -> str:
         """The calibrated probability of the positive class as an SQL expression of its one score.
@@ -280,7 +282,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(classes) if names is None else np.array(names)
         self._names = None if names is None else tuple(names)
         self._one_column = one_column
-        self._fitted_with = self.get_params()
+        self._fitted_with = self.get_params(deep=False)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -332,6 +334,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "fit another calibrator for this network"
             )
         return rows
+
+    def __str__(self) -> str:
+        """Its arguments, and what `calibrate` found if it chose this calibrator."""
+        return repr(self) if self.choice_ is None else f"{self!r}\n{self.choice_}"
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `predict_proba` can be called."""

@@ -104,7 +104,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import MultilabelModule
 
-        return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_])
+        return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_]).eval()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file, which `load_calibrator` reads."""

@@ -173,6 +173,18 @@ def nonnegative(name: str, value: Any, classes: int) -> float:
     return float(value)
 
 
+def share(name: str, value: Any, classes: int) -> float:
+    """A number in [0, 1]."""
+    if nonnegative(name, value, classes) > 1:
+        raise ValueError(f"{name} must be at most 1, got {value!r}")
+    return float(value)
+
+
+def extended(name: str, value: Any, classes: int) -> float:
+    """A number >= 0, or infinity, which is the text "inf"."""
+    return math.inf if value == "inf" else nonnegative(name, value, classes)
+
+
 def count(name: str, value: Any, classes: int) -> int:
     """A whole number >= 0."""
     if type(value) is not int or not 0 <= value < 2**63:
@@ -254,6 +266,8 @@ def _plain(value: Any) -> Any:
     """As JSON has it."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
+    if isinstance(value, float) and value == math.inf:
+        return "inf"
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 

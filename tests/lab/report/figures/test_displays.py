@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import focalcal
 from focalcal import Predictions, ReliabilityDisplay, RiskCoverageDisplay
-from focalcal.metrics import aurc, classwise_ece, ece, reliability, smooth_ece
+from focalcal.metrics import aurc, classwise_ece, corp, ece, reliability, smooth_ece
 from focalcal.metrics.smooth import smooth_reliability
 
 
@@ -50,6 +50,22 @@ def test_points_intervals_band_and_bars_are_those_of_the_metric(predictions):
     assert display.figure_ is display.ax_.figure is display.rows_ax_.figure
     assert display.reliability.ece == pytest.approx(ece(probs, labels, n_bins=10))
     assert f"ECE {100 * ece(probs, labels, n_bins=10):.2f} %" in display.ax_.get_legend_handles_labels()[1]
+
+
+def test_an_isotonic_curve_is_the_one_of_corp(predictions):
+    display = ReliabilityDisplay.from_predictions(predictions, method="corp", name="raw")
+    display.plot()
+    found = corp(predictions)
+    (line,) = [line for line in display.ax_.lines if line.get_label().startswith("raw")]
+    assert line.get_label() == f"raw (MSC {found.brier.msc:.4f}, DSC {found.brier.dsc:.4f}, UNC {found.brier.unc:.4f})"
+    np.testing.assert_allclose(line.get_ydata()[::2], found.accuracy)
+    np.testing.assert_allclose(line.get_xdata()[1::2], found.upper, atol=1e-6)
+    assert [part for part in display.ax_.collections if part.get_label() == "what chance allows"]
+    assert sum(bar.get_height() for bar in display.rows_ax_.patches) == 3000
+    assert display.hidden == 0
+    assert display.frame().columns.keys() == found.frame().keys()
+    with pytest.raises(ValueError, match="method must be"):
+        ReliabilityDisplay.from_predictions(predictions, method="pav")
 
 
 def test_the_accuracy_leaves_the_band_where_the_confidence_leaves_the_interval(predictions):

@@ -1,0 +1,169 @@
+"""Structured scaling: an affine map that a ridge holds to temperature scaling, as firmly as the rows ask for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from focalcal.core.checks import finite_at_least, user_level, whole_number, yes_or_no
+from focalcal.core.numerics import namespace, softmax
+from focalcal.posthoc.affine import affine_probs, blas_threads, centred, unit_scaled
+from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
+from focalcal.posthoc.ridge_path import AffineFit, Curvature, RidgeProblem
+from focalcal.posthoc.ridge_strength import cross_validated_strength
+from focalcal.posthoc.storage import Decoder, count, extended, matrix, positive, share, vector, word
+from focalcal.posthoc.uniform_part import uniform_part
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_LARGE, _LARGE_TOL = 5e9, 1e-3  # n K^2 from which products are float32's; a gradient that is 5e-7 nats from the optimum
+
+
+class StructuredScaling(Calibrator):
+    """softmax(W x + c), W = a 1 + M, minimising the mean negative log-likelihood + strength (|M|^2 + |c|^2).
+
+    x = log((1 - w) softmax(z / T) + w / K) less its row's mean, T being that of temperature scaling and w the uniform
+    part that then has the largest likelihood (at least .1 / (n + .1)); without `mix` x = z / T. So the map starts as
+    temperature scaling, which an infinite strength leaves it, bounds what a single row can cost, and lets M, diagonal
+    and off-diagonal, and the bias c depart from it by as much as the rows support: for "auto" the strength with the
+    least negative log-likelihood in five-fold cross-validation, temperature scaling among them. A strength means the
+    same for every scale of the logits. Folds depend on neither the order of the rows nor that of the classes.
+
+    The problem is convex. L-BFGS, preconditioned by a Kronecker factorisation of the Hessian, stops where the gradient
+    is shorter than `tol`, which is checked at the end: `status_` is "converged" or says what stood in the way, with a
+    `CalibrationWarning`. Classes without rows are no fault.
+
+    Attributes: `strength_`; `weight_` (K, K) and `bias_` (K,), of x; `temperature_`, `uniform_`: T and w; `status_`,
+    `n_iter_`, `classes_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = 2 * rng.normal(size=(2000, 3))
+    >>> labels = (truth + rng.gumbel(size=truth.shape)).argmax(1)
+    >>> logits = 3 * truth + [1.0, 0.0, -1.0]  # over-confident, and biased towards class 0
+    >>> scaling = StructuredScaling(mix=False).fit(logits, labels)
+    >>> bool(scaling.strength_ < 0.1), scaling.status_
+    (True, 'converged')
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {
+        "weight_": matrix,
+        "bias_": vector,
+        "temperature_": positive,
+        "uniform_": share,
+        "strength_": extended,
+        "n_iter_": count,
+        "status_": word,
+    }
+    weight_: Any
+    bias_: Any
+    temperature_: float
+    uniform_: float
+    strength_: float
+    n_iter_: int
+    status_: str
+
+    def __init__(
+        self,
+        strength: float | Literal["auto"] = "auto",
+        *,
+        mix: bool = True,
+        folds: int = 10,
+        max_iter: int = 500,
+        tol: float = 1e-7,
+    ) -> None:
+        self.strength = strength
+        self.mix = mix
+        self.folds = folds
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _check_params(self) -> None:
+        if self.strength not in ("auto", math.inf):
+            if isinstance(self.strength, str):
+                raise ValueError(f'strength must be "auto" or a number >= 0, got {self.strength!r}; leave it out')
+            finite_at_least("strength", self.strength, 0.0)
+        yes_or_no("mix", self.mix)
+        finite_at_least("tol", self.tol, 0.0)
+        whole_number("folds", self.folds, least=2, remedy="10 is usual")
+        whole_number("max_iter", self.max_iter, least=1, remedy="500 is plenty")
+
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        plain = centred(logits.astype(np.float64))
+        optimum = optimal_inverse_temperature(plain, labels, weights)
+        self.temperature_ = 1 / optimum.inverse_temperature
+        self.uniform_ = 0.0
+        if self.mix:
+            own = softmax(plain / self.temperature_)[np.arange(len(labels)), labels]
+            self.uniform_ = uniform_part(own, weights, logits.shape[1])
+        inputs = self._inputs(plain, 1 / self.temperature_, self.uniform_)
+        with blas_threads(inputs.shape[1]):
+            if optimum.status is TemperatureStatus.SEPARABLE:
+                fit, scale, self.strength_ = _temperature(logits.shape[1]), 1.0, math.inf
+                self._warn_of(f"{optimum.status}; fit on rows that the network was not trained on")
+            else:
+                fit, scale = self._best(inputs, labels, weights)
+        weight = fit.part[:, :-1] + fit.scale * np.eye(len(fit.part))
+        self.weight_ = weight * scale
+        self.bias_ = fit.part[:, -1] - fit.part[:, -1].mean()
+        self.n_iter_ = fit.iterations
+
+    def _best(
+        self, inputs: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> tuple[AffineFit, float]:
+        """The fit, and what the inputs were multiplied by: such that temperature scaling of them is 1, if it exists."""
+        optimum = optimal_inverse_temperature(inputs, labels, weights)
+        scale = optimum.inverse_temperature
+        if optimum.status is not TemperatureStatus.CONVERGED:
+            scale = 1 / unit_scaled(inputs, weights)[1]
+        inputs, tol = inputs * scale, self.tol
+        if inputs.size * inputs.shape[1] > _LARGE:
+            inputs, tol = inputs.astype(np.float32), max(tol, _LARGE_TOL)
+        start = _temperature(inputs.shape[1], optimum.inverse_temperature / scale)
+        self.status_, self.strength_ = "converged", self.strength
+        if self.strength == math.inf:
+            return start, scale
+        curvature = Curvature(inputs, weights)
+        if self.strength == "auto":
+            self.strength_ = cross_validated_strength(inputs, labels, weights, curvature, start, folds=self.folds)
+            if self.strength_ == math.inf:
+                return start, scale
+        problem = RidgeProblem(inputs, labels, weights, curvature)
+        fit = problem.fit(self.strength_, start, tol=tol, max_iter=self.max_iter)
+        if not fit.gradient <= 10 * tol:
+            self._warn_of(
+                f"the fit stopped after {fit.iterations} iterations with a gradient of {fit.gradient:.2g}; raise "
+                "max_iter, or the strength: with none, classes that are absent or perfectly separated have no optimum"
+            )
+        return fit, scale
+
+    def _warn_of(self, reason: str) -> None:
+        self.status_ = reason
+        warnings.warn(f"the weights are not optimal: {reason}", CalibrationWarning, stacklevel=user_level())
+
+    def _inputs(self, plain: Any, inverse_temperature: Any, uniform: Any) -> Any:
+        """x, from centred logits."""
+        if not self.mix:
+            return plain * inverse_temperature
+        mixed = (1 - uniform) * softmax(plain * inverse_temperature) + uniform / plain.shape[1]
+        return centred(namespace(plain).log(mixed))
+
+    def _arrays(self) -> dict[str, Any]:
+        inverse_temperature = np.float64(1 / self.temperature_)
+        learnt = {"weight": self.weight_, "bias": self.bias_}
+        return learnt | {"inverse_temperature": inverse_temperature, "uniform": np.float64(self.uniform_)}
+
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        inputs = self._inputs(centred(logits), learnt["inverse_temperature"], learnt["uniform"])
+        return affine_probs(learnt["weight"], learnt["bias"], inputs)
+
+
+def _temperature(classes: int, scale: float = 1.0) -> AffineFit:
+    return AffineFit(scale, np.zeros((classes, classes + 1)), gradient=0.0)
