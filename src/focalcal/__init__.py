@@ -52,9 +52,11 @@ if TYPE_CHECKING:
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
     from focalcal.posthoc import QuadraticScaling as QuadraticScaling
     from focalcal.posthoc import SplineCalibration as SplineCalibration
+    from focalcal.posthoc import StructuredScaling as StructuredScaling
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
     from focalcal.posthoc import VennAbers as VennAbers
+    from focalcal.posthoc import WithUniform as WithUniform
     from focalcal.posthoc import calibrate as calibrate
     from focalcal.posthoc import load_calibrator as load_calibrator
     from focalcal.posthoc.headroom import headroom as headroom
@@ -106,9 +108,11 @@ _HOME = {
     "PosteriorRecovery": "posthoc",
     "QuadraticScaling": "posthoc",
     "SplineCalibration": "posthoc",
+    "StructuredScaling": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
     "VennAbers": "posthoc",
+    "WithUniform": "posthoc",
     "calibrate": "posthoc",
     "headroom": "posthoc",
     "load_calibrator": "posthoc",

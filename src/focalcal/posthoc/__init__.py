@@ -107,7 +107,7 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | GroupwiseCalibrat
     if stored.name != MultilabelCalibration.__name__:
         return _restored(stored, path)
     parts = stored.state.get("calibrators_")
-    calibrators = [restored_part(part, path) for part in parts] if isinstance(parts, list) else []
+    calibrators = [restored_calibrator(part, path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
 
 
@@ -117,12 +117,7 @@ def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    known = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
+    known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)
-
-
-def restored_part(content: Any, path: str | PathLike[str]) -> Calibrator:
-    """A calibrator that is a part of another one's file."""
-    return _restored(stored_from(content, path), path)
