@@ -13,6 +13,7 @@ from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
+from focalcal.posthoc.groupwise import GroupGains, GroupwiseCalibration
 from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
@@ -46,6 +47,8 @@ __all__ = [
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
+    "GroupGains",
+    "GroupwiseCalibration",
     "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
@@ -95,9 +98,12 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 """Every calibrator by the name that audits and files use."""
 
 
-def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibration:
+def load_calibrator(path: str | PathLike[str]) -> Calibrator | GroupwiseCalibration | MultilabelCalibration:
     """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError."""
     stored = read(path)
+    if stored.name == GroupwiseCalibration.__name__:
+        common = restored_calibrator(stored.state.get("common"), path)
+        return GroupwiseCalibration._restore(stored, common, path)
     if stored.name != MultilabelCalibration.__name__:
         return _restored(stored, path)
     parts = stored.state.get("calibrators_")

@@ -16,6 +16,7 @@ import numpy as np
 from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding
 from focalcal.core.extras import required
+from focalcal.posthoc.groupwise import GroupwiseCalibration
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.predictions.columns import PREFIXES, Columns, columns_after, find_scores, missing_column
 from focalcal.predictions.files import refuse_versions
@@ -41,7 +42,7 @@ class _Place:
 
 
 def calibrate_tables(
-    calibrator: Calibrator | MultilabelCalibration,
+    calibrator: Calibrator | GroupwiseCalibration | MultilabelCalibration,
     source: str | os.PathLike[str] | IO[bytes],
     out: str | os.PathLike[str] | IO[bytes],
     *,
@@ -56,7 +57,8 @@ def calibrate_tables(
             numbers; by default those that the audited table had, else those with the usual names
 
     Calibrated probabilities stand where their probabilities stood; in the place of logits stand columns prob_0, ... Of
-    two classes one column is that of the positive class and gives one. Text in a .csv is written as it was read.
+    two classes one column is that of the positive class and gives one. Text in a .csv is written as it was read. The
+    groups of a `GroupwiseCalibration` are in columns that are called as at its fit.
     """
     given = {"logits": logits, "probs": probs}
     if isinstance(source, str | os.PathLike):
@@ -129,7 +131,8 @@ def _calibrated(calibrator: Any, table: Any, place: _Place, first_row: int) -> A
     scores = numbers_of(table, place.columns, first_row)
     nested = scores.shape[1] > 1 and len(place.columns) == 1
     if len(scores):
-        scores = _probabilities(calibrator, scores, place.kind)
+        groups = {"groups": _groups(calibrator, table)} if isinstance(calibrator, GroupwiseCalibration) else {}
+        scores = _probabilities(calibrator, scores, place.kind, groups)
     columns: list[Any] = [scores] if nested else list(scores.T)
     for old, new, column in zip(place.columns, place.named, columns, strict=True):
         at = table.schema.get_field_index(old)
@@ -141,12 +144,27 @@ def _calibrated(calibrator: Any, table: Any, place: _Place, first_row: int) -> A
     return table
 
 
-def _probabilities(calibrator: Any, scores: NDArray[np.floating], kind: str) -> NDArray[np.floating]:
+def _groups(calibrator: GroupwiseCalibration, table: Any) -> dict[str, NDArray[Any]]:
+    """The columns of groups, called as at the fit; a .csv may have numbers as text."""
+    found = {}
+    for name, levels in calibrator.levels_.items():
+        if name not in table.column_names:
+            raise missing_column(name, table.column_names)
+        column = table.column(name).to_numpy()
+        if column.dtype.kind == "O" and isinstance(levels[0], int):
+            column = column.astype(np.int64)
+        found[name] = column
+    return found
+
+
+def _probabilities(
+    calibrator: Any, scores: NDArray[np.floating], kind: str, groups: dict[str, Any]
+) -> NDArray[np.floating]:
     """As many columns of them as there are of scores."""
     if isinstance(calibrator, MultilabelCalibration) or scores.shape[1] > 1:
-        every: NDArray[np.floating] = calibrator.predict_proba(**{kind: scores})
+        every: NDArray[np.floating] = calibrator.predict_proba(**{kind: scores}, **groups)
         return every
-    both: NDArray[np.floating] = calibrator.predict_proba(**{kind: class_scores(kind, scores)[0]})
+    both: NDArray[np.floating] = calibrator.predict_proba(**{kind: class_scores(kind, scores)[0]}, **groups)
     return both[:, 1:]
 
 

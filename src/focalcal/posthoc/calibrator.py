@@ -216,6 +216,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities, which are clipped as at the fit. The functions are those of every database: LN, EXP, LEAST,
         GREATEST (and ABS for a beta map of logits).
 
+        >>> from focalcal import TemperatureScaling
         >>> TemperatureScaling(temperature=2.0).to_sql("z", kind="logits")
         '1 / (1 + EXP(LEAST(GREATEST(-(z / 2.0e0), (-700.0e0)), 700.0e0)))'
         """
