@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
     from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from focalcal.posthoc import FocalTemperatureScaling as FocalTemperatureScaling
+    from focalcal.posthoc import GroupwiseCalibration as GroupwiseCalibration
     from focalcal.posthoc import HistogramBinning as HistogramBinning
     from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
     from focalcal.posthoc import MatrixScaling as MatrixScaling
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import calibrate as calibrate
     from focalcal.posthoc import load_calibrator as load_calibrator
     from focalcal.posthoc.headroom import headroom as headroom
+    from focalcal.posthoc.label_shift import label_shift as label_shift
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import InputWarning as InputWarning
@@ -99,6 +101,7 @@ _HOME = {
     "DirichletCalibration": "posthoc",
     "EnsembleTemperatureScaling": "posthoc",
     "FocalTemperatureScaling": "posthoc",
+    "GroupwiseCalibration": "posthoc",
     "HistogramBinning": "posthoc",
     "IsotonicCalibration": "posthoc",
     "MatrixScaling": "posthoc",
@@ -115,6 +118,7 @@ _HOME = {
     "WithUniform": "posthoc",
     "calibrate": "posthoc",
     "headroom": "posthoc",
+    "label_shift": "posthoc",
     "load_calibrator": "posthoc",
     "operating_point": "posthoc",
     "split_half": "posthoc",
