@@ -214,7 +214,7 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
                 continue
             order = np.argsort(-probs, axis=1, kind="stable")
             probs = np.take_along_axis(probs, order, 1)
-            ranked = probs.cumsum(1) - (1 - u) * probs + self.penalty * past
+            ranked = probs.cumsum(1) - (1 - u) * probs + float(self.penalty) * past
             np.put_along_axis(scores[start : start + len(rows)], order, ranked, 1)
         return scores
 
