@@ -86,7 +86,7 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibra
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    known = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
+    known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)
