@@ -4,7 +4,7 @@
 # make docs                   the site, into site/; fails on broken links and undocumented public names
 # make everything             all that is below, before a release: an hour on two cores
 #
-# make test-slow              the tests marked slow
+# make test-slow              the tests marked slow; SLOW="slow and not release" is the quick half, which CI runs
 # make test-without-kernel    the numerical tests again, on NumPy and torch alone
 # make test-without-torch     the wheel and its dependencies in an environment of their own, without torch
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
@@ -28,7 +28,7 @@ PYTEST := $(BIN)/python -m pytest -n 2
 BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a cluster or a browser, is started once
 # What another engine or processor could change; `once` marks what neither can.
 AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/metrics tests/contracts/test_every_loss.py \
-          tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py
+          tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py $(wildcard tests/contracts/test_refusals*)
 
 .PHONY: install study test test-slow test-other-processors test-without-kernel test-without-torch test-triton \
         test-torch-versions everything check coverage docs dist format bench paper sanitize arm clean
@@ -44,8 +44,9 @@ study: $(READY)
 test: $(READY)
 	$(PYTEST) $(BY_FILE) -m "not slow" $(PYTEST_ARGS)
 
+SLOW ?= slow
 test-slow: $(READY)
-	$(PYTEST) -m slow $(PYTEST_ARGS)
+	$(PYTEST) -m "$(SLOW)" $(PYTEST_ARGS)
 
 # torch, MKL, oneDNN, OpenBLAS, NumPy and the kernel, each held to an instruction set by the name it has for it.
 test-other-processors: $(READY)
@@ -67,6 +68,7 @@ test-without-torch: $(READY)
 # What is left out never reaches a kernel.
 test-triton: $(READY)
 	TRITON_INTERPRET=1 FOCALCAL_NATIVE=0 $(PYTEST) -q -m "not slow and not once" tests/losses tests/contracts/test_every_loss.py \
+	    tests/contracts/test_refusals_of_losses.py \
 	    -k "not multilabel and not functorch and not forward_mode and not class_probabilities and not second_derivatives"
 
 # The environments are in TORCH_VERSIONS, outside of the tree; PYTEST_ARGS="--only oldest tests/losses" for a part of it.

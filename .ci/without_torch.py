@@ -49,13 +49,13 @@ def main() -> int:
         print(f"{wheel.name} and its dependencies: {size:.0f} MB")
 
         loss = run(python, "-c", "from focalcal import FocalCalibrationLoss", code=1).stderr.strip().splitlines()[-1]
-        study = run(focalcal, "study", "--list", code=2).stderr.strip()
+        study = run(focalcal, "study", "digits", code=2).stderr.strip()
         if not all("pip install" in said for said in (loss, study)) or len(study.splitlines()) != 1:
             sys.exit(f"what is missing must be said in one sentence with the command, got {loss!r} and {study!r}")
         run(focalcal, "--help")
         tests = run(
             python, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", "--import-mode=importlib",
-            f"--rootdir={ROOT / 'tests' / 'golden'}", "-o", "pythonpath=.", ROOT / "tests" / "golden",
+            f"--rootdir={ROOT / 'tests'}", "-o", "pythonpath=.", ROOT / "tests" / "golden",
         )  # fmt: skip
         print(tests.stdout.strip().splitlines()[-1])
     return 0

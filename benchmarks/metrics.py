@@ -28,7 +28,7 @@ from focalcal import _native, metrics
 from focalcal._native import scores as native
 
 SHAPES = [(10_000, 10), (1_000_000, 10), (100_000, 100), (50_000, 1000)]
-TARGETS = {  # share of the fastest peer: native, torch
+TARGETS = {  # share of the fastest peer: native, NumPy alone
     "ece": (0.15, 0.6),
     "classwise ece": (0.06, 0.25),
     "adaptive ece": (0.3, None),
@@ -90,7 +90,8 @@ def peers(probs: torch.Tensor, labels: torch.Tensor) -> dict[str, dict[str, obje
     return found
 
 
-def ours(probs: torch.Tensor, labels: torch.Tensor) -> dict[str, object]:
+def ours(given: torch.Tensor, truth: torch.Tensor) -> dict[str, object]:
+    probs, labels = given.numpy(), truth.numpy()
     return {
         "ece": lambda: metrics.ece(probs, labels),
         "classwise ece": lambda: metrics.classwise_ece(probs, labels),
@@ -115,7 +116,7 @@ def once(function: object, least: float = 0.01) -> float:
 
 
 def measure(rows: int, classes: int, rounds: int) -> dict[tuple[str, str], float]:
-    """(metric, library) -> median CPU seconds; "native" and "torch" are ours."""
+    """(metric, library) -> median CPU seconds; "native" and "numpy" are ours."""
     probs, labels = data(rows, classes)
     theirs, mine = peers(probs, labels), ours(probs, labels)
     usable = native.usable
@@ -129,7 +130,7 @@ def measure(rows: int, classes: int, rounds: int) -> dict[tuple[str, str], float
         for metric, functions in theirs.items():
             for library, function in functions.items():
                 add(metric, library, function)
-        for engine in ("native", "torch"):
+        for engine in ("native", "numpy"):
             native.usable = usable if engine == "native" else lambda _: False
             for metric, function in mine.items():
                 add(metric, engine, function)
@@ -141,18 +142,18 @@ def report(rows: int, classes: int, rounds: int) -> None:
     median = measure(rows, classes, rounds)
     print(f"\n{rows:,} x {classes}: one read of the array {median['floor', 'one sum'] * 1e3:.2f} ms")
     print(
-        f"{'':15} {'fastest peer':>34} {'native':>9} {'share':>7} {'target':>7} {'torch':>9} {'share':>7} {'target':>7}"
+        f"{'':15} {'fastest peer':>34} {'native':>9} {'share':>7} {'target':>7} {'numpy':>9} {'share':>7} {'target':>7}"
     )
-    for metric, (target, torch_target) in TARGETS.items():
+    for metric, (target, numpy_target) in TARGETS.items():
         of = "ece" if metric == "summary" else metric
-        best, library = min((t, name) for (m, name), t in median.items() if m == of and name not in ("native", "torch"))
-        mine, slow = median[metric, "native"], median[metric, "torch"]
+        best, library = min((t, name) for (m, name), t in median.items() if m == of and name not in ("native", "numpy"))
+        mine, slow = median[metric, "native"], median[metric, "numpy"]
         share, slow_share = mine / best, slow / best
         mark = " " if share <= target else "*"
-        slow_mark = " " if torch_target is None or slow_share <= torch_target else "*"
+        slow_mark = " " if numpy_target is None or slow_share <= numpy_target else "*"
         print(
             f"{metric:15} {library:>24} {best * 1e3:9.2f} {mine * 1e3:9.2f} {share:7.3f}{mark}{target:6.2f} "
-            f"{slow * 1e3:9.2f} {slow_share:7.3f}{slow_mark}{torch_target or float('nan'):6.2f}"
+            f"{slow * 1e3:9.2f} {slow_share:7.3f}{slow_mark}{numpy_target or float('nan'):6.2f}"
         )
 
 
@@ -166,7 +167,7 @@ def even(rows): return torch.full((rows, 1000), 1e-3), torch.arange(rows) % 1000
 small, large = even(1000), even(50_000)
 def task(name, data):
     if name.startswith("focalcal"):
-        return benchmark.metrics.summary(*data)
+        return benchmark.ours(*data)["summary"]()
     return benchmark.peers(*data)["ece"][name]()
 task(sys.argv[1], small)
 def peak(): return next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmHWM"))
@@ -179,8 +180,8 @@ print((peak() - before) / 1024)
 def memory() -> None:
     """Extra peak memory at 50,000 x 1000: our whole summary, the others' ECE."""
     print("\nextra memory at 50,000 x 1000 (the array itself: 191 MB)")
-    for name in ("focalcal native", "focalcal torch", "torchmetrics", "netcal", "uncertainty-calibration"):
-        switch = {"FOCALCAL_NATIVE": "0" if name == "focalcal torch" else "1"}
+    for name in ("focalcal native", "focalcal numpy", "torchmetrics", "netcal", "uncertainty-calibration"):
+        switch = {"FOCALCAL_NATIVE": "0" if name == "focalcal numpy" else "1"}
         done = subprocess.run(
             [sys.executable, "-c", MEMORY, name], capture_output=True, text=True, check=True, env=os.environ | switch
         )

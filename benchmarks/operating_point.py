@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 from torch import Tensor
 
 from focalcal.lab.data import load_data
@@ -64,7 +65,7 @@ def cost(logits: Tensor, labels: Tensor) -> Row:
 
 
 def sample(logits: Tensor, labels: Tensor) -> Row:
-    held_out = HeldOut(logits, labels, (0.0, 0.0))
+    held_out = HeldOut(logits.numpy(), labels.numpy(), (0.0, 0.0))
     temperature = held_out.overfitting()
     sampled = held_out.posteriors(temperature)
     everything = (logits.double() / temperature).softmax(1).numpy()
@@ -74,7 +75,7 @@ def sample(logits: Tensor, labels: Tensor) -> Row:
 
 
 def closed_form(logits: Tensor, labels: Tensor) -> Row:
-    held_out = HeldOut(logits, labels, (0.0, 0.0))
+    held_out = HeldOut(logits.numpy(), labels.numpy(), (0.0, 0.0))
     eta = held_out.posteriors(held_out.overfitting())
     row: Row = {}
     for lam in (1.0, 10.0, 100.0):
@@ -106,16 +107,16 @@ def posterior(rate: float) -> Row:
     sgd = Optimizer(name="sgd", lr=rate, momentum=0.9, nesterov=True, weight_decay=0.0)
     fast = replace(base, optimizer=sgd)
     predictions = predict(fit(fast, data, CrossEntropyLoss(), seed=0).model, data.test, fast, split="test")
-    logits, eta = predictions.logits.double(), predictions.posterior.double()
+    logits, eta = predictions.logits.astype(float), predictions.posterior.astype(float)
     temperature = TemperatureScaling().fit(logits, predictions.labels).temperature_
 
     def divergence(t: float) -> float:
-        return float((eta * (eta.clamp(min=1e-300).log() - (logits / t).log_softmax(1))).sum(1).mean())
+        return float((eta * (np.log(eta.clip(1e-300)) - log_softmax(logits / t, axis=1))).sum(1).mean())
 
     best = minimize_scalar(divergence, bounds=(0.2, 20.0), method="bounded").x
-    truth = eta.clamp(min=1e-300).log()
-    truth, network = truth - truth.mean(1, keepdim=True), logits - logits.mean(1, keepdim=True)
-    correlation = float(np.corrcoef(truth.flatten(), network.flatten())[0, 1])
+    truth = np.log(eta.clip(1e-300))
+    truth, network = truth - truth.mean(1, keepdims=True), logits - logits.mean(1, keepdims=True)
+    correlation = float(np.corrcoef(truth.ravel(), network.ravel())[0, 1])
     return {
         "lr": rate,
         "T of labels": temperature,

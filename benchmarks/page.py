@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.evidence.labels import ORDER
+from focalcal.lab.objectives import ORDER
 from focalcal.lab.report.study_page import study_page
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.store import Spec, Store

@@ -23,11 +23,8 @@ NETWORKS = ("resnet20", "resnet32", "resnet44", "resnet56")
 
 
 def ece(probs: np.ndarray, labels: np.ndarray) -> float:
-    import torch
-
-    confidence = torch.from_numpy(probs.max(1))
-    sums = bin_sums(confidence, torch.from_numpy(probs.argmax(1) == labels), equal_width_edges(15))
-    return 100 * float((sums.confidence - sums.correct).abs().sum()) / len(labels)
+    sums = bin_sums(probs.max(1), probs.argmax(1) == labels, equal_width_edges(15))
+    return 100 * float(np.abs(sums.confidence - sums.correct).sum()) / len(labels)
 
 
 def nll(probs: np.ndarray, labels: np.ndarray) -> float:

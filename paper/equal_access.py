@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from focalcal.auditing.fixes import Fix, compare_fixes
+from focalcal.auditing.fixes import compare_fixes
 from focalcal.core.numerics import softmax
 from focalcal.lab.cli.progress import grid_display
 from focalcal.lab.store import Protocol, Run, Store
@@ -40,6 +40,7 @@ from focalcal.lab.studies.tuning.judgement import scores_as_logits
 from focalcal.lab.studies.tuning.search import Problem
 from focalcal.lab.training import Recipe, recipe
 from focalcal.posthoc import CALIBRATORS, operating_point
+from focalcal.posthoc import Candidate as Calibrated
 from paper.record import RECORDS, measured, origin, write_table
 
 RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's
@@ -185,7 +186,7 @@ def tuned(problem: Problem, jobs: int) -> Choice:
     return Choice("tune", "with T" if result.winner.scaled else "as it is", result.winner.candidate)
 
 
-def calibration(run: Run) -> Fix:
+def calibration(run: Run) -> Calibrated:
     """The calibrator with the lowest cross-fitted validation NLL."""
     fixes = compare_fixes(run.predictions("val"), names=CALIBRATED_BY)
     assert fixes is not None  # every task holds enough rows out

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
@@ -21,7 +22,6 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from focalcal.core.checks import one_of, positive, whole
-from focalcal.core.processors import torch_threads
 from focalcal.lab.models import MODEL_INFO, build_model
 from focalcal.lab.training.determinism import possible_threads
 from focalcal.losses import LOSSES
@@ -86,7 +86,7 @@ def overhead(
     threads, seconds = possible_threads(threads), positive("seconds", seconds)
     place = torch.device(device)
     tell = progress or (lambda done, of: None)
-    with torch_threads(threads):
+    with _torch_threads(threads):
         alone, first = _time_rounds(
             _losses(objectives, batch, classes, place), place, seconds / 5, lambda t: tell(t, seconds)
         )
@@ -94,6 +94,17 @@ def overhead(
         whole_step, second = _time_rounds(steps, place, seconds * 0.8, lambda t: tell(seconds / 5 + t, seconds))
     tell(seconds, seconds)
     return Overhead(_name(place), model, batch, classes, threads, (first, second), alone, whole_step)
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """Within it torch computes with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from focalcal.posthoc import BetaCalibration as BetaCalibration
     from focalcal.posthoc import CalibratedModel as CalibratedModel
     from focalcal.posthoc import CalibrationWarning as CalibrationWarning
+    from focalcal.posthoc import CentredIsotonic as CentredIsotonic
     from focalcal.posthoc import ConformalSets as ConformalSets
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
     from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from focalcal.posthoc import FocalTemperatureScaling as FocalTemperatureScaling
+    from focalcal.posthoc import GroupwiseCalibration as GroupwiseCalibration
     from focalcal.posthoc import HistogramBinning as HistogramBinning
     from focalcal.posthoc import IsotonicCalibration as IsotonicCalibration
     from focalcal.posthoc import MatrixScaling as MatrixScaling
@@ -49,10 +51,17 @@ if TYPE_CHECKING:
     from focalcal.posthoc import OperatingPoint as OperatingPoint
     from focalcal.posthoc import PlattScaling as PlattScaling
     from focalcal.posthoc import PosteriorRecovery as PosteriorRecovery
+    from focalcal.posthoc import QuadraticScaling as QuadraticScaling
     from focalcal.posthoc import SplineCalibration as SplineCalibration
+    from focalcal.posthoc import StructuredScaling as StructuredScaling
     from focalcal.posthoc import TemperatureScaling as TemperatureScaling
     from focalcal.posthoc import VectorScaling as VectorScaling
+    from focalcal.posthoc import VennAbers as VennAbers
+    from focalcal.posthoc import WithUniform as WithUniform
+    from focalcal.posthoc import calibrate as calibrate
     from focalcal.posthoc import load_calibrator as load_calibrator
+    from focalcal.posthoc.headroom import headroom as headroom
+    from focalcal.posthoc.label_shift import label_shift as label_shift
     from focalcal.posthoc.operating_point import operating_point as operating_point
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import InputWarning as InputWarning
@@ -87,10 +96,12 @@ _HOME = {
     "BetaCalibration": "posthoc",
     "CalibratedModel": "posthoc",
     "CalibrationWarning": "posthoc",
+    "CentredIsotonic": "posthoc",
     "ConformalSets": "posthoc",
     "DirichletCalibration": "posthoc",
     "EnsembleTemperatureScaling": "posthoc",
     "FocalTemperatureScaling": "posthoc",
+    "GroupwiseCalibration": "posthoc",
     "HistogramBinning": "posthoc",
     "IsotonicCalibration": "posthoc",
     "MatrixScaling": "posthoc",
@@ -98,9 +109,16 @@ _HOME = {
     "OperatingPoint": "posthoc",
     "PlattScaling": "posthoc",
     "PosteriorRecovery": "posthoc",
+    "QuadraticScaling": "posthoc",
     "SplineCalibration": "posthoc",
+    "StructuredScaling": "posthoc",
     "TemperatureScaling": "posthoc",
     "VectorScaling": "posthoc",
+    "VennAbers": "posthoc",
+    "WithUniform": "posthoc",
+    "calibrate": "posthoc",
+    "headroom": "posthoc",
+    "label_shift": "posthoc",
     "load_calibrator": "posthoc",
     "operating_point": "posthoc",
     "split_half": "posthoc",

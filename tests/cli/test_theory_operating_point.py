@@ -87,7 +87,7 @@ def test_refusals(run, held_out, tmp_path):
 )
 def test_rows_that_say_nothing_are_refused_in_one_sentence(run, held_out, tmp_path, change, message):
     predictions = Predictions.load(held_out)
-    logits, labels = change(predictions.logits.double().numpy(), predictions.labels.numpy())
+    logits, labels = change(predictions.logits.astype(float), predictions.labels)
     np.savez(tmp_path / "val.npz", logits=logits, labels=labels)
     result = run(tmp_path / "val.npz")
     assert result.exit_code == 2

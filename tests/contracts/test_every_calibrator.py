@@ -163,6 +163,7 @@ def test_one_row_is_what_it_is_among_others_and_checked_like_them(fitted, name):
         row = rows[at : at + 1]
         np.testing.assert_allclose(calibrator.predict_proba(row), expected[at : at + 1], **ROUNDING)
         assert calibrator.predict(row).tolist() == [expected[at].argmax()]
+    assert calibrator.predict_proba(np.array([[1e308, 1e308, 1e308, 0.0, -1e308]])).sum() == pytest.approx(1)
     for wrong in (np.nan, np.inf):
         with pytest.raises(ValueError, match="logits must be finite"):
             calibrator.predict_proba(np.array([[wrong, 0.0, 0.0, 1.0, 0.5]]))
@@ -202,13 +203,14 @@ def test_two_classes_and_many_rows(name):
 
 
 @pytest.mark.once
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch 2.4 of its own constants
 @pytest.mark.parametrize("name", EVERY)
 def test_the_module_exports_and_gives_the_same_probabilities(fitted, name):
     module, expected = fitted[name].to_module(), fitted[name].predict_proba(LOGITS)
     torch.testing.assert_close(module(LOGITS), expected, **ROUNDING)
     assert module(LOGITS.float()).dtype == module(LOGITS.half()).dtype == torch.float32
     rows = {"logits": {0: torch.export.Dim("rows")}}
-    exported = torch.export.export(module, (LOGITS[:9],), dynamic_shapes=rows)
+    exported = torch.export.export(module, (LOGITS[:9],), dynamic_shapes=rows, strict=False)
     torch.testing.assert_close(exported.module()(LOGITS), expected, **ROUNDING)
 
 

@@ -3,35 +3,12 @@
 import copy
 import math
 import pickle
-from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from support.engines import INTERPRETED
-
-from focalcal.losses import LOSSES as REGISTRY
-
-OPTIONS = {
-    "fcl, matched": ("fcl", {"scale": "matched"}),
-    "focal, matched": ("focal", {"scale": "matched"}),
-    "brier, matched": ("brier", {"scale": "matched"}),
-    "multilabel_fcl, matched": ("multilabel_fcl", {"scale": "matched"}),
-    "ce, smooth": ("ce", {"label_smoothing": 0.1}),
-    "fcl, smooth": ("fcl", {"label_smoothing": 0.1}),
-    "brier, smooth": ("brier", {"label_smoothing": 0.1}),
-    "focal, both": ("focal", {"scale": "matched", "label_smoothing": 0.1}),
-}
-LOSSES = REGISTRY | {name: partial(REGISTRY[loss], **options) for name, (loss, options) in OPTIONS.items()}
-
-EVERY = sorted(LOSSES)
-SMOOTH = [name for name in EVERY if name == "ls" or "label_smoothing" in OPTIONS.get(name, ("", {}))[1]]
-SINGLE = [name for name in EVERY if not name.startswith("multilabel")]
-MULTI = [name for name in EVERY if name.startswith("multilabel")]
-PER_EXAMPLE = [name for name in EVERY if name != "mmce"]
-# The expectation over a soft target has no sense for these.
-HARD_ONLY = [name for name in SINGLE if name.split(",")[0] in ("adafocal", "dual_focal", "flsd53", "mmce")]
-SOFT = [name for name in SINGLE if name not in HARD_ONLY]
+from support.every_loss import EVERY, LOSSES, MULTI, PER_EXAMPLE, SINGLE, SMOOTH, SOFT
 
 
 def example(name, shape=(6, 4), dtype=torch.float64, requires_grad=True):
@@ -331,13 +308,6 @@ def test_class_probabilities_are_not_read_where_the_call_is_traced(name):
     torch.testing.assert_close(torch.func.vmap(loss)(logits, target).mean(), value)
     torch.testing.assert_close(torch.compile(loss, fullgraph=True, backend="aot_eager")(logits, target), value)
     assert loss(logits.to("meta"), target.to("meta")).shape == ()
-
-
-@pytest.mark.parametrize("name", HARD_ONLY)
-def test_class_probabilities_are_refused_by_name(name):
-    logits, _ = example(name)
-    with pytest.raises(TypeError, match="class indices"):
-        LOSSES[name]()(logits, logits.softmax(1))
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -77,7 +77,7 @@ def _audited(table: str, suffix: str, options: Iterable[str]) -> Any:
         folder = Path(name)
         _write(folder / f"rows.{suffix}", _table(table))
         done = run(folder, "audit", f"FOLDER/rows.{suffix}", *options, "--out", "FOLDER/audit")
-        found = json.loads((folder / "audit" / "metrics.json").read_text())
+        found = _without_calibrator(json.loads((folder / "audit" / "metrics.json").read_text()))
         calibrator = folder / "audit" / "calibrator.json"
         kept = without_steps(json.loads(calibrator.read_text())) if calibrator.exists() else None
         return {"said": done, "metrics": found, "calibrator": kept}
@@ -87,7 +87,15 @@ def _audited_as_json(table: str, suffix: str, options: Iterable[str]) -> Any:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder / f"rows.{suffix}", _table(table, FEWER))
-        return _json(run(folder, "audit", f"FOLDER/rows.{suffix}", *options, "--json"))
+        said = _json(run(folder, "audit", f"FOLDER/rows.{suffix}", *options, "--json"))
+        return said | {"printed": _without_calibrator(said["printed"])}
+
+
+def _without_calibrator(record: Any) -> Any:
+    """An audit's record without what calibrator.json has, too."""
+    if record["fixes"] is not None:
+        record["fixes"].pop("calibrator")
+    return record
 
 
 def _gates() -> Any:
@@ -142,7 +150,9 @@ def _calibrated() -> Any:
         run(folder, "audit", "FOLDER/rows.csv", *options, "--calibrate", "temperature", "--out", "FOLDER/audit")
         apply = ("calibrate", "FOLDER/audit/calibrator.json", "FOLDER/rows.csv")
         said = [run(folder, *apply, f"FOLDER/out.{form}", *options) for form in ("npz", "csv", "parquet")]
-        written = [Predictions.load(folder / f"out.{form}") for form in ("npz", "csv", "parquet")]
+        named = {"probs": "prob", "labels": "y"}
+        written = [Predictions.load(folder / f"out.{form}", **named) for form in ("csv", "parquet")]
+        written.insert(0, Predictions.load(folder / "out.npz"))
         heads = [{"probs": one.probs[:5], "labels": one.labels[:5], "rows": one.n, "of": dict(one.provenance)}
                  for one in written]  # fmt: skip
         return {"said": said, "written": heads, "csv": (folder / "out.csv").read_text().splitlines()[0]}

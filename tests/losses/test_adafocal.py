@@ -7,6 +7,7 @@ from support.engines import ENGINES
 
 from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalLoss
 from focalcal.losses.functional import adafocal
+from focalcal.predictions import Predictions
 
 
 def two_bins(gammas):
@@ -138,20 +139,6 @@ def test_update_does_not_look_at_ignored_rows():
     assert torch.isfinite(loss.gammas).all()
 
 
-def test_bad_arguments():
-    with pytest.raises(ValueError, match="gamma_init must be at most gamma_max = 20"):
-        AdaFocalLoss(gamma_init=30)
-    with pytest.raises(ValueError, match="bins must be a whole number"):
-        AdaFocalLoss(bins=0)
-    with pytest.raises(ValueError, match="edges must not fall"):
-        adafocal(
-            torch.randn(2, 3),
-            torch.zeros(2, dtype=torch.long),
-            edges=torch.tensor([0.0, 1.0, 0.5]),
-            gammas=torch.ones(2),
-        )
-
-
 def test_gamma_zero_everywhere_is_cross_entropy():
     z, labels = torch.randn(10, 4), torch.randint(0, 4, (10,))
     each = adafocal(z, labels, **two_bins([0.0, 0.0]))
@@ -171,3 +158,26 @@ def test_update_takes_logits_too():
             by_logits.update(**arguments)
     with pytest.raises(ValueError, match="logits must be finite, got nan in row 3"):
         by_logits.update(logits=logits.index_put((torch.tensor(3),), torch.tensor(torch.nan)), labels=labels)
+
+
+def test_steps_may_be_lists_and_must_fit():
+    z, labels = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
+    expected = adafocal(z, labels, **two_bins([2.0, 1.0]))
+    torch.testing.assert_close(adafocal(z, labels, edges=[0, 0.5, 1], gammas=np.array([2, 1])), expected)
+    for edges, gammas, error, message in (
+        ([0, 1], [1, 2], ValueError, "edges must have one entry more than gammas"),
+        ([0.0, 1.0, 0.5], [1, 1], ValueError, "edges must not fall"),
+        ([0, 1], None, TypeError, "gammas must be a tensor, an array or a list of numbers, got None"),
+        ([0, 1], 2.0, ValueError, "gammas must have one dimension"),
+    ):
+        with pytest.raises(error, match=message):
+            adafocal(z, labels, edges=edges, gammas=gammas)
+
+
+def test_update_takes_the_arrays_that_predictions_hold():
+    logits, labels = torch.randn(200, 4, dtype=torch.float64), torch.randint(4, (200,))
+    of_arrays, of_tensors = AdaFocalLoss(), AdaFocalLoss()
+    held_out = Predictions(logits=logits, labels=labels, split="val")
+    of_arrays.update(logits=held_out.logits, labels=held_out.labels)
+    of_tensors.update(logits=logits, labels=labels)
+    assert of_arrays.gammas.tolist() == of_tensors.gammas.tolist()

@@ -25,10 +25,3 @@ def test_the_gammas_can_be_scheduled():
     assert (loss.gamma_hard, loss.gamma_easy, loss.threshold) == (5.0, 3.0, 0.2)
     loss.gamma_hard = loss.gamma_easy = 1.0
     torch.testing.assert_close(loss(z, labels), FocalLoss(1.0)(z, labels))
-
-
-def test_bad_arguments():
-    with pytest.raises(ValueError, match="threshold must be a probability"):
-        FLSDLoss(threshold=1.5)
-    with pytest.raises(ValueError, match="gamma_hard must be finite and >= 0, got -1"):
-        FLSDLoss(gamma_hard=-1)

@@ -40,19 +40,16 @@ def test_half_precision_is_smoothed_in_single():
     torch.testing.assert_close(functional.cross_entropy(z, labels, label_smoothing=0.1), expected)
 
 
-def test_bad_arguments():
-    with pytest.raises(ValueError, match="spread must be"):
-        label_smoothing(torch.randn(3, 2), torch.zeros(3, dtype=torch.long), spread="foo")
-    with pytest.raises(ValueError, match="epsilon must be"):
-        label_smoothing(torch.randn(3, 2), torch.zeros(3, dtype=torch.long), epsilon=-0.1)
-    with pytest.raises(ValueError, match="epsilon must be below 1"):
-        LabelSmoothingLoss(1.0)
-    with pytest.raises(ValueError, match="spread must be one of 'others', 'all', got 'some'"):
-        LabelSmoothingLoss(spread="some")
+def test_what_only_label_smoothing_refuses():
+    logits, labels = torch.zeros(3, 2), torch.zeros(3, dtype=torch.long)
+    with pytest.raises(ValueError, match="spread must be one of 'others', 'all', got 'foo'"):
+        label_smoothing(logits, labels, spread="foo")
+    with pytest.raises(ValueError, match=r"epsilon must be finite and >= 0, got -0\.1"):
+        label_smoothing(logits, labels, epsilon=-0.1)
     with pytest.raises(ValueError, match=r"at most \(K - 1\) / K = 0.5 for K = 2"):
-        LabelSmoothingLoss(0.6)(torch.randn(3, 2), torch.zeros(3, dtype=torch.long))
+        LabelSmoothingLoss(0.6)(logits, labels)
     with pytest.raises(ValueError, match="K = 1"):
-        LabelSmoothingLoss()(torch.randn(3, 1), torch.zeros(3, dtype=torch.long))
+        LabelSmoothingLoss()(logits[:, :1], labels)
 
 
 # ---- label_smoothing= of the other losses ----
@@ -100,10 +97,3 @@ def test_between_the_loss_and_its_mean_over_all_labels(share):
     expected = (1 - share) * functional.focal_calibration(logits, labels, **options) + share * sum(every) / 6
     smooth = functional.focal_calibration(logits, labels, **options, label_smoothing=share)
     torch.testing.assert_close(smooth, expected)
-
-
-@pytest.mark.parametrize("name", TAKES_LABEL_SMOOTHING)
-def test_a_share_is_from_zero_to_one(name):
-    for share in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="label_smoothing must be"):
-            LOSSES[name](label_smoothing=share)

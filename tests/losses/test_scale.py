@@ -117,13 +117,7 @@ def test_the_scale_can_change_and_is_checked():
     logits, labels = torch.randn(6, 4), torch.randint(0, 4, (6,))
     loss.scale = "paper"
     torch.testing.assert_close(loss(logits, labels), FocalCalibrationLoss()(logits, labels))
-    for name in SCALED:
-        with pytest.raises(ValueError, match="scale must be one of 'paper', 'matched', got 'mached'"):
-            LOSSES[name](scale="mached")
     with pytest.raises(ValueError, match=r"gamma = 1e\+06 leaves no gradient at the uniform prediction of 4 classes"):
         FocalLoss(1e6, scale="matched")(logits, labels)
     with pytest.raises(ValueError, match="classes must be a whole number >= 1 and <= 1000000000, got 0"):
         matched_scale(3, 1, 0)
-    for logits in ("logits", torch.tensor(1.0), torch.zeros(3, 0)):
-        with pytest.raises((TypeError, ValueError), match="logits must"):
-            FocalCalibrationLoss(scale="matched")(logits, labels)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from references import brute_force
 
 from focalcal import metrics
+from focalcal.metrics.bootstrap_statistics import Draw
 from focalcal.metrics.detection import binary_aurc
 
 
@@ -63,3 +64,69 @@ def test_aurc_of_constant_confidence_is_the_error_rate():
 def test_bad_ranking_input(scores, positives, message):
     with pytest.raises(ValueError, match=message):
         metrics.auroc(np.array(scores, dtype=float), np.array(positives, dtype=float))
+
+
+def selected(rows=300, digits=2, seed=0):
+    """Confidences with ties, right more often the surer they are."""
+    generator = np.random.default_rng(seed)
+    confidence = generator.random(rows).round(digits)
+    return confidence, generator.random(rows) < 0.5 + 0.5 * confidence
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+def test_augrc_is_the_area_under_the_generalised_risk(digits):
+    confidence, correct = selected(digits=digits)
+    expected = brute_force.augrc_of(confidence.tolist(), (~correct).tolist())
+    assert metrics.augrc(confidence=confidence, correct=correct) == pytest.approx(expected, abs=1e-12)
+
+
+def test_augrc_of_the_best_the_worst_and_no_order():
+    """Traub et al. (2024): err^2 / 2 where all mistakes come last, err (1 - err) more where they come first."""
+    correct = np.arange(100) < 80
+    for confidence, wanted in ((-np.arange(100), 0.02), (np.arange(100), 0.02 + 0.16), (np.zeros(100), 0.02 + 0.08)):
+        found = metrics.augrc(confidence=(confidence + 100) / 200, correct=correct)
+        assert found == pytest.approx(wanted)
+
+
+def test_e_aurc_is_what_a_better_order_would_gain():
+    confidence, correct = selected(digits=9)
+    sorted_rows = np.sort(correct)[::-1]
+    best = metrics.aurc(confidence=np.linspace(1, 0, 300), correct=sorted_rows)
+    found = metrics.e_aurc(confidence=confidence, correct=correct)
+    assert found == pytest.approx(metrics.aurc(confidence=confidence, correct=correct) - best)
+    assert metrics.e_aurc(confidence=np.linspace(1, 0, 300), correct=sorted_rows) == pytest.approx(0, abs=1e-12)
+    share = correct.mean()
+    assert best == pytest.approx((1 - share) + share * np.log(share), abs=5e-3), "the limit that is published"
+
+
+@pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.9, 0.99])
+def test_coverage_is_the_best_threshold_of_all(accuracy):
+    confidence, correct = selected(100)
+    expected = brute_force.coverage_of(confidence.tolist(), (~correct).tolist(), accuracy)
+    assert metrics.coverage(confidence=confidence, correct=correct, accuracy=accuracy) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="accuracy must be between 0 and 1, got 95"):
+        metrics.coverage(confidence=confidence, correct=correct, accuracy=95)
+
+
+def test_the_auroc_of_the_confidence():
+    confidence, correct = selected()
+    found = metrics.confidence_auroc(confidence=confidence, correct=correct)
+    assert found == metrics.auroc(confidence, correct)
+    assert metrics.confidence_auroc(confidence=confidence, correct=np.ones(300, dtype=bool)) == 0.5, "nothing to rank"
+
+
+@pytest.mark.parametrize("name", ["accuracy", "e_aurc", "augrc", "confidence_auroc", "coverage"])
+def test_resamples_at_once_are_those_one_after_another(name):
+    """The batched statistic, on rows drawn by hand; a resample without a mistake among them."""
+    confidence, correct = selected(60, digits=1)
+    generator = np.random.default_rng(5)
+    weights = np.stack([np.bincount(generator.integers(60, size=60), minlength=60) for _ in range(20)], 1)
+    weights[:, 0] = 3 * correct
+    metric = metrics.METRICS[name]
+    statistic = metric.source.resample_outcomes(confidence, correct)
+    found = np.ravel(statistic(Draw(weights.astype(float))))
+    for drawn, value in zip(weights.T, found, strict=True):
+        rows = np.repeat(np.arange(60), drawn)
+        assert value == pytest.approx(metric(confidence=confidence[rows], correct=correct[rows]), abs=1e-12)
+    interval = metrics.bootstrap(metric, confidence=confidence, correct=correct, resamples=100)
+    assert interval.low < interval.estimate < interval.high

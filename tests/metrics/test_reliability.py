@@ -53,14 +53,3 @@ def test_a_calibrated_network_surprises_as_often_as_it_should():
         bins += int((found.count > 20).sum())
         surprises += int((found.surprising & (found.count > 20)).sum())
     assert 0.02 < surprises / bins < 0.08
-
-
-@pytest.mark.parametrize("level", [0, 1, 1.5, -0.1, "0.95"])
-def test_a_level_is_between_zero_and_one(level):
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        metrics.reliability(np.array([[0.5, 0.5]]), [0], level=level)
-
-
-def test_a_class_that_is_not_there():
-    with pytest.raises(ValueError, match="class_index must be a whole number >= 0 and <= 1, got 2"):
-        metrics.reliability(np.array([[0.5, 0.5]]), [0], class_index=2)

@@ -148,3 +148,8 @@ def test_bad_use_is_refused():
         _ = CalibrationSketch.empty(3) + CalibrationSketch.empty(4)
     with pytest.raises(ValueError, match=r"n_bins must be a whole number >= 1 .*, got 0"):
         CalibrationSketch.empty(3, n_bins=0)
+    sketch = CalibrationSketch.of(*network(50, 3))
+    with pytest.raises(ValueError, match="norm must be one of"):
+        sketch.debiased_ece("max")
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        sketch.reliability(95)

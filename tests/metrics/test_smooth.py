@@ -131,9 +131,3 @@ def test_nodes_hold_what_was_put_on_them(f, data):
     assert count.sum() == pytest.approx(len(f))
     assert residual.sum() == pytest.approx(sum(f) - sum(a), abs=1e-6)
     assert count @ np.linspace(0, 1, 101) == pytest.approx(sum(f), abs=1e-6)  # linear shares keep the centre of mass
-
-
-@pytest.mark.parametrize("width", [0.0, -0.1, 1.5, float("nan")])
-def test_a_width_outside_its_range_is_refused(width):
-    with pytest.raises(ValueError, match="bandwidth must be"):
-        smooth_ece(*table([0.9], [True]), bandwidth=width)

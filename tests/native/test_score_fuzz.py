@@ -174,9 +174,14 @@ def test_half_precision_is_read_number_by_number():
 
 
 @settings(max_examples=100)
-@given(values=st.lists(st.floats(0, 1), max_size=200), bins=st.integers(1, 40), even=st.booleans(), wide=st.booleans())
-def test_moments(values, bins, even, wide):
-    f = np.array(values, np.float64 if wide else np.float32)
+@given(
+    values=st.lists(st.floats(0, 1), max_size=200),
+    bins=st.integers(1, 40),
+    even=st.booleans(),
+    dtype=st.sampled_from(["f2", "f4", "f8"]),
+)
+def test_moments(values, bins, even, dtype):
+    f = np.array(values, dtype)
     a = np.arange(len(values)) % 3 == 0
     edges = edges_of(bins) if even else np.sort(np.random.default_rng(len(values)).random(bins + 1))
     found = scores.bin_moments(f, a, edges, even=even)

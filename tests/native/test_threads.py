@@ -1,14 +1,17 @@
-"""How many threads the kernel is allowed, where torch is loaded and where it is not."""
+"""How many threads the kernel is allowed, with torch and without; that it works in each of them and after a fork."""
 
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
 from focalcal import _native
+from focalcal._native.softmax import affine_loss, moment_sums
 
 WITHOUT_TORCH = """
 import sys
@@ -52,3 +55,52 @@ def test_a_limit_holds_in_its_block_and_thread_alone():
         other.join()
     assert elsewhere == [usual]
     assert _native.threads() == usual
+
+
+FORKED = """
+import multiprocessing, numpy as np
+from focalcal._native import scores, softmax
+
+logits, labels = np.random.default_rng(0).standard_normal((40_000, 20)), np.zeros(40_000, np.int64)
+
+def work(queue):
+    affine = softmax.affine_loss(logits, labels, np.ones(len(logits)), np.ones(20), np.zeros(20))[0]
+    passed = scores.score_pass(logits, labels, np.arange(16) / 15, 1e-3, 0.0, logits=True, nll=True)
+    queue.put([softmax.moment_sums(logits, labels, None, 1.0).log_partition, affine, passed.totals[3]])
+
+context = multiprocessing.get_context("fork")
+queue = context.SimpleQueue()
+work(queue)
+here = queue.get()
+child = context.Process(target=work, args=(queue,))
+child.start()
+child.join(60)
+assert child.exitcode == 0, child.exitcode
+np.testing.assert_allclose(queue.get(), here, rtol=1e-12)
+print("fine")
+"""
+
+
+@pytest.mark.skipif(not (_native.available() and hasattr(os, "fork")), reason="no native kernel, or no fork here")
+def test_a_forked_process_works_after_threads_were_used():
+    """OpenMP's team does not survive a fork: a parallel region in the child could wait for ever."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_several_threads_at_once_get_what_one_gets():
+    generator = np.random.default_rng(1)
+    logits, labels = generator.standard_normal((3000, 30)), generator.integers(30, size=3000)
+
+    def work(_):
+        return moment_sums(logits, labels, None, 1.0), affine_loss(logits, labels, np.ones(3000), np.eye(30), logits[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        every = list(pool.map(work, range(12)))
+    for moments, (value, d_weight, _) in every[1:]:
+        np.testing.assert_allclose(moments, every[0][0], rtol=1e-12)
+        assert value == pytest.approx(every[0][1][0], rel=1e-12)
+        np.testing.assert_allclose(d_weight, every[0][1][1], rtol=1e-9, atol=1e-12)

@@ -149,3 +149,23 @@ def test_refusals():
         CalibratedModel(SVC(decision_function_shape="ovo").fit(X, Y), TemperatureScaling()).fit(X, Y)
     with pytest.raises(ValueError, match="dog"):
         CalibratedModel(fitted, TemperatureScaling()).fit(X[:3], ["ant", "bee", "dog"])
+
+
+def test_saved_without_its_classifier_and_loaded_before_it(tmp_path):
+    for classifier in (LinearSVC().fit(X[TRAIN], Y[TRAIN]), LogisticRegression().fit(X[TRAIN], Y[TRAIN])):
+        model = CalibratedModel(classifier, PlattScaling()).fit(X[HELD], Y[HELD])
+        model.save(tmp_path / "model.json")
+        twin = CalibratedModel.load(tmp_path / "model.json", classifier)
+        np.testing.assert_allclose(twin.predict_proba(X[NEW]), model.predict_proba(X[NEW]))
+        assert twin.predict(X[NEW]).tolist() == model.predict(X[NEW]).tolist()
+        assert (twin.method_, twin.n_features_in_) == (model.method_, model.n_features_in_)
+    network = Network(3)
+    CalibratedModel(network, PlattScaling(), classes=["a", "b", "c"]).fit(
+        X[HELD], np.array(list("abc"))[INDEX[HELD]]
+    ).save(tmp_path / "network.json")
+    assert CalibratedModel.load(tmp_path / "network.json", network).predict(X[NEW]).tolist()[0] in "abc"
+    with pytest.raises(ValueError, match="classifier must have the classes of the saved model"):
+        CalibratedModel.load(tmp_path / "model.json", LinearSVC().fit(X[TRAIN], INDEX[TRAIN]))
+    PlattScaling().fit(X[HELD][:, :3], INDEX[HELD]).save(tmp_path / "other.json")
+    with pytest.raises(ValueError, match=r"is no saved CalibratedModel; pass a file that its save\(\) wrote"):
+        CalibratedModel.load(tmp_path / "other.json", network)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from focalcal.posthoc import ConformalSets, TemperatureScaling
+from focalcal.posthoc import CalibrationWarning, ConformalSets, TemperatureScaling
 
 
 def sample(rows, classes=6, *, seed=0, temperature=1.0):
@@ -122,3 +122,87 @@ def test_what_is_refused():
         fitted.predict(logits[:, :4])
     with pytest.raises(ValueError, match=r"u must hold one number in \[0, 1\] per row, 8 in all"):
         fitted.predict(logits, u=[0.5])
+
+
+def test_the_smallest_sets_are_a_threshold_on_the_probability():
+    logits, labels = sample(1000, temperature=1.5)
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    sets = ConformalSets(0.2, score="lac", allow_empty=True).fit(logits[:500], labels[:500])
+    least = np.sort(probs[np.arange(500), labels[:500]])[500 - math.ceil(501 * 0.8 - 1e-9)]
+    assert 1 - sets.threshold_ == pytest.approx(least)
+    clear = abs(probs[500:] - least) > 1e-12
+    np.testing.assert_array_equal(sets.predict(logits[500:])[clear], (probs[500:] >= least)[clear])
+    adaptive = ConformalSets(0.2).fit(logits[:500], labels[:500])
+    smallest = sets.evaluate(logits[500:], labels[500:])
+    assert smallest.mean_size < adaptive.evaluate(logits[500:], labels[500:]).mean_size
+
+
+def hard_and_easy(rows, seed):
+    """Logits and labels: of group "hard" and of class 0 the labels are drawn at a higher temperature."""
+    draws = np.random.default_rng(seed)
+    logits, groups = 2 * draws.normal(size=(rows, 4)), np.where(draws.random(rows) < 0.3, "hard", "easy")
+    temperature = np.where(groups == "hard", 4.0, 1.0)[:, None]
+    return logits, np.argmax(logits / temperature + draws.gumbel(size=logits.shape), 1), groups
+
+
+@pytest.mark.parametrize("score", ["aps", "lac"])
+@pytest.mark.parametrize("mondrian", ["class", "group"])
+def test_every_part_is_covered_as_promised(mondrian, score):
+    (logits, labels, groups), (new, truth, sites) = hard_and_easy(4000, 0), hard_and_easy(20_000, 1)
+    common = ConformalSets(0.1, score=score).fit(logits, labels)
+    sets = ConformalSets(0.1, score=score, mondrian=mondrian, allow_empty=True).fit(logits, labels, groups=groups)
+    report = sets.evaluate(new, truth, groups=sites)
+    parts = report.by_class if mondrian == "class" else report.by_group
+    assert all(abs(part.coverage - 0.9) < 0.03 for part in parts.values())
+    assert sum(part.rows for part in parts.values()) == 20_000
+    if mondrian == "group":
+        assert common.evaluate(new, truth, groups=sites).by_group["hard"].coverage < 0.85
+        assert parts["hard"].mean_size > parts["easy"].mean_size
+    assert sum(report.parts()["rows"]) == 2 * 20_000  # classes, then groups
+    assert "least in class" in str(report)
+    assert "least in group" in str(report)
+
+
+def test_a_group_of_its_own_is_a_fit_of_its_own():
+    logits, labels, groups = hard_and_easy(900, 0)
+    whole = ConformalSets(0.1, mondrian="group", randomized=False).fit(logits, labels, groups=groups)
+    for name in ("hard", "easy"):
+        rows = groups == name
+        alone = ConformalSets(0.1, randomized=False).fit(logits[rows], labels[rows])
+        assert whole.group_thresholds_[name] == alone.threshold_
+        np.testing.assert_array_equal(whole.predict(logits[rows], groups=groups[rows]), alone.predict(logits[rows]))
+
+
+def test_parts_with_few_rows_and_unknown_groups_are_said():
+    logits, labels, groups = hard_and_easy(300, 0)
+    few = np.where(np.arange(300) < 5, "new", groups)
+    with pytest.warns(CalibrationWarning, match="fewer than 9 rows, 'new' among them, so that their sets hold all"):
+        sets = ConformalSets(0.1, mondrian="group").fit(logits, labels, groups=few)
+    assert sets.predict(logits[:5], groups=few[:5]).all()
+    with pytest.warns(CalibrationWarning, match="groups must be those of the fit for a promise, got 'other'"):
+        first = sets.predict(logits[:5], groups=["other"] * 5)
+    np.testing.assert_array_equal(first, sets.predict(logits[:5], groups=["other"] * 5))  # said once
+    common = ConformalSets(0.1).fit(logits, labels)
+    np.testing.assert_array_equal(first, common.predict(logits[:5]))
+    rare = labels.copy()
+    rare[labels == 3] = 2
+    with pytest.warns(CalibrationWarning, match="3 among them, so that they are in every set"):
+        assert ConformalSets(0.1, mondrian="class").fit(logits, rare).predict(logits)[:, 3].all()
+
+
+def test_groups_that_cannot_be_used():
+    logits, labels, groups = hard_and_easy(100, 0)
+    for wrong, message in (
+        (None, "groups must be given, got None"),
+        (groups[:9], r"groups must name the group of each of 100 rows, got group of shape \(9,\)"),
+        (np.stack([groups, groups], 1), "groups must be one column here, got 2: group_0, group_1"),
+        ([None, *groups[1:]], "groups must not be missing, got None in row 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ConformalSets(0.1, mondrian="group").fit(logits, labels, groups=wrong)
+    with pytest.raises(TypeError, match="groups must be text or whole numbers, got float64"):
+        ConformalSets(0.1, mondrian="group").fit(logits, labels, groups=np.ones(100))
+    with pytest.raises(ValueError, match="penalty is for score='aps'"):
+        ConformalSets(0.1, score="lac", penalty=0.1).fit(logits, labels)
+    with pytest.raises(ValueError, match="mondrian must be one of None, 'class', 'group', got 'site'"):
+        ConformalSets(0.1, mondrian="site").fit(logits, labels)

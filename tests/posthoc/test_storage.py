@@ -311,3 +311,14 @@ def test_names_that_do_not_fit_the_classes_are_refused(tmp_path, fields):
     path = saved(tmp_path, TemperatureScaling())
     with pytest.raises(ValueError, match="is damaged"):
         load_calibrator(changed(path, **fields))
+
+
+@pytest.mark.parametrize(
+    "columns", [5, {"kind": "probs"}, {"kind": "odds", "names": ["p"]}, {"kind": "probs", "names": []}]
+)
+def test_damaged_columns_are_refused(tmp_path, columns):
+    TemperatureScaling().fit(LOGITS, LABELS).save(tmp_path / "a.json")
+    content = json.loads((tmp_path / "a.json").read_text()) | {"columns": columns}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="columns must hold a kind, logits or probs, and names"):
+        load_calibrator(tmp_path / "a.json")

@@ -1,5 +1,6 @@
 """The metrics written out as their definitions say, one row at a time, with exact arithmetic where bins meet."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -108,3 +109,22 @@ def aurc_of(confidence, wrong):
             errors += failed
             total += errors / i / len(rows)
     return total / rounds
+
+
+def augrc_of(confidence, wrong):
+    """The area under (share accepted, share accepted and wrong), a polygon through every threshold."""
+    points, rows = [(0.0, 0.0)], len(confidence)
+    for threshold in sorted(set(confidence), reverse=True):
+        accepted = [failed for sure, failed in zip(confidence, wrong, strict=True) if sure >= threshold]
+        points.append((len(accepted) / rows, sum(accepted) / rows))
+    return sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in itertools.pairwise(points))
+
+
+def coverage_of(confidence, wrong, accuracy):
+    """The largest share that a threshold accepts with that accuracy."""
+    best = 0.0
+    for threshold in confidence:
+        accepted = [failed for sure, failed in zip(confidence, wrong, strict=True) if sure >= threshold]
+        if 1 - sum(accepted) / len(accepted) >= accuracy:
+            best = max(best, len(accepted) / len(confidence))
+    return best

@@ -1,5 +1,6 @@
 """Population calibration in rational arithmetic, one outcome (state, label) after another."""
 
+import math
 from fractions import Fraction
 
 
@@ -45,3 +46,21 @@ def class_brier(probs, eta, weights):
         chance * sum((p - (k == label)) ** 2 for k, p in enumerate(row))
         for chance, _, _, row, label in outcomes(probs, eta, weights)
     )
+
+
+def proper_parts(probs, eta, weights):
+    """(refinement, calibration error) of the log score and of the Brier score, given the whole vector of scores."""
+    cells = {}
+    for row, posterior, weight in zip(probs, eta, weights, strict=True):
+        total = cells.setdefault(tuple(row), [Fraction(0)] * (len(row) + 1))
+        cells[tuple(row)] = [total[0] + weight, *(t + weight * e for t, e in zip(total[1:], posterior, strict=True))]
+    parts = {"nll": [0.0, 0.0], "brier": [0.0, 0.0]}
+    for row, (weight, *sums) in cells.items():
+        truth = [each / weight for each in sums]  # E[Y | s]
+        entropy = -sum(float(e) * math.log(e) for e in truth if e)
+        divergence = sum(float(e) * math.log(e / p) for e, p in zip(truth, row, strict=True) if e)
+        distance = float(sum((e - p) ** 2 for e, p in zip(truth, row, strict=True)))
+        variance = float(1 - sum(e * e for e in truth))
+        for name, values in (("nll", (entropy, divergence)), ("brier", (variance, distance))):
+            parts[name] = [at + float(weight) * value for at, value in zip(parts[name], values, strict=True)]
+    return parts

@@ -10,7 +10,7 @@
 #include "native.h"
 
 /* AHEAD: how many bytes ahead to prefetch; processors do not look past a page by themselves. */
-enum { BLOCK = 64, ROWS_FROM = 32, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
+enum { BLOCK = 64, ROWS_FROM = 32, SPARSE_FROM = 256, AHEAD = 4096, SETTLE_EVERY = 1 << 30 };
 enum { WANT_BRIER = 1, WANT_NLL = 2, WANT_CLASSES = 4 };
 enum { ROWS, WRONG, BRIER_SUM, NLL_SUM, SUMMED, MISS = SUMMED, TOTALS }; /* MISS is a largest value, not a sum */
 enum { MOMENTS = 5 };
@@ -195,65 +195,7 @@ INLINE void add_to_class(const double *edges, int64_t bins, Pair *cells, double 
     cells[b] += (Pair){1, value};
 }
 
-/* The classes of count rows to a scratch block with one row of lanes for each class; the lanes left over repeat
- * the first row. Compiled for the baseline alone: wider sets tempt compilers into slow scatter instructions. */
-#define GATHER(REAL)                                                                              \
-    for (int64_t l = 0; l < lanes; l++) {                                                         \
-        const REAL *x = (const REAL *)p->scores + offset_of(p, first + (l < count ? l : 0));      \
-        REAL *to = (REAL *)scratch + l;                                                           \
-        for (int64_t k = 0; k < p->classes; k++)                                                  \
-            to[k * lanes] = x[k * stride];                                                        \
-    }
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define HAS_SHUFFLE
-#endif
-#endif
-
-#ifdef HAS_SHUFFLE
-typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* Rows of at least four contiguous floats, four by four; the last square ends at the last class. */
-INLINE void transpose(const Pass *p, int64_t first, float *scratch, int64_t lanes)
-{
-    const int64_t step = p->strides[2];
-    for (int64_t l = 0; l < lanes; l += 4) {
-        const float *row = (const float *)p->scores + (first + l) * step;
-        __builtin_prefetch((const char *)row + AHEAD);
-        __builtin_prefetch((const char *)row + AHEAD + 64);
-        __builtin_prefetch((const char *)row + AHEAD + 128);
-        for (int64_t k = 0; k < p->classes; k += 4) {
-            const int64_t from = k + 4 <= p->classes ? k : p->classes - 4;
-            const Four a = *(const Four *)(row + from), b = *(const Four *)(row + step + from);
-            const Four c = *(const Four *)(row + 2 * step + from), d = *(const Four *)(row + 3 * step + from);
-            const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-            float *to = scratch + from * lanes + l;
-            *(Four *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-            *(Four *)(to + lanes) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-            *(Four *)(to + 2 * lanes) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-            *(Four *)(to + 3 * lanes) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-        }
-    }
-}
-#endif
-
-static __attribute__((noinline)) void gather(const Pass *p, int64_t first, int64_t count, void *scratch, int64_t lanes)
-{
-    const int64_t stride = p->strides[1];
-#ifdef HAS_SHUFFLE
-    if (p->dtype == FLOAT32 && stride == 1 && p->outer == 1 && count == lanes && lanes % 4 == 0 && p->classes >= 4) {
-        transpose(p, first, (float *)scratch, lanes);
-        return;
-    }
-#endif
-    if (p->dtype == FLOAT64)
-        GATHER(double)
-    else
-        GATHER(float)
-}
-
+#include "gather.h"
 #define KERNEL "score_pass.h"
 #include "each_instruction_set.h"
 

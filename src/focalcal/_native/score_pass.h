@@ -54,6 +54,23 @@ INLINE int64_t ISA(compress)(vd v, vl mask, double *to)
 #endif
 }
 
+/* The same with the number of each lane, counted from a number on. */
+INLINE int64_t ISA(compress_from)(vd v, vl mask, int32_t first, double *to, int32_t *numbers)
+{
+#if defined(__x86_64__) && VECTOR_BYTES == 64
+    const __m256i lanes = _mm256_add_epi32(_mm256_set1_epi32(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    _mm256_storeu_si256((__m256i *)numbers, _mm256_maskz_compress_epi32((__mmask8)BITS_PD(mask), lanes));
+    return ISA(compress)(v, mask, to);
+#else
+    int64_t n = 0;
+    for (int32_t l = 0; l < WIDTH; l++) {
+        to[n] = v[l], numbers[n] = first + l;
+        n -= mask[l];
+    }
+    return n;
+#endif
+}
+
 /* Blocks to sums: checks, bins, loss. Returns 0 after the first bad row. */
 static int ISA(finish)(const Pass *p, Block *b, int64_t begin, int64_t count, Sums *s)
 {

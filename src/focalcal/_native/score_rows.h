@@ -1,7 +1,7 @@
 /* Up to BLOCK rows into a block; compiled for REAL = float and double. */
 
 /* Contiguous classes: the lanes are classes. The last, partial vector is the one that ends at K. */
-INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *s, int want)
+INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *s, double *scratch, int want)
 {
     const vd zero = {0};
     const int64_t K = p->classes, full = K - K % WIDTH;
@@ -31,16 +31,20 @@ INLINE void TYPED(row)(const Pass *p, const REAL *x, int64_t i, Block *b, Sums *
     b->squares[i] = ISA(sum_of)(squares + squares2);
     if ((want & WANT_CLASSES) && b->label[i] >= 0) {
         const double edge = first_edge(p);
+        double *above = scratch + K * (lanes_at_once(p, 8) + 8);
+        int32_t *above_class = (int32_t *)(above + K * 16 + 8);
+        int64_t n = 0;
         for (int64_t j = 0; j < K; j += WIDTH) {
             const int64_t from = j < full ? j : K - WIDTH;
             const vd u = j < full ? WIDE(x + j) : tail;
-            const vl above = u > edge;
-            *(vu *)(s->first + from) += (vd)((vl)u & ~above);
-            for (unsigned bits = BITS_PD(above); bits; bits &= bits - 1) {
-                const int64_t l = __builtin_ctz(bits);
-                add_to_class(p->edges, p->bins, s->classes + (from + l) * p->bins, u[l]);
-            }
+            const vl over = u > edge;
+            *(vu *)(s->first + from) += (vd)((vl)u & ~over);
+            if ((WIDTH < 8 || K >= SPARSE_FROM) && !BITS_PD(over)) /* else mispredicted more often than it saves */
+                continue;
+            n += ISA(compress_from)(u, over, (int32_t)from, above + n, above_class + n);
         }
+        for (int64_t j = 0; j < n; j++)
+            add_to_class(p->edges, p->bins, s->classes + above_class[j] * p->bins, above[j]);
     }
 }
 
@@ -52,11 +56,11 @@ static __attribute__((noinline)) void TYPED(rows)(const Pass *p, int64_t start, 
         const REAL *x = converts ? (const REAL *)ISA(convert_row)(p, start + i, i, b, scratch)
                                  : (const REAL *)p->scores + offset_of(p, start + i);
         if (p->want & WANT_CLASSES)
-            TYPED(row)(p, x, i, b, s, WANT_BRIER | WANT_CLASSES);
+            TYPED(row)(p, x, i, b, s, scratch, WANT_BRIER | WANT_CLASSES);
         else if (p->want & WANT_BRIER)
-            TYPED(row)(p, x, i, b, s, WANT_BRIER);
+            TYPED(row)(p, x, i, b, s, scratch, WANT_BRIER);
         else
-            TYPED(row)(p, x, i, b, s, 0);
+            TYPED(row)(p, x, i, b, s, scratch, 0);
         if (converts)
             judge_converted(scratch, 1, i, b);
     }

@@ -96,7 +96,8 @@ def bin_moments(confidence: Array, correct: Array, edges: Array, *, even: bool) 
 
     `even` says that the edges are k / bins, where a value's bin need not be searched for.
     """
-    confidence, correct, edges = (np.ascontiguousarray(each) for each in (confidence, correct, edges))
+    confidence = np.ascontiguousarray(confidence, np.result_type(confidence, np.float32))
+    correct, edges = np.ascontiguousarray(correct), np.ascontiguousarray(edges)
     if correct.dtype != np.bool_ or correct.shape != confidence.shape or edges.dtype != np.float64:
         raise TypeError(f"correct must be bool of shape {confidence.shape}, got {correct.dtype}")
     sums = np.zeros((5, len(edges) - 1))

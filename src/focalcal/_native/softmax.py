@@ -156,8 +156,11 @@ def _numpy_moment_sums(
             _refuse_label(labels, int(wrong[0]) if len(wrong) else -1, start, z.shape[1])
             own = shifted[np.arange(len(z)), labels[part]].astype(np.float64)
         s = np.maximum(shifted.astype(dtype, copy=False), floor)
-        e = np.exp(dtype.type(b) * s)
-        total, *powers = (np.einsum("nk,nk->n", e, s**power, dtype=np.float64) for power in range(4))
+        e = np.multiply(s, dtype.type(b), out=shifted if shifted.dtype == dtype else None)
+        np.exp(e, out=e)
+        total, *powers = (
+            (e if power == 0 else np.multiply(e, s, out=e)).sum(1, dtype=np.float64) for power in range(4)
+        )
         mean, square, cube = (each / total for each in powers)
         variance = square - mean * mean
         third = cube - mean * (mean * mean + 3 * variance)

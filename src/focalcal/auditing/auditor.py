@@ -112,6 +112,7 @@ class Audit:
                 "rows": fixes.rows,
                 "impossible": list(fixes.impossible),
                 "left_out": fixes.left_out,
+                "calibrator": None if fixes.calibrator is None else fixes.calibrator.record(),
                 "tried": [
                     {"name": fix.name, "nll": fix.nll, "brier": fix.brier, "ece": fix.ece}
                     | ({} if fix.change is None else {"low": fix.change.low, "high": fix.change.high})

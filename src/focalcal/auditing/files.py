@@ -8,19 +8,21 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from focalcal.auditing.auditor import Audit, audit, check_request
 from focalcal.auditing.executors import Executor, collect
 from focalcal.auditing.partitions import Reading, stream
-from focalcal.auditing.verdict import verdict_of_means
 from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
+from focalcal.posthoc.storage import ScoreColumns
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
-from focalcal.predictions.files import refuse_versions, stored_columns
+from focalcal.predictions.files import refuse_versions, score_columns, stored_columns
 from focalcal.predictions.header import KINDS
 from focalcal.predictions.inputs import InputWarning
+
+if TYPE_CHECKING:
+    from focalcal.auditing.auditor import Audit
 
 SUFFIXES = (".npz", ".npy", ".parquet", ".csv")
 SAMPLE = 100_000  # rows at most
@@ -71,10 +73,16 @@ def audit_files(
     other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
     if other is not None and other.top1 != read.top1:
         raise ValueError("baseline must be of the same kind as the predictions, got top-1 rows in one of them alone")
+    from focalcal.auditing.auditor import audit  # here, so that a wrong column is said without waiting for calibrators
+
     with rounding_collected():  # the notes say it
         result = audit(
             read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
         )
+    if result.fixes is not None and result.fixes.calibrator is not None:
+        names, _ = _places(files[0], columns or {})
+        place = score_columns(files[0], **names)
+        result.fixes.calibrator.columns_ = None if place is None else ScoreColumns(place[0], tuple(place[1]))
     result = replace(result, notes=(*read.notes, *result.notes))
     return result if read.rows == read.predictions.n else _of_all_rows(result, read)
 
@@ -122,6 +130,8 @@ def read_rows(
         first = next(stream(files[0], names, top1))
     notes = [_sentence(str(each.message)) for each in inferred if issubclass(each.category, InputWarning)]
     if options is not None:
+        from focalcal.auditing.auditor import check_request
+
         check_request(first, top1=top1, **options)
     most = min(most_rows, max(1, _ELEMENTS // first.n_classes))
     with warnings.catch_warnings():
@@ -158,6 +168,8 @@ def _sentence(message: str) -> str:
 
 def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     """Estimates and verdict of all rows; the rest of the sample."""
+    from focalcal.auditing.verdict import verdict_of_means
+
     size = f"{read.predictions.n:,}"
     if read.sketch is None:
         note = f"All numbers are of a uniform sample of {size} rows."

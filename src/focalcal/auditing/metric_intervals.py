@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from focalcal.metrics import Interval
     from focalcal.predictions import Predictions
 
-_REPORTED = ("error", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc")
+_REPORTED = (
+    "error", "accuracy", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc",
+    "e_aurc", "augrc", "confidence_auroc", "coverage",
+)  # fmt: skip
 _LOSSES = ("nll", "brier")
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from focalcal import __version__
-from focalcal.cli import USAGE, audit, theory
+from focalcal.cli import USAGE, audit, calibrate, theory
 from focalcal.cli.output import tracebacks
 from focalcal.core.extras import install_command
 
@@ -46,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(audit.audit)
-app.command()(audit.calibrate)
+app.command()(calibrate.calibrate)
 app.add_typer(theory.app, name="theory")
 
 

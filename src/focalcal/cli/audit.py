@@ -1,4 +1,4 @@
-"""`focalcal audit` and `focalcal calibrate`: can these probabilities be trusted, and what would fix them."""
+"""`focalcal audit`: can these probabilities be trusted, and what would fix them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from focalcal.cli.options import Json, given
+from focalcal.cli.options import Json, column_names, given
 from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def audit(
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     columns = given(
-        probs=_columns(probs) if score is None else [score],
-        logits=_columns(logits),
+        probs=column_names(probs) if score is None else [score],
+        logits=column_names(logits),
         labels=labels,
         positive=positive,
         confidence=confidence,
@@ -127,48 +127,10 @@ def audit(
         raise typer.Exit(FAILED)
 
 
-@plain_failures()
-def calibrate(
-    calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
-    file: Annotated[Path, typer.Argument(help="Predictions to calibrate.")],
-    out: Annotated[Path, typer.Argument(help="The file to write, with probabilities: .npz, .parquet or .csv.")],
-    probs: Annotated[str | None, typer.Option(help="The columns of probabilities.")] = None,
-    logits: Annotated[str | None, typer.Option(help="The columns of logits.")] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
-) -> None:
-    """Apply a stored calibrator to predictions and write the calibrated probabilities.
-
-    Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
-    """
-    from focalcal.posthoc import load_calibrator
-    from focalcal.predictions import Predictions
-
-    fitted = load_calibrator(calibrator)
-    loaded = Predictions.load(file, **given(probs=_columns(probs), logits=_columns(logits), labels=labels))
-    result = Predictions(
-        probs=fitted.predict_proba(loaded),
-        labels=loaded.labels,
-        split=loaded.split,
-        multilabel=loaded.multilabel,
-        ids=loaded.ids,
-        groups=loaded.groups,
-        provenance={"calibrator": type(fitted).__name__, **loaded.provenance},
-    )
-    result.save(out)
-    typer.echo(out)
-
-
 def _judged(text: str) -> Literal["interval", "estimate"]:
     if text not in ("interval", "estimate"):
         raise ValueError(f"--fail-on must be interval or estimate, got {text!r}")
     return text  # type: ignore[return-value]
-
-
-def _columns(text: str | None) -> str | list[str] | None:
-    """The names with commas, or the prefix of 'p_*'."""
-    if text and "," in text:
-        return text.split(",")
-    return text and text.removesuffix("*").removesuffix("_")
 
 
 def _text(found: Audit) -> str:

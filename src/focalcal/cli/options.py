@@ -14,6 +14,13 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def column_names(text: str | None) -> str | list[str] | None:
+    """The names with commas, or the prefix of 'p_*'."""
+    if text and "," in text:
+        return text.split(",")
+    return text and text.removesuffix("*").removesuffix("_")
+
+
 def name_values(flag: str, pairs: list[str] | None) -> dict[str, Any]:
     """NAME=VALUE, the value a number where it reads as one."""
     values: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from typing import Any
 import typer
 
 from focalcal.cli import INTERRUPTED, INTERRUPTION, UNFORESEEN, USAGE
+from focalcal.core.extras import install_command
 
 tracebacks = ContextVar("tracebacks", default=False)  # what --debug asks for
 
@@ -102,7 +103,10 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    """What it says, without the number of an operating system's error."""
+    """What it says, without the number of an operating system's error; of a missing package how to install it."""
+    if isinstance(error, ModuleNotFoundError) and str(error).startswith("No module named"):
+        package = str(error.name).partition(".")[0]
+        return f"this command needs the package {package}: {install_command(package)}"
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     if error.filename is None:  # the library has put it into words

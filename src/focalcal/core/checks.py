@@ -54,7 +54,7 @@ def shown(value: Any) -> str:
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
     """Refuse a choice that is not in the list."""
     choices = tuple(allowed)
-    if value not in choices:
+    if not any(isinstance(value, type(choice)) and value == choice for choice in choices):  # an array has no one truth
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}")
 
 

@@ -1,25 +1,10 @@
-"""The processors that this process may use, and how many threads torch computes with."""
+"""The processors that this process may use."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 def available_processors() -> int:
     """How many: fewer than the machine has in a container or under `taskset`."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Within it torch computes with so many threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

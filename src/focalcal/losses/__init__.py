@@ -1,6 +1,12 @@
 """Training objectives: drop-in replacements for `nn.CrossEntropyLoss`. `functional` has them per example."""
 
-from torch import nn
+try:
+    from torch import nn
+except ModuleNotFoundError as missing:
+    from focalcal.core.extras import install_command
+
+    message = f"focalcal.losses needs the package torch: {install_command('torch', extra='torch')}"
+    raise ModuleNotFoundError(message, name="torch") from missing
 
 from focalcal.losses import functional
 from focalcal.losses.adafocal import AdaFocalLoss

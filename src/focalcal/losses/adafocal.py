@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -95,10 +97,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         return focal_family(logits, target, terms, weight, self.ignore_index, self.reduction, self.engine)
 
     @torch.no_grad()
-    def update(
-        self, probs: Tensor | None = None, labels: Tensor | None = None, *, logits: Tensor | None = None
-    ) -> None:
+    def update(self, probs: Any = None, labels: Any = None, *, logits: Any = None) -> None:
         """Set bins and gammas from validation probabilities or logits, (N, K) or (N, K, d1, ...), and class indices.
+
+        Tensors, or NumPy arrays as `Predictions` hold them.
 
         Bins of equal mass over the top-label confidence; per bin gap = mean confidence - accuracy, and
         gamma <- gamma exp(step gap) if gamma > 0 else gamma exp(-step gap), then the switch of sign, then the
@@ -111,6 +113,9 @@ class AdaFocalLoss(FocalFamilyLoss):
         name, scores = ("logits", logits) if probs is None else ("probs", probs)
         if labels is None or scores is None or (probs is not None and logits is not None):
             raise TypeError("update must be given labels and either probs or logits; call update(probs, labels)")
+        scores, labels = (
+            torch.from_numpy(given) if isinstance(given, np.ndarray) else given for given in (scores, labels)
+        )
         refuse_probabilities("AdaFocalLoss.update", labels)
         holds_probabilities(scores, labels, None)
         if scores.dim() < 2:

@@ -157,12 +157,12 @@ class _GradientWithMeasure(torch.autograd.Function):
 
 
 def _check_reduction(name: str, value: str) -> str:
+    one_of(name, value, REDUCTIONS)
     if value == "none":
         raise ValueError(
             f"{name} of MMCE must be 'mean' or 'sum': the measure belongs to the batch, not to an example, "
             "got 'none'; use CrossEntropyLoss(reduction='none') and focalcal.losses.functional.mmce"
         )
-    one_of(name, value, REDUCTIONS)
     return value
 
 

@@ -63,6 +63,8 @@ def _each_label(logits: Tensor, target: Tensor, terms: Terms, ignore_index: int 
         dense(name, value)
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point, got {logits.dtype}; use logits.float()")
+    if target.is_complex():
+        raise TypeError(f"target must hold real numbers, got {target.dtype}; pass 0 and 1, or probabilities")
     if target.shape != logits.shape:
         raise ValueError(
             f"target must have the shape of the logits, {tuple(logits.shape)}, got {tuple(target.shape)}; "

@@ -3,6 +3,7 @@
 from focalcal.core.binning import BinSums
 from focalcal.metrics import table
 from focalcal.metrics.bootstrap import Interval, bootstrap
+from focalcal.metrics.corp import Corp, CorpParts, corp
 from focalcal.metrics.detection import auroc
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel import (
@@ -21,6 +22,8 @@ from focalcal.metrics.table import *  # noqa: F403  every metric of the table, b
 __all__ = [
     "BinSums",
     "CalibrationSketch",
+    "Corp",
+    "CorpParts",
     "Interval",
     "Metric",
     "MultilabelSummary",
@@ -29,6 +32,7 @@ __all__ = [
     "Summary",
     "auroc",
     "bootstrap",
+    "corp",
     "multilabel_bootstrap",
     "multilabel_murphy",
     "multilabel_reliability",

@@ -47,6 +47,13 @@ def confidence_gap_of(bins: BinSums) -> Array:
     return gap
 
 
+def accuracy_of(bins: BinSums) -> Array:
+    """The share of rows whose most probable class (the first of equal ones) is the label. No bins take part."""
+    count, _, correct = bins.parts
+    accuracy: Array = correct.sum(-1) / count.sum(-1)
+    return accuracy
+
+
 def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
     """The calibration error less most of what chance adds to it, not below 0. A plain ECE is never 0 on finite data.
 

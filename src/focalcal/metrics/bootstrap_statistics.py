@@ -15,7 +15,7 @@ from scipy import sparse
 
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index
-from focalcal.metrics.detection import runs
+from focalcal.metrics.detection import generalised_risk, optimal_aurc, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,9 +155,10 @@ class Cells:
 
 
 class RankedPairs:
-    """`auroc`."""
+    """`auroc`; `undefined` of a resample without one of the outcomes."""
 
-    def __init__(self, scores: Array, positives: Array) -> None:
+    def __init__(self, scores: Array, positives: Array, undefined: float = np.nan) -> None:
+        self._undefined = undefined
         self._order = np.argsort(scores, kind="stable")
         self._start, self._positive = runs(scores[self._order]), positives[self._order, None]
 
@@ -168,8 +169,7 @@ class RankedPairs:
         losses = np.add.reduceat(weights * (1 - self._positive), self._start, axis=0)
         pairs = wins.sum(0) * losses.sum(0)
         won = (wins * (losses.cumsum(0) - losses / 2)).sum(0)
-        # A resample without one of the outcomes has no AUROC.
-        value: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+        value: Array = np.divide(won, pairs, out=np.full_like(won, self._undefined), where=pairs > 0)
         return value
 
 
@@ -192,6 +192,50 @@ class RiskCoverage:
         before = errors.cumsum(0) - errors
         slope = before - np.divide(errors * first, size, out=np.zeros_like(errors), where=size > 0)
         value: Array = (errors + slope * rise).sum(0) / size.sum(0)
+        return value
+
+
+class ExcessRiskCoverage(RiskCoverage):
+    """`e_aurc`."""
+
+    def __init__(self, confidence: Array, correct: Array) -> None:
+        super().__init__(confidence, correct)
+        self._correct = correct
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value per resample."""
+        best = optimal_aurc(draw.right(self._correct).sum(0), draw.weights.sum(0))
+        value: Array = np.maximum(super().__call__(draw) - best, 0.0)
+        return value
+
+
+class GeneralisedRiskCoverage(RankedPairs):
+    """`augrc`."""
+
+    def __init__(self, confidence: Array, correct: Array) -> None:
+        super().__init__(confidence, correct, undefined=0.5)
+        self._accuracy = Mean(correct)
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value per resample."""
+        value: Array = generalised_risk(super().__call__(draw), self._accuracy(draw))
+        return value
+
+
+class Coverage:
+    """`coverage`, at its usual accuracy."""
+
+    def __init__(self, confidence: Array, correct: Array, accuracy: float = 0.95) -> None:
+        self._order, self._least = np.argsort(-confidence, kind="stable"), accuracy
+        self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value per resample."""
+        weights = draw.weights[self._order]
+        accepted = np.add.reduceat(weights, self._start, axis=0).cumsum(0)
+        wrong = np.add.reduceat(weights * self._wrong, self._start, axis=0).cumsum(0)
+        enough = 1 - wrong / np.maximum(accepted, 1) >= self._least
+        value: Array = (accepted * enough).max(0) / weights.sum(0)
         return value
 
 

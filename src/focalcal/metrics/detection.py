@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma
 
 from focalcal.core.arrays import Array, as_array
-from focalcal.core.checks import first_row
+from focalcal.core.checks import between_zero_and_one, first_row
 
 
 def auroc(scores: Any, positives: Any) -> float:
@@ -72,3 +73,55 @@ def binary_aurc(confidence: Array, correct: Array) -> float:
     harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(order) + 1)))
     rise = harmonic[start + size] - harmonic[start]
     return float((errors + (before - errors * start / size) * rise).sum() / len(order))
+
+
+def binary_confidence_auroc(confidence: Array, correct: Array) -> float:
+    """The chance that a right prediction is more confident than a wrong one, ties counting a half.
+
+    Failure detection by the confidence alone; 1/2 where all predictions are right, or all wrong: nothing to rank.
+    """
+    return 0.5 if (correct == correct[0]).all() else binary_auroc(confidence, correct)
+
+
+def binary_e_aurc(confidence: Array, correct: Array) -> float:
+    """AURC less that of the same predictions in the best order, all wrong ones last; 0 is that order.
+
+    Geifman, Uziel & El-Yaniv (2019). The best order's is exact, (e - r (H_n - H_r)) / n of r right and e wrong rows,
+    where they take its limit, (1 - acc) + acc log(acc).
+    """
+    best = optimal_aurc(np.count_nonzero(correct), len(correct))
+    return float(max(0.0, binary_aurc(confidence, correct) - best))
+
+
+def optimal_aurc(right: Any, rows: Any) -> Any:
+    """AURC of the best order of so many right rows among all; numbers or arrays."""
+    return (rows - right - right * (digamma(rows + 1.0) - digamma(right + 1.0))) / rows
+
+
+def binary_augrc(confidence: Array, correct: Array) -> float:
+    """Area under the generalised risk-coverage curve: the mean over thresholds of the share of all rows that is both
+    accepted and wrong.
+
+    Traub et al. (2024): (1 - AUROC) acc (1 - acc) + (1 - acc)^2 / 2, AUROC that of the confidence for being right. A
+    threshold's mistakes count by how many there are, not by their share of what is accepted, as in AURC.
+    """
+    return float(generalised_risk(binary_confidence_auroc(confidence, correct), correct.mean()))
+
+
+def generalised_risk(auroc: Any, accuracy: Any) -> Any:
+    """AUGRC of both, numbers or arrays."""
+    return (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
+
+
+def binary_coverage(confidence: Array, correct: Array, accuracy: float = 0.95) -> float:
+    """The largest share of rows that a threshold on the confidence accepts and that is right often enough.
+
+    Often enough is `accuracy`, 0.95 unless told; rows of equal confidence are accepted together; 0 if no threshold
+    will do.
+    """
+    between_zero_and_one("accuracy", accuracy, remedy="0.95 is usual")
+    order = np.argsort(-confidence, kind="stable")
+    ends = np.append(runs(confidence[order])[1:], len(order))
+    wrong = np.cumsum(~correct[order])[ends - 1]
+    enough = 1 - wrong / ends >= accuracy
+    return float((ends * enough).max() / len(order))

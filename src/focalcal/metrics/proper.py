@@ -50,10 +50,9 @@ def row_nll(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array
 
 def row_brier(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
     """sum_k (p_k - 1[k = y])^2 in float64; nothing cancels: the others' squares are summed without the label's."""
-    squares = np.square(probs)
+    squares = np.square(probs, dtype=np.float64)
     np.put_along_axis(squares, labels[:, None], 0, 1)
-    # Added up in float64: in float32 a row's sum would depend on how many rows are multiplied at once.
-    others: Array = squares.astype(np.float64) @ np.ones(probs.shape[1])
+    others: Array = squares @ np.ones(probs.shape[1])
     return np.square(1 - of_label(probs, labels).astype(np.float64)) + others
 
 

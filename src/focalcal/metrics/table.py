@@ -6,8 +6,10 @@ A new metric needs its formula in a file of its own, an entry here and a test.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from focalcal.metrics.binned_errors import (
+    accuracy_of,
     binary_adaptive_ece,
     classwise_ece_of,
     confidence_gap_of,
@@ -16,9 +18,22 @@ from focalcal.metrics.binned_errors import (
     mce_of,
     rms_ce_of,
 )
-from focalcal.metrics.bootstrap_statistics import RankedPairs, RiskCoverage
+from focalcal.metrics.bootstrap_statistics import (
+    Coverage,
+    ExcessRiskCoverage,
+    GeneralisedRiskCoverage,
+    RankedPairs,
+    RiskCoverage,
+)
 from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
-from focalcal.metrics.detection import binary_aurc, binary_auroc
+from focalcal.metrics.detection import (
+    binary_augrc,
+    binary_aurc,
+    binary_auroc,
+    binary_confidence_auroc,
+    binary_coverage,
+    binary_e_aurc,
+)
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, in_top
@@ -102,7 +117,29 @@ top_k_accuracy = Metric(
     proportion=True,
     adapter="TopKAccuracy",
 )
+accuracy = Metric(
+    "accuracy", "Accuracy", FromBins(accuracy_of, binned=False), better="higher", proportion=True, adapter="Accuracy"
+)
 aurc = Metric("aurc", "AURC", FromOutcomes(binary_aurc, statistic=RiskCoverage), adapter="AURC")
+e_aurc = Metric("e_aurc", "E-AURC", FromOutcomes(binary_e_aurc, statistic=ExcessRiskCoverage), adapter="ExcessAURC")
+augrc = Metric(
+    "augrc", "AUGRC", FromOutcomes(binary_augrc, statistic=GeneralisedRiskCoverage), limits=(0.0, 0.5), adapter="AUGRC"
+)
+confidence_auroc = Metric(
+    "confidence_auroc",
+    "AUROC of the confidence",
+    FromOutcomes(binary_confidence_auroc, statistic=partial(RankedPairs, undefined=0.5)),
+    unit="score",
+    better="higher",
+    adapter="ConfidenceAUROC",
+)
+coverage = Metric(
+    "coverage",
+    "Coverage at 95 % accuracy",
+    FromOutcomes(binary_coverage, statistic=Coverage),
+    better="higher",
+    adapter="Coverage",
+)
 
 METRICS: dict[str, Metric] = {entry.name: entry for entry in list(globals().values()) if isinstance(entry, Metric)}
 """Every metric of (probs, labels) that is one number."""
@@ -141,12 +178,17 @@ MULTILABEL_METRICS: dict[str, MultilabelMetric] = {
 __all__ = [
     "METRICS",
     "MULTILABEL_METRICS",
+    "accuracy",
     "adaptive_ece",
+    "augrc",
     "aurc",
     "brier",
     "classwise_ece",
+    "confidence_auroc",
     "confidence_gap",
+    "coverage",
     "debiased_ece",
+    "e_aurc",
     "ece",
     "error",
     "mce",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
+from focalcal.core.checks import one_of
+from focalcal.metrics.corp import Corp, corp
 from focalcal.metrics.reliability import Reliability, outcomes, reliability
 from focalcal.metrics.smooth import SmoothReliability, smooth_reliability
 from focalcal.pages.style import COLOURS, GUIDE, new_axes, plain
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POINTS: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 0.9, "elinewidth": 0.9, "capsize": 1.5}
+_BAND: dict[str, Any] = {"color": GUIDE, "alpha": 0.22, "linewidth": 0, "zorder": 0, "label": "what chance allows"}
 
 
 @dataclass(eq=False)
@@ -28,8 +31,12 @@ class ReliabilityDisplay:
     calibrated model's accuracy would lie by chance, the thin line the smooth curve whose distance from the diagonal is
     smECE. Below are the rows of each bin, hatched where they are fewer than `least`: such a bin has no point.
 
+    With `method="corp"` the curve is isotonic regression, the band where a calibrated model's curve would lie
+    (`focalcal.metrics.corp`), and the bins are those of the bars below alone.
+
     reliability  the bins
     smooth       the curve; none where there are no rows to smooth
+    corp         the isotonic curve, in the place of points and of the smooth one
     name         what the legend calls it
     of           the class whose probability is shown, None for the confidence of the prediction
     least        rows that a bin must have to be shown; where it is None, 1 % of all (of one class, of the rows that
@@ -43,6 +50,7 @@ class ReliabilityDisplay:
     name: str | None = None
     of: str | None = None
     least: int = 1
+    corp: Corp | None = None
     ax_: Axes = field(init=False, repr=False)
     rows_ax_: Axes = field(init=False, repr=False)
     figure_: Any = field(init=False, repr=False)
@@ -61,13 +69,18 @@ class ReliabilityDisplay:
         ignore_index: int | None = None,
         name: str | None = None,
         least: int | None = None,
+        method: Literal["bins", "corp"] = "bins",
         **inputs: Unpack[InputOptions],
     ) -> Self:
-        """Arguments as for `focalcal.metrics.reliability`: arrays, tables or `Predictions`."""
+        """Arguments as for `focalcal.metrics.reliability`: arrays, tables or `Predictions`; `method` as said above."""
+        one_of("method", method, ("bins", "corp"))
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
         sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
         bins = reliability(confidence=sure, correct=right, n_bins=n_bins, binning=binning, level=level)
         of = None if class_index is None else str(given.classes[class_index] if given.classes else class_index)
+        if method == "corp":
+            isotonic = corp(confidence=sure, correct=right, level=level)
+            return cls(bins, name=name, of=of, least=0, corp=isotonic)
         if least is None:
             least = sparse_limit(len(right) if class_index is None else int(right.sum()))
         return cls(bins, smooth_reliability(sure, right), name=name, of=of, least=least)
@@ -94,7 +107,9 @@ class ReliabilityDisplay:
         return int(self.reliability.count[~self.shown].sum())
 
     def frame(self) -> Table:
-        """One row per bin that is not empty, hidden ones included."""
+        """One row per bin that is not empty, hidden ones included; or per step of the isotonic curve."""
+        if self.corp is not None:
+            return Table(self.corp.frame())
         bins, filled = self.reliability, self.reliability.count > 0
         names = ("lower", "upper", "count", "confidence", "accuracy", "low", "high")
         columns = {name: getattr(bins, name) for name in names} | {"count": bins.count.astype(int), "shown": self.shown}
@@ -113,8 +128,11 @@ class ReliabilityDisplay:
         ax = new_axes(4.4, 5.0) if ax is None else ax
         rows_ax = _lower_part(ax) if rows_ax is None else rows_ax
         style = {"color": COLOURS[0], "linestyle": "", **style}
-        ece = f"ECE {100 * self.reliability.ece:.2f} %"
-        label = ece if self.name is None else f"{plain(self.name)} ({ece})"
+        summary = f"ECE {100 * self.reliability.ece:.2f} %"
+        if self.corp is not None:
+            parts = self.corp.brier
+            summary = f"MSC {parts.msc:.4f}, DSC {parts.dsc:.4f}, UNC {parts.unc:.4f}"
+        label = summary if self.name is None else f"{plain(self.name)} ({summary})"
         self.draw_diagram(ax, {"label": label, **style}, chance=chance)
         over = bool(rows_ax.patches)
         most = max(float(self.reliability.count.max()), rows_ax.dataLim.y1 if over else 0.0)
@@ -132,12 +150,16 @@ class ReliabilityDisplay:
         """The diagonal, the band, the curve, and the points of the bins that are shown."""
         if not any(line.get_label() == "_diagonal" for line in axes.lines):
             axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", zorder=0, label="_diagonal")
+        axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
+        axes.tick_params(labelbottom=False)
+        if self.corp is not None:
+            _draw_isotonic(axes, self.corp, style, chance=chance)
+            return
         bins, at = self.reliability, self.shown
         if chance:
             steps = np.stack([bins.lower, bins.upper, bins.upper], 1)[at].ravel()
             low, high = (np.stack([end, end, np.full_like(end, np.nan)], 1)[at].ravel() for end in bins.chance)
-            band: dict[str, Any] = {"color": GUIDE, "alpha": 0.22, "linewidth": 0, "zorder": 0}
-            axes.fill_between(steps, low, high, label="what chance allows", **band)
+            axes.fill_between(steps, low, high, **_BAND)
         if self.smooth is not None:
             curve = self.smooth
             inside = (curve.confidence >= bins.lower[at].min(initial=1)) & (
@@ -148,8 +170,6 @@ class ReliabilityDisplay:
             axes.plot(curve.confidence, known, color=style["color"], linewidth=1.1, alpha=0.6, label=label)
         reach = np.abs(np.stack([bins.low[at], bins.high[at]]) - bins.accuracy[at])
         axes.errorbar(bins.confidence[at], bins.accuracy[at], yerr=reach, **(_POINTS | style))
-        axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
-        axes.tick_params(labelbottom=False)
 
     def draw_rows(self, axes: Axes, color: str, *, faint: bool = False, place: int = 0, number: int = 1) -> None:
         """How many rows each bin has, hatched if it is not shown; as the bar `place` of `number` side by side."""
@@ -165,6 +185,16 @@ class ReliabilityDisplay:
             )
             left = (bins.lower + place * width)[at]
             axes.bar(left, bins.count[at], width[at], align="edge", edgecolor=color, linewidth=0.5, **look)
+
+
+def _draw_isotonic(axes: Axes, isotonic: Corp, style: dict[str, Any], *, chance: bool) -> None:
+    """The curve, thick where it is flat, since there are its rows."""
+    if chance:
+        axes.fill_between(isotonic.points, isotonic.low, isotonic.high, **_BAND)
+    ends = np.stack([isotonic.lower, isotonic.upper], 1).ravel()
+    line = {"linewidth": 1.1, **style, "linestyle": style.get("linestyle") or "-"}
+    axes.plot(ends, np.repeat(isotonic.accuracy, 2), **line)
+    axes.hlines(isotonic.accuracy, isotonic.lower, isotonic.upper, color=line["color"], linewidth=2.2)
 
 
 def scale_rows(axes: Axes, most: float) -> None:

@@ -6,17 +6,24 @@ from typing import Any
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.centred_isotonic import CentredIsotonic
+from focalcal.posthoc.choice import Choice, calibrate
+from focalcal.posthoc.comparison import Candidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
+from focalcal.posthoc.groupwise import GroupGains, GroupwiseCalibration
+from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
+from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
+from focalcal.posthoc.quadratic import QuadraticScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
@@ -24,6 +31,7 @@ from focalcal.posthoc.storage import Stored, read, stored_from
 from focalcal.posthoc.structured import StructuredScaling
 from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.posthoc.vector import VectorScaling
+from focalcal.posthoc.venn_abers import VennAbers
 from focalcal.posthoc.with_uniform import WithUniform
 
 __all__ = [
@@ -32,24 +40,36 @@ __all__ = [
     "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
+    "Candidate",
+    "CentredIsotonic",
+    "Choice",
     "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "FocalTemperatureScaling",
+    "GroupGains",
+    "GroupwiseCalibration",
+    "Headroom",
     "HistogramBinning",
     "IsotonicCalibration",
+    "LabelShift",
     "MatrixScaling",
     "MultilabelCalibration",
     "OperatingPoint",
     "PlattScaling",
     "PosteriorRecovery",
+    "QuadraticScaling",
     "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
     "StructuredScaling",
     "TemperatureScaling",
     "VectorScaling",
+    "VennAbers",
     "WithUniform",
+    "calibrate",
+    "headroom",
+    "label_shift",
     "load_calibrator",
     "log_posterior",
     "operating_point",
@@ -70,19 +90,30 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "ensemble": EnsembleTemperatureScaling,
     "focal_temperature": FocalTemperatureScaling,
     "spline": SplineCalibration,
+    "quadratic": QuadraticScaling,
+    "centred_isotonic": CentredIsotonic,
+    "venn_abers": VennAbers,
     "structured": StructuredScaling,
 }
 """Every calibrator by the name that audits and files use."""
 
 
-def load_calibrator(path: str | PathLike[str]) -> Calibrator | MultilabelCalibration:
+def load_calibrator(path: str | PathLike[str]) -> Calibrator | GroupwiseCalibration | MultilabelCalibration:
     """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError."""
     stored = read(path)
+    if stored.name == GroupwiseCalibration.__name__:
+        common = restored_calibrator(stored.state.get("common"), path)
+        return GroupwiseCalibration._restore(stored, common, path)
     if stored.name != MultilabelCalibration.__name__:
         return _restored(stored, path)
     parts = stored.state.get("calibrators_")
-    calibrators = [restored_part(part, path) for part in parts] if isinstance(parts, list) else []
+    calibrators = [restored_calibrator(part, path) for part in parts] if isinstance(parts, list) else []
     return MultilabelCalibration._restore(stored, calibrators, path)
+
+
+def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
+    """The calibrator of `Calibrator.record()`; `path` is where it was found, for errors."""
+    return _restored(stored_from(content, path), path)
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
@@ -90,8 +121,3 @@ def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)
-
-
-def restored_part(content: Any, path: str | PathLike[str]) -> Calibrator:
-    """A calibrator that is a part of another one's file."""
-    return _restored(stored_from(content, path), path)

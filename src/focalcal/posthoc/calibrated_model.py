@@ -10,14 +10,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from focalcal.core.checks import one_of
+from focalcal.posthoc.storage import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
     from numpy.typing import NDArray
 
     from focalcal.posthoc.calibrator import Calibrator
 
+FORMAT = "focalcal calibrated model"
 METHODS = ("decision_function", "predict_proba", "predict_log_proba")  # the order in which "auto" looks for them
 
 
@@ -76,6 +79,41 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "calibrator_")
         kind, scores = _outputs(self.classifier, self.method_, X)
         return self.calibrator_.predict(**{kind: scores})
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted calibrator and how it is applied as JSON; the classifier is kept by its own library."""
+        check_is_fitted(self, "calibrator_")
+        calibrator = self.calibrator_.record()
+        content = {"format": FORMAT, "version": 1, "method": self.method_, "calibrator": calibrator}
+        write_json(path, content | {"classes": self.classes_.tolist()})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], classifier: Any) -> Self:
+        """What `save` wrote, before the trained classifier that it was fitted for."""
+        content = read_json(path)
+        if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != 1:
+            raise ValueError(f"{path} is no saved CalibratedModel; pass a file that its save() wrote")
+        from focalcal.posthoc import restored_calibrator  # the table of calibrators, which is above this file
+
+        calibrator = restored_calibrator(content.get("calibrator"), path)
+        classes, method = content.get("classes"), str(content.get("method"))
+        model = cls(classifier, clone(calibrator), method="auto" if method == "forward" else method, classes=classes)
+        known = getattr(classifier, "classes_", None)
+        if not isinstance(classes, list) or (known is not None and np.asarray(known).tolist() != classes):
+            found = None if known is None else np.asarray(known).tolist()
+            raise ValueError(
+                f"classifier must have the classes of the saved model, {classes}, got {found}; pass the classifier "
+                "that the calibrator was fitted for"
+            )
+        if model._method() != method:
+            raise ValueError(
+                f"classifier must have {method}, as that of the saved model, got {type(classifier).__name__}; pass the "
+                "classifier that the calibrator was fitted for"
+            )
+        model.calibrator_, model.method_, model.classes_ = calibrator, method, np.asarray(classes)
+        if hasattr(classifier, "n_features_in_"):
+            model.n_features_in_ = classifier.n_features_in_
+        return model
 
     def _method(self) -> str:
         one_of("method", self.method, ("auto", *METHODS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,7 +18,9 @@ from focalcal.core.chunks import row_chunks
 from focalcal.core.extras import required
 from focalcal.posthoc.calibrator_inputs import Rows, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.clipping import checked_clip
-from focalcal.posthoc.storage import Decoder, Stored, read, write
+from focalcal.posthoc.sql import sql_expression
+from focalcal.posthoc.storage import Decoder, ScoreColumns, Stored, content_of, read, write
+from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from focalcal.posthoc.choice import Choice
     from focalcal.posthoc.module import CalibratorModule
 
 
@@ -46,7 +49,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     their last printed digit or 1 / (2 n), and never above their smallest entry but 0; `clip=` overrides it, and
     `clip_` keeps it for predictions and files. (Fitted on logits there is none: then zeros count as the smallest
     positive number of their dtype.) Logits that all are rows of probabilities are refused.
-    A subclass gives `_fit`, `_tensors`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     A subclass gives `_fit`, `_arrays`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     logits only through softmax: a constant added to a row changes nothing. `_map` is written once, in functions of the
     Python array API, and NumPy, torch, `torch.export` and ONNX run it.
@@ -58,6 +60,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     n_features_in_: int
     clip_: float | None = None  # what probabilities are clipped at; None if it was fitted on logits
+    choice_: Choice | None = None  # why it was chosen, if `calibrate` chose it; files do not keep it
+    columns_: ScoreColumns | None = None  # where the table of an audit had the scores that it is for
     _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
     _one_column = False  # whether scores were those of the positive class alone
 
@@ -96,6 +100,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         probs: Any = None,
+        confidence: Any = None,
+        correct: Any = None,
         classes: Sequence[Any] | None = None,
         positive: Any = None,
         ignore_index: int | None = None,
@@ -103,11 +109,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn the map from logits (or probs) (N, K, ...) and labels (N, ...), or from `Predictions`.
 
+        Where no more is known than how sure each prediction is and whether it is right, `confidence` (N,) and `correct`
+        (N,) take their place: the two classes are wrong and right.
+
         A row of `sample_weight` w, of the labels' shape, counts as w copies of it; those of weight 0, and those with
         the label `ignore_index`, are left out. `clip` in (0, 0.5) is what `probs` of 0 count as, and 1 less it those of
         1; by default the rows show it.
         """
         self._check_params()
+        if confidence is not None or correct is not None:
+            others = (logits, labels, probs, classes, positive, ignore_index)
+            probs, labels = _outcomes(confidence, correct, others)
         about = {"classes": classes, "positive": positive, "ignore_index": ignore_index}
         about["clip"] = "data" if clip is None else checked_clip(clip)
         rows = labelled_rows(
@@ -119,7 +131,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"clip is for probs, got {clip!r} with logits; leave it out")
         with np.errstate(all="ignore"):
             self._fit(rows.logits, rows.labels, rows.weights)
-        self.clip_ = rows.clip
+        self.clip_, self.columns_ = rows.clip, None
         _check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
         return self
@@ -129,15 +141,18 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def predict_proba(self, *, probs: Tensor) -> Tensor: ...
     @overload
-    def predict_proba(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
-    def predict_proba(self, logits: Any = None, *, probs: Any = None) -> Any:
+    def predict_proba(self, logits: Any = None, *, probs: Any = None, confidence: Any = None) -> NDArray[Any]: ...
+    def predict_proba(self, logits: Any = None, *, probs: Any = None, confidence: Any = None) -> Any:
         """Calibrated probabilities (N, K, ...), rows summing to one; a tensor for a tensor, NumPy for all else.
 
+        Of two classes `probs` may be one column, that of the second class. `confidence` (N,) gives (N, 2), the
+        probabilities of being wrong and of being right.
         float32 and float64 keep their dtype, half precision gives float32; computed in float64 throughout.
         """
-        if probs is None and self._is_one_row(logits):
+        if probs is confidence is None and self._is_one_row(logits):
             return self._probs(logits)
         self._check_params()
+        probs = _alone(confidence, logits, probs)
         rows = self._checked(logits, probs)
         dtype = np.promote_types(rows.scores.dtype, np.float32)
         calibrated = map_rows(rows.logits, self._probs, dtype)
@@ -148,13 +163,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @overload
     def predict(self, *, probs: Tensor) -> Tensor: ...
     @overload
-    def predict(self, logits: Any = None, *, probs: Any = None) -> NDArray[Any]: ...
-    def predict(self, logits: Any = None, *, probs: Any = None) -> Any:
+    def predict(self, logits: Any = None, *, probs: Any = None, confidence: Any = None) -> NDArray[Any]: ...
+    def predict(self, logits: Any = None, *, probs: Any = None, confidence: Any = None) -> Any:
         """The class of largest calibrated probability, (N, ...); the first of several that tie.
 
         Compared in float64: classes that float32 probabilities cannot tell apart are told apart. Of names it is the
-        name, in a NumPy array.
+        name, in a NumPy array; of `confidence` 1 says that right is more probable than wrong.
         """
+        probs = _alone(confidence, logits, probs)
         if probs is None and self._is_one_row(logits):
             index = self._probs(logits).argmax(1)
         else:
@@ -190,11 +206,32 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import CalibratorModule
 
-        return CalibratorModule(copy.deepcopy(self))
+        return CalibratorModule(copy.deepcopy(self)).eval()  # exporters warn of modules that are in training
+
+    def to_sql(self, column: str, *, kind: Literal["logits", "probs"] | None = None) -> str:
+        """The calibrated probability of the positive class as an SQL expression of its one score.
+
+        For a temperature, Platt or beta map of two classes. `column` stands in the expression as it is given: its name
+        (in quotes, if it needs them). `kind` is what it holds, by default what the audited table had, else
+        probabilities, which are clipped as at the fit. The functions are those of every database: LN, EXP, LEAST,
+        GREATEST (and ABS for a beta map of logits).
+
+        >>> from focalcal import TemperatureScaling
+        >>> TemperatureScaling(temperature=2.0).to_sql("z", kind="logits")
+        '1 / (1 + EXP(LEAST(GREATEST(-(z / 2.0e0), (-700.0e0)), 700.0e0)))'
+        """
+        self._check_params()
+        if self._needs_fit():
+            self._check_fitted()
+        return sql_expression(self, column, kind)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
         write(path, self._stored())
+
+    def record(self) -> dict[str, Any]:
+        """What `save` writes, as plain values for JSON."""
+        return content_of(self._stored())
 
     def _stored(self) -> Stored:
         self._check_params()
@@ -206,7 +243,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if fitted:
             self._check_state()  # what is written can be read
         clip = self.clip_ if fitted else None
-        return Stored(type(self).__name__, self.get_params(), classes, state, self._names, self._one_column, clip)
+        about = (self._names, self._one_column, clip, self.columns_)
+        return Stored(type(self).__name__, self.get_params(), classes, state, *about)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -219,7 +257,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{path} holds a {stored.name}, not a {cls.__name__}; use {stored.name}.load or load_calibrator"
             )
-        if set(stored.params) != set(cls._get_param_names()):
+        if not set(stored.params) <= set(cls._get_param_names()):  # an older file has fewer
             raise ValueError(f"{path} has other arguments than {cls.__name__} takes: {sorted(stored.params)}")
         try:
             calibrator = cls(**stored.params)
@@ -230,6 +268,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 calibrator._set_classes(stored.classes, stored.names, one_column=stored.one_column)
                 calibrator.clip_ = None if stored.clip is None else checked_clip(stored.clip)
                 calibrator._check_state()
+            calibrator.columns_ = stored.columns
         except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
         return calibrator
@@ -270,7 +309,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_params()
         if needs_fit:
             self._check_fitted()
-        total = float(np.add.reduce(logits, None))  # finite if every entry is
+        with np.errstate(all="ignore"):
+            total = float(np.add.reduce(logits, None))  # not finite if an entry is not
         return math.isfinite(total) and (abs(total - 1) > SUM_TOLERANCE or logits.min() < -ROUNDING)
 
     def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> Rows:
@@ -278,7 +318,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self._needs_fit():
             self._check_fitted()
         _check_feature_names(self, logits if probs is None else probs, reset=False)
-        about |= {"masked": self._takes_masked, "one_column": self._one_column, "classes": self._names}
+        single = self._one_column or (probs is not None and getattr(self, "n_features_in_", 2) == 2)
+        about |= {"masked": self._takes_masked, "one_column": single, "classes": self._names}
         about["clip"] = self.clip_
         rows = rows_of(logits, probs, labels=labels, dense=True, **about)
         if rows.classes is not None and self._names not in (None, rows.classes):
@@ -294,6 +335,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return rows
 
+    def __str__(self) -> str:
+        """Its arguments, and what `calibrate` found if it chose this calibrator."""
+        return repr(self) if self.choice_ is None else f"{self!r}\n{self.choice_}"
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `predict_proba` can be called."""
         return not self._needs_fit() or hasattr(self, "n_features_in_")
@@ -304,3 +349,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = self._needs_fit()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _outcomes(confidence: Any, correct: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Checked confidences, the probabilities of the class 1, and whether each prediction is right, as 0 and 1."""
+    if any(other is not None for other in others):
+        raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+    given = read_inputs(confidence=confidence, correct=correct)
+    return given.scores, given.labels.astype(np.int64)
+
+
+def _alone(confidence: Any, logits: Any, probs: Any) -> Any:
+    """The probabilities that are given, be they called confidences."""
+    if confidence is None:
+        return probs
+    if logits is not None or probs is not None:
+        raise TypeError("confidence takes the place of logits and probs; give one or the other")
+    return confidence

@@ -12,7 +12,7 @@ from focalcal.core.checks import ProbabilityWarning
 from focalcal.posthoc.calibrator import CalibrationWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from jaxtyping import Bool, Float, Int
 
@@ -34,38 +34,74 @@ def row_folds(rows: int, folds: int = FOLDS, *, seed: int | None = None) -> list
     return np.array_split(order, folds)
 
 
+def group_folds(units: Int[np.ndarray, " n"], folds: int = FOLDS) -> list[Int[np.ndarray, " m"]]:
+    """Folds of rows, those of one unit (0, 1, ...) together; the largest unit first, into the smallest fold."""
+    sizes = np.bincount(units)
+    fold_of, rows = np.empty(len(sizes), dtype=np.int64), np.zeros(folds)
+    for unit in np.argsort(-sizes, kind="stable"):
+        fold_of[unit] = rows.argmin()
+        rows[fold_of[unit]] += sizes[unit]
+    return [np.flatnonzero(fold_of[units] == fold) for fold in range(folds)]
+
+
 def cross_fit(
-    rows: int, fit: Callable[[Bool[np.ndarray, " n"]], Fitted], *, folds: int = FOLDS, seed: int | None = None
+    rows: int,
+    fit: Callable[[Bool[np.ndarray, " n"]], Fitted],
+    *,
+    folds: int | Sequence[Int[np.ndarray, " m"]] = FOLDS,
+    seed: int | None = None,
 ) -> Iterator[tuple[Int[np.ndarray, " m"], Fitted]]:
-    """Each fold, and what `fit` makes of all the rows outside of it, which it is given as a mask."""
-    for fold in row_folds(rows, folds, seed=seed):
+    """Each fold, and what `fit` makes of all the rows outside of it, which it is given as a mask.
+
+    `folds` is how many, or the rows of each.
+    """
+    for fold in row_folds(rows, folds, seed=seed) if isinstance(folds, int) else folds:
         others = np.ones(rows, dtype=bool)
         others[fold] = False
         yield fold, fit(others)
 
 
-def fitted_quietly(calibrator: Calibrator, scores: Any, labels: Any, kind: str) -> Calibrator:
+def fitted_quietly(
+    calibrator: Calibrator,
+    scores: Any,
+    labels: Any,
+    kind: str,
+    weights: Any = None,
+    *,
+    classes: Sequence[Any] | None = None,
+) -> Calibrator:
     """A clone, fitted on scores of that kind, "logits" or "probs", without warnings of the fit or of zeros."""
     fresh: Calibrator = clone(calibrator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         warnings.simplefilter("ignore", ProbabilityWarning)
         given: dict[str, Any] = {kind: scores}
-        return fresh.fit(labels=labels, **given)
+        if classes is not None:
+            given["classes"] = classes
+        return fresh.fit(labels=labels, sample_weight=weights, **given)
 
 
 def cross_fitted_probs(
-    calibrator: Calibrator, scores: Any, labels: Any, kind: str = "logits", *, folds: int = FOLDS
+    calibrator: Calibrator,
+    scores: Any,
+    labels: Any,
+    kind: str = "logits",
+    *,
+    folds: int | Sequence[Int[np.ndarray, " m"]] = FOLDS,
+    weights: Any = None,
 ) -> Float[np.ndarray, "n k"]:
     """Calibrated probabilities of every row, by clones that were fitted on the other folds; arrays in, array out.
 
-    Folds are consecutive rows: permute them before. An error of a fit, as where a fold holds all rows of a class, is
-    the caller's.
+    Folds are consecutive rows unless they are given: permute the rows before. An error of a fit, as where a fold holds
+    all rows of a class, is the caller's.
     """
     probs = np.empty(np.shape(scores), dtype=np.float64)
-    for fold, fitted in cross_fit(
-        len(labels), lambda others: fitted_quietly(calibrator, scores[others], labels[others], kind), folds=folds
-    ):
+
+    def fit(others: Bool[np.ndarray, " n"]) -> Calibrator:
+        own = None if weights is None else weights[others]
+        return fitted_quietly(calibrator, scores[others], labels[others], kind, own)
+
+    for fold, fitted in cross_fit(len(labels), fit, folds=folds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProbabilityWarning)
             probs[fold] = fitted.predict_proba(**{kind: scores[fold]})

@@ -63,7 +63,9 @@ class EnsembleTemperatureScaling(TemperatureScaling):
 
 
 def mixture_weights(
-    likelihoods: Float[np.ndarray, "n m"], row_weights: Float[np.ndarray, " n"]
+    likelihoods: Float[np.ndarray, "n m"],
+    row_weights: Float[np.ndarray, " n"],
+    start: Float[np.ndarray, " m"] | None = None,
 ) -> tuple[Float[np.ndarray, " m"], float]:
     """argmin over the simplex of f(w) = -mean_i log(sum_j w_j l_ij), and its duality gap.
 
@@ -78,6 +80,8 @@ def mixture_weights(
     """
     share = row_weights / row_weights.sum()
     weights = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
+    if start is not None:
+        weights = 0.99 * start + 0.01 * weights  # away from the boundary, which steps approach and never leave
     for _ in range(_MOST_STEPS):
         ratios = likelihoods / (likelihoods @ weights)[:, None]
         pulls = share @ ratios

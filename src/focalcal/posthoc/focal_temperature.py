@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 
+from focalcal.core.checks import user_level
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import namespace
-from focalcal.posthoc.calibrator import Calibrator
+from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -21,9 +23,12 @@ from focalcal.posthoc.storage import Decoder, nonnegative, positive
 from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Float, Int
 
 _HIGHEST_GAMMA = 20.0
+_STEP, _FLAT = 1e-4, 1e-4  # of the differences that the optimum is checked with, and what they may leave
 
 
 class FocalTemperatureScaling(Calibrator):
@@ -60,18 +65,40 @@ class FocalTemperatureScaling(Calibrator):
                 total -= float(log_p[np.arange(len(rows)), own] @ weight)
             return total / float(weights.sum())
 
-        simplex = [[start, 0.0], [start + 0.1, 0.0], [start, 0.5]]
-        options = {"xatol": 1e-7, "fatol": 1e-13, "initial_simplex": simplex}
-        search = minimize(nll, (start, 0.0), method="Nelder-Mead", bounds=bounds, options=options)
-        gained = nll((start, 0.0)) - search.fun
-        best = search.x if gained > 1e-13 * abs(search.fun) else (start, 0.0)  # less is rounding
-        self.temperature_, self.gamma_ = math.exp(best[0]), float(best[1])
+        options = {"ftol": 1e-14, "gtol": 1e-8}
+        search = minimize(nll, (start, 0.0), jac="3-point", method="L-BFGS-B", bounds=bounds, options=options)
+        best = (float(search.x[0]), float(search.x[1]))
+        if nll((start, 0.0)) - search.fun <= 1e-13 * abs(search.fun):  # less is rounding
+            best = (start, 0.0)
+        slope = _slope(nll, best, bounds)
+        if slope > _FLAT * max(1.0, abs(search.fun)):
+            warnings.warn(
+                f"the fit stopped at a point that is not optimal: the NLL still falls by {slope:.1e} per unit of log T "
+                "or gamma; fit on more rows, or use TemperatureScaling",
+                CalibrationWarning,
+                stacklevel=user_level(),
+            )
+        self.temperature_, self.gamma_ = math.exp(best[0]), best[1]
 
     def _arrays(self) -> dict[str, Any]:
         return {"temperature": self.temperature_, "gamma": self.gamma_}
 
     def _map(self, logits: Any, **learnt: Any) -> Any:
         return namespace(logits).exp(_log_probs(logits, learnt["temperature"], learnt["gamma"]))
+
+
+def _slope(
+    nll: Callable[[tuple[float, float]], float], point: tuple[float, float], bounds: list[tuple[float, float]]
+) -> float:
+    """The largest derivative along an axis by which the loss could fall within the bounds, from differences."""
+    slopes = []
+    for axis, (low, high) in enumerate(bounds):
+        left, right = max(low, point[axis] - _STEP), min(high, point[axis] + _STEP)
+        rise = [nll((at, point[1]) if axis == 0 else (point[0], at)) for at in (left, right)]
+        slope = (rise[1] - rise[0]) / (right - left)
+        outward = (left == point[axis] and slope > 0) or (right == point[axis] and slope < 0)
+        slopes.append(0.0 if outward else abs(slope))
+    return max(slopes)
 
 
 def _log_probs(logits: Any, temperature: Any, gamma: Any) -> Any:

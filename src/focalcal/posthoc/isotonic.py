@@ -44,13 +44,13 @@ class IsotonicCalibration(OneVsRestCalibrator):
             self.values_.append(map_k.y_thresholds_.astype(np.float64))
 
     def _arrays(self) -> dict[str, Any]:
-        return {"thresholds": _as_one(self.thresholds_), "values": _as_one(self.values_)}
+        return {"thresholds": as_one(self.thresholds_), "values": as_one(self.values_)}
 
     def _class_probs(self, logits: Any, **learnt: Any) -> Any:
         return interpolated(learnt["thresholds"], learnt["values"], softmax(logits))
 
 
-def _as_one(curves: list[Any]) -> Any:
+def as_one(curves: list[Any]) -> Any:
     """Shorter ones repeat their last point, beyond which the map is constant."""
     table = np.empty((len(curves), max(map(len, curves))))
     for row, curve in zip(table, curves, strict=True):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from focalcal.core.arrays import as_array, like_given
 from focalcal.core.checks import shown, yes_or_no
 from focalcal.core.extras import required
-from focalcal.posthoc.storage import Stored, content_of, write
+from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
 from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
 
     calibrators_: list[Calibrator]
     n_features_in_: int
+    columns_: ScoreColumns | None = None  # where the table of an audit had the scores that it is for
 
     def __init__(self, calibrator: Calibrator, *, shared: bool = False) -> None:
         self.calibrator = calibrator
@@ -58,7 +59,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
             given = Predictions(logits=logits, probs=probs, labels=labels, split="held out", multilabel=True)
         elif not given.multilabel or labels is not None or probs is not None:
             raise ValueError("logits must be multi-label Predictions alone, or (N, L) logits with labels (N, L)")
-        self.n_features_in_ = given.n_classes
+        self.n_features_in_, self.columns_ = given.n_classes, None
         columns, answers = self._columns(given.scores), self._columns(given.labels.astype(np.int64))
         weights: Sequence[Any] = [None] * len(columns)
         if sample_weight is not None:
@@ -103,14 +104,21 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import MultilabelModule
 
-        return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_])
+        return MultilabelModule([calibrator.to_module() for calibrator in self.calibrators_]).eval()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file, which `load_calibrator` reads."""
+        write(path, self._stored())
+
+    def record(self) -> dict[str, Any]:
+        """What `save` writes, as plain values for JSON."""
+        return content_of(self._stored())
+
+    def _stored(self) -> Stored:
         check_is_fitted(self, "calibrators_")
-        parts = [content_of(calibrator._stored()) for calibrator in self.calibrators_]
+        parts = [calibrator.record() for calibrator in self.calibrators_]
         state = {"labels": self.n_features_in_, "calibrators_": parts}
-        write(path, Stored(type(self).__name__, {"shared": self.shared}, None, state))
+        return Stored(type(self).__name__, {"shared": self.shared}, None, state, columns=self.columns_)
 
     @classmethod
     def _restore(cls, stored: Stored, calibrators: list[Calibrator], path: str | PathLike[str]) -> Self:
@@ -120,6 +128,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{path} is no valid {cls.__name__}: it must hold a calibrator of two classes per label")
         restored = cls(clone(calibrators[0]), shared=bool(shared))
         restored.calibrators_, restored.n_features_in_ = calibrators, int(labels or 0)
+        restored.columns_ = stored.columns
         return restored
 
     def _columns(self, values: NDArray[Any]) -> Sequence[NDArray[Any]]:

@@ -94,7 +94,8 @@ class PosteriorRecovery(Calibrator):
         total = 0.0
         for start, rows in row_chunks(logits):
             own, weight = (each[start : start + len(rows)] for each in (labels, weights))
-            log_p = self._log_probs(rows.astype(np.float64), temperature)
+            with np.errstate(all="ignore"):
+                log_p = self._log_probs(rows.astype(np.float64), temperature)
             total -= float(log_p[np.arange(len(rows)), own] @ weight)
         return total / float(weights.sum())
 

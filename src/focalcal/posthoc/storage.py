@@ -23,6 +23,14 @@ Decoder = Callable[[str, Any, int], Any]  # (attribute, value in the file, numbe
 
 
 @dataclass(frozen=True)
+class ScoreColumns:
+    """Where a table has the scores that a calibrator is for: their kind, "logits" or "probs", and the columns."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Stored:
     """What a file says: class name, constructor arguments, number of classes, fitted attributes."""
 
@@ -33,6 +41,7 @@ class Stored:
     names: tuple[Any, ...] | None = None  # of the classes
     one_column: bool = False  # whether scores are those of the positive class alone
     clip: float | None = None  # of probabilities
+    columns: ScoreColumns | None = None  # of the table it was fitted on
 
     def decoded(self, decoders: Mapping[str, Decoder]) -> dict[str, Any]:
         """The fitted attributes, each checked by its decoder."""
@@ -42,12 +51,12 @@ class Stored:
 
 
 def content_of(stored: Stored) -> dict[str, Any]:
-    """As JSON has it; infinite arguments are the text "inf", since JSON has no such number."""
+    """As JSON has it; infinite arguments are the text "inf", since JSON has no such number, and None is left out."""
     content = {
         "format": FORMAT,
         "version": VERSION,
         "class": stored.name,
-        "params": {name: _argument(value) for name, value in stored.params.items()},
+        "params": {name: _argument(value) for name, value in stored.params.items() if value is not None},
         "classes": stored.classes,
         "state": {name: _plain(value) for name, value in stored.state.items()},
     }
@@ -57,26 +66,37 @@ def content_of(stored: Stored) -> dict[str, Any]:
         content["one_column"] = True
     if stored.clip is not None:
         content["clip"] = stored.clip
+    if stored.columns is not None:
+        content["columns"] = {"kind": stored.columns.kind, "names": list(stored.columns.names)}
     return content
 
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
+    """A calibrator's file."""
+    write_json(path, content_of(stored))
+
+
+def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Strict JSON, whole or not at all."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no folder; create it before saving {target.name} there")
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; add a file name")
-    write_atomically(target, json.dumps(content_of(stored), allow_nan=False).encode())
+    write_atomically(target, json.dumps(content, allow_nan=False).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
     """The content of a file that `write` made, its outline checked."""
+    return stored_from(read_json(path), path)
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The content of a file of JSON, of whatever it is."""
     try:
-        content = json.loads(_bytes(path).decode("utf-8"))
+        return json.loads(_bytes(path).decode("utf-8"))
     except (ValueError, RecursionError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a saved calibrator, or only a part of one: {error!r}") from error
-    return stored_from(content, path)
 
 
 def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
@@ -91,7 +111,9 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
     classes = content.get("classes")
     whole = classes is None or (type(classes) is int and 2 <= classes <= MOST_CLASSES)
     named = isinstance(content.get("class"), str)
+    content = dict(content)
     names, one_column, clip = content.pop("names", None), content.pop("one_column", False), content.pop("clip", None)
+    columns = content.pop("columns", None)
     if names is not None:
         plain = isinstance(names, list) and all(isinstance(name, str | int | float) for name in names)
         named &= plain and len(names) == classes
@@ -105,7 +127,18 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
         raise ValueError(f"{path} is damaged: {beyond[0]} must be within the range of float64, got a number beyond it")
     params = {name: math.inf if value == "inf" else value for name, value in content["params"].items()}
     names = None if names is None else tuple(names)
-    return Stored(content["class"], params, classes, content["state"], names, one_column, clip)
+    places = None if columns is None else _score_columns(columns, path)
+    return Stored(content["class"], params, classes, content["state"], names, one_column, clip, places)
+
+
+def _score_columns(content: Any, path: str | os.PathLike[str]) -> ScoreColumns:
+    names = content.get("names") if isinstance(content, dict) else None
+    named = isinstance(names, list) and len(names) > 0 and all(isinstance(name, str) for name in names)
+    if names is None or not named or set(content) != {"kind", "names"} or content["kind"] not in ("logits", "probs"):
+        raise ValueError(
+            f"{path} is damaged: columns must hold a kind, logits or probs, and names, got {reprlib.repr(content)}"
+        )
+    return ScoreColumns(content["kind"], tuple(names))
 
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from focalcal.core.checks import finite_at_least
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import namespace, softmax
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
@@ -32,8 +33,10 @@ class TemperatureScaling(Calibrator):
     uniform. Such a T belongs in no mean of temperatures, nor the metrics after it in a mean of metrics. A logit of -inf
     is an impossible class, and stays one; no label may be such.
 
-    Attributes: `temperature_`; `at_bound_`; `status_`, "converged" or what stood in the way; `n_iter_`, passes over all
-    rows; `classes_`, `n_features_in_`.
+    temperature  a T that is known already: nothing is learnt, and `predict_proba` needs no `fit`
+
+    Attributes: `temperature_`; `at_bound_`; `status_`, "converged", "given" or what stood in the way; `n_iter_`,
+    passes over all rows; `classes_`, `n_features_in_`.
 
     >>> import numpy as np
     >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]])
@@ -42,6 +45,8 @@ class TemperatureScaling(Calibrator):
     1.820478
     >>> scaling.predict_proba(logits)[0].round(6)
     array([0.75, 0.25])
+    >>> TemperatureScaling(temperature=2.0).predict_proba(logits)[0].round(6)
+    array([0.731059, 0.268941])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"temperature_": positive, "status_": word, "n_iter_": count}
@@ -50,9 +55,23 @@ class TemperatureScaling(Calibrator):
     status_: str
     n_iter_: int
 
+    def __init__(self, temperature: float | None = None) -> None:
+        self.temperature = temperature
+
+    def _check_params(self) -> None:
+        value = self.temperature
+        if value is not None and finite_at_least("temperature", value, 0.0) == 0:
+            raise ValueError(f"temperature must be above 0, got {value!r}; leave it out to have it fitted")
+
+    def _needs_fit(self) -> bool:
+        return self.temperature is None
+
     def _fit(
         self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
     ) -> None:
+        if self.temperature is not None:
+            self.temperature_, self.status_, self.n_iter_ = float(self.temperature), "given", 0
+            return
         optimum = optimal_inverse_temperature(_finite(logits, labels), labels, weights)
         self.temperature_ = 1 / optimum.inverse_temperature
         self.status_ = str(optimum.status)
@@ -69,10 +88,10 @@ class TemperatureScaling(Calibrator):
     @property
     def at_bound_(self) -> bool:
         """Whether T is a bound, since the fitted rows have no finite optimum."""
-        return at_bound(self.temperature_)
+        return self.temperature is None and at_bound(self.temperature_)
 
     def _arrays(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_}
+        return {"temperature": self.temperature_ if self.temperature is None else float(self.temperature)}
 
     def _map(self, logits: Any, **learnt: Any) -> Any:
         xp = namespace(logits)

@@ -77,14 +77,14 @@ class WithUniform(Calibrator):
     @classmethod
     def _restore(cls, stored: Stored, path: str | PathLike[str]) -> Self:
         """Of a file's content; the calibrator inside is restored by the table of calibrators."""
-        from focalcal.posthoc import restored_part
+        from focalcal.posthoc import restored_calibrator
 
         if stored.name != cls.__name__:
             return super()._restore(stored, path)  # which refuses it
         content = stored.state.get("calibrator_")
         if set(stored.state) != {"calibrator_", "uniform_"} or stored.params:
             raise ValueError(f"{path} is no valid {cls.__name__}: it must hold calibrator_ and uniform_ alone")
-        inner = restored_part(content, path)
+        inner = restored_calibrator(content, path)
         if getattr(inner, "n_features_in_", None) != stored.classes or isinstance(inner, cls):
             raise ValueError(
                 f"{path} is no valid {cls.__name__}: its calibrator must be one of {stored.classes} classes"

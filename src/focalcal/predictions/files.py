@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from focalcal.core.arrays import as_array
 from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding, yes_or_no
 from focalcal.predictions import arrays_file, table_file
+from focalcal.predictions.class_labels import InputWarning
 from focalcal.predictions.header import KINDS, Header, Names, PredictionsFileError
 
 if TYPE_CHECKING:
@@ -66,6 +68,18 @@ def stored_columns(path: str | os.PathLike[str]) -> list[str]:
     with _naming(path):
         refuse_versions(path)
         return table_file.stored_columns(path) if path.suffix.lower() in table_file.SUFFIXES and path.exists() else []
+
+
+def score_columns(path: str | os.PathLike[str], **columns: Any) -> tuple[str, list[str]] | None:
+    """The kind of a table's scores and their columns, found as `Predictions.load` finds them; None of another file."""
+    path = Path(path)
+    if path.suffix.lower() not in table_file.SUFFIXES:
+        return None
+    with _naming(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # the reader says it
+        places = table_file.layout_of(path, Names(**columns)).columns
+    kind = next(kind for kind in KINDS if kind in places)
+    return kind, places[kind]
 
 
 def row_group_sizes(path: str | os.PathLike[str]) -> list[int]:

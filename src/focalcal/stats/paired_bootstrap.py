@@ -17,7 +17,7 @@ from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
 METHODS = ("bca", "percentile")
-_DRAWN_AT_ONCE = 1 << 22
+_DRAWN_AT_ONCE = 1 << 23
 _ENUMERATED = (
     400_000  # distinct resamples: those of 11 pairs are listed in a tenth of a second, those of 12 in half of one
 )
@@ -89,13 +89,23 @@ def _distinct_resamples(n: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
 
 
 def _resampled_means(d: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
-    generator = numpy_stream(seed, "paired-bootstrap")
     rows = max(1, _DRAWN_AT_ONCE // len(d))
+    if resamples <= rows:
+        return _drawn_counts(len(d), resamples, seed) @ d / len(d)
+    generator = numpy_stream(seed, "paired-bootstrap")
     parts = [
         d[generator.integers(0, len(d), (min(rows, resamples - start), len(d)))].mean(1)
         for start in range(0, resamples, rows)
     ]
     return np.concatenate(parts)
+
+
+@lru_cache(maxsize=1)
+def _drawn_counts(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """How often each of n pairs is drawn, (resamples, n): kept, since many methods are compared on the same rows."""
+    drawn = numpy_stream(seed, "paired-bootstrap").integers(0, n, (resamples, n))
+    drawn += n * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=resamples * n).reshape(resamples, n).astype(np.float64)
 
 
 def _weighted_quantiles(

@@ -57,15 +57,18 @@ def log_posterior(logits: Any, *, gamma: Any, lam: Any) -> Any:
     array([[0.7, 0.2, 0.1]])
     """
     _check_rows(logits, gamma=gamma, lam=lam)
-    return inverse_map(logits, gamma, lam)
+    with np.errstate(all="ignore"):  # the logarithm of 0 is meant, and so is its exponential
+        return inverse_map(logits, gamma, lam)
 
 
 def inverse_map(logits: Any, gamma: Any, lam: Any) -> Any:
-    """`log_posterior` without its checks, which read values that `torch.export` does not know."""
+    """`log_posterior` in array functions alone, without its checks: torch can export and compile it.
+
+    NumPy warns of logarithms of 0, which are meant, unless the caller ignores them.
+    """
     xp = namespace(logits)
-    with np.errstate(all="ignore"):  # the logarithm of 0 is meant, and so is its exponential
-        terms = _terms(*log_probs_and_complements(logits), gamma, lam)
-        log_eta = log_softmax(xp.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b)
+    terms = _terms(*log_probs_and_complements(logits), gamma, lam)
+    log_eta = log_softmax(xp.logaddexp(terms.log_2lam + terms.log_q, terms.log_m) - terms.log_b)
     return xp.where(terms.gamma == 0, terms.log_q, log_eta)
 
 

@@ -7,6 +7,7 @@ from support.noisy_networks import NoisyNetworks
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
+from focalcal.core.numerics import softmax
 from focalcal.lab.store import Store
 from focalcal.lab.studies.tuning import tune
 from focalcal.predictions import Predictions
@@ -17,7 +18,7 @@ class Probabilities(NoisyNetworks):
 
     def _predictions(self, *arguments):
         part = super()._predictions(*arguments)
-        return Predictions(logits=part.logits.softmax(1), labels=part.labels, split=part.split)
+        return Predictions(logits=softmax(part.logits), labels=part.labels, split=part.split)
 
 
 class Certain(NoisyNetworks):

@@ -15,13 +15,13 @@ def test_labels_ids_and_posterior_are_the_examples():
     network = build_network(recipe, data, seed=0)
     predictions = predict(network, data.test, recipe, split="test", provenance={"seed": 0})
     assert network.training
-    assert (predictions.kind, predictions.split, predictions.scores.dtype) == ("logits", "test", torch.float32)
+    assert (predictions.kind, predictions.split, predictions.scores.dtype) == ("logits", "test", np.float32)
     assert predictions.ids.tolist() == data.test.ids.tolist()
     assert predictions.labels.tolist() == data.test.labels.tolist()
-    np.testing.assert_array_equal(predictions.posterior.numpy(), data.test.posterior)
+    np.testing.assert_array_equal(predictions.posterior, data.test.posterior)
     assert dict(predictions.provenance) == {"seed": 0}
     images = torch.from_numpy((data.test.inputs / 255 - recipe.mean[0]) / recipe.std[0]).float()
-    torch.testing.assert_close(predictions.logits, network(images).detach(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(predictions.logits, network(images).detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("multilabel", [True, False])
@@ -42,4 +42,4 @@ def test_ten_crops_average_probabilities_and_not_logits(multilabel):
         for place in range(10):
             logits = network(((crops[:, place] / 255 - recipe.mean[0]) / recipe.std[0]).float()).double()
             by_hand += (logits.sigmoid() if multilabel else logits.softmax(1)) / 10
-    torch.testing.assert_close(predictions.probs, by_hand, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(predictions.probs, by_hand, rtol=1e-4, atol=1e-6)

@@ -4,8 +4,9 @@ Needs the package torchmetrics. A metric is told what it will be given, `scores=
 `"logits"`, and how many classes; nothing is guessed from values. Its state are the sums of a `CalibrationSketch`,
 float64 whatever dtype the module is moved to, of a size that does not grow with the rows; they are added over batches
 and over processes. So every value is that of the function of the same name on all rows together, AdaECE and smECE
-within the sketch's bounds. Two exceptions: `AURC` needs all confidences and keeps them, and there is no AUROC here,
-since torchmetrics has one. A batch without a row (all of them `ignore_index`) adds nothing.
+within the sketch's bounds. Exceptions: `AURC`, `ExcessAURC`, `AUGRC`, `ConfidenceAUROC` and `Coverage` need all
+confidences and keep them, and there is no AUROC of other scores here, since torchmetrics has one. A batch without
+a row (all of them `ignore_index`) adds nothing.
 
 In a `MetricCollection` the metrics over confidence bins, NLL, Brier score and error share one state and one pass,
 AdaECE and smECE another. The classes follow from the table of metrics: `ECE(num_classes, n_bins=15)` for `ece`,

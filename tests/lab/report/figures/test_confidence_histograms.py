@@ -18,10 +18,9 @@ def test_the_frame_counts_right_and_wrong_rows(histograms, nine):
     frame = {name: np.array(values) for name, values in histograms.frame().columns.items()}
     for run in nine[::2]:
         test = run.predictions("test")
-        sure, best = test.probs.max(1)
-        right = (best == test.labels).numpy()
+        sure, right = test.probs.max(1), test.probs.argmax(1) == test.labels
         own = {name: values[frame["objective"] == run.settings["objective"]] for name, values in frame.items()}
-        inside = (sure.numpy()[:, None] > own["lower"]) & (sure.numpy()[:, None] <= own["upper"])
+        inside = (sure[:, None] > own["lower"]) & (sure[:, None] <= own["upper"])
         np.testing.assert_array_equal(own["right"], inside[right].sum(0))
         np.testing.assert_array_equal(own["wrong"], inside[~right].sum(0))
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import focalcal
 from focalcal import Predictions, ReliabilityDisplay, RiskCoverageDisplay
-from focalcal.metrics import aurc, classwise_ece, ece, reliability, smooth_ece
+from focalcal.metrics import aurc, classwise_ece, corp, ece, reliability, smooth_ece
 from focalcal.metrics.smooth import smooth_reliability
 
 
@@ -52,6 +52,22 @@ def test_points_intervals_band_and_bars_are_those_of_the_metric(predictions):
     assert f"ECE {100 * ece(probs, labels, n_bins=10):.2f} %" in display.ax_.get_legend_handles_labels()[1]
 
 
+def test_an_isotonic_curve_is_the_one_of_corp(predictions):
+    display = ReliabilityDisplay.from_predictions(predictions, method="corp", name="raw")
+    display.plot()
+    found = corp(predictions)
+    (line,) = [line for line in display.ax_.lines if line.get_label().startswith("raw")]
+    assert line.get_label() == f"raw (MSC {found.brier.msc:.4f}, DSC {found.brier.dsc:.4f}, UNC {found.brier.unc:.4f})"
+    np.testing.assert_allclose(line.get_ydata()[::2], found.accuracy)
+    np.testing.assert_allclose(line.get_xdata()[1::2], found.upper, atol=1e-6)
+    assert [part for part in display.ax_.collections if part.get_label() == "what chance allows"]
+    assert sum(bar.get_height() for bar in display.rows_ax_.patches) == 3000
+    assert display.hidden == 0
+    assert display.frame().columns.keys() == found.frame().keys()
+    with pytest.raises(ValueError, match="method must be"):
+        ReliabilityDisplay.from_predictions(predictions, method="pav")
+
+
 def test_the_accuracy_leaves_the_band_where_the_confidence_leaves_the_interval(predictions):
     for rows in (50, 300, 3000):
         bins = reliability(predictions.probs[:rows], predictions.labels[:rows])
@@ -64,8 +80,7 @@ def test_the_accuracy_leaves_the_band_where_the_confidence_leaves_the_interval(p
 
 def test_the_distance_of_the_smooth_curve_from_the_diagonal_is_smooth_ece(predictions):
     probs = predictions.probs
-    confidence, predicted = probs.max(1)
-    curve = smooth_reliability(confidence, predicted == predictions.labels)
+    curve = smooth_reliability(probs.max(1), probs.argmax(1) == predictions.labels)
     distance = np.abs(curve.accuracy - curve.confidence)
     inside = (curve.accuracy > 0) & (curve.accuracy < 1)  # elsewhere it is cut off
     exact = curve.density[inside].sum() / curve.density.sum()
@@ -90,7 +105,7 @@ def test_a_calibrated_model_has_a_smooth_curve_near_the_diagonal():
 def test_arrays_predictions_logits_and_bins_show_the_same(predictions):
     made = [
         ReliabilityDisplay.from_predictions(predictions),
-        ReliabilityDisplay.from_predictions(predictions.probs.numpy(), predictions.labels.tolist()),
+        ReliabilityDisplay.from_predictions(predictions.probs, predictions.labels.tolist()),
         ReliabilityDisplay.from_predictions(logits=predictions.logits, labels=predictions.labels),
         ReliabilityDisplay.from_reliability(reliability(predictions)),
     ]
@@ -136,8 +151,8 @@ def test_into_axes_that_are_there(predictions):
 
 def test_risk_against_coverage(predictions):
     display = RiskCoverageDisplay.from_predictions(predictions, name="net").plot()
-    confidence, predicted = predictions.probs.max(1)
-    wrong = (predicted != predictions.labels).numpy()[np.argsort(-confidence.numpy(), kind="stable")]
+    order = np.argsort(-predictions.probs.max(1), kind="stable")
+    wrong = (predictions.probs.argmax(1) != predictions.labels)[order]
     (line,) = display.ax_.lines
     kept = (line.get_xdata() * len(wrong)).round().astype(int)
     np.testing.assert_allclose(line.get_ydata(), wrong.cumsum()[kept - 1] / kept)

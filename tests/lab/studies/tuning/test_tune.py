@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from support.ideal_networks import IdealNetworks
 from support.noisy_networks import NoisyNetworks
 from support.small_runs import PROTOCOL, digits_recipe
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 import focalcal
 from focalcal.cli.app import app
+from focalcal.core.numerics import softmax
 from focalcal.lab.store import Protocol, Store
 from focalcal.lab.studies.tuning import judge, tune
 from focalcal.lab.studies.tuning.candidates import SPACE, Candidate, candidate, grid, optimizer_ranges
@@ -125,7 +125,7 @@ def test_an_objective_with_more_errors_is_no_finalist(store):
         def _predictions(self, split, at, amplitude, seed):
             part = super()._predictions(split, at, abs(amplitude), seed)
             if amplitude < 0:
-                part.scores[::10] = part.scores[::10].flip(1)
+                part.scores[::10] = part.scores[::10, ::-1].copy()
             return part
 
     networks = Swapped(lambda objective, options: -0.1 if objective == "ls" else 0.1)
@@ -230,7 +230,7 @@ def rows_with(part, **changes):
     ("change", "message"),
     [
         (
-            lambda part: rows_with(part, logits=part.logits.softmax(1)),
+            lambda part: rows_with(part, logits=softmax(part.logits)),
             "the network must return logits, got probabilities for every validation row; remove its softmax",
         ),
         (
@@ -238,7 +238,7 @@ def rows_with(part, **changes):
             "recipe must hold at least 100 validation rows out to judge by, got 99; raise data_options.validation",
         ),
         (
-            lambda part: rows_with(part, labels=torch.zeros_like(part.labels)),
+            lambda part: rows_with(part, labels=np.zeros_like(part.labels)),
             "validation rows must hold at least two classes, got class 0 only in 1200 rows; shuffle",
         ),
     ],

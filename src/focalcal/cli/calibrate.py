@@ -1,0 +1,69 @@
+"""`focalcal calibrate`: a stored calibrator, applied to files of any size."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from focalcal.cli.options import column_names, given
+from focalcal.cli.output import plain_failures
+
+
+@plain_failures()
+def calibrate(
+    calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A .parquet or .csv file or a folder of them, or - for CSV from stdin."),
+    ],
+    out: Annotated[Path, typer.Argument(help="The file to write, or the new folder, or - for CSV to stdout.")],
+    probs: Annotated[
+        str | None, typer.Option(help="The columns of probabilities; by default those of the audited file.")
+    ] = None,
+    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
+    score: Annotated[
+        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
+    ] = None,
+    labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None,
+) -> None:
+    """Apply a stored calibrator to predictions: calibrated scores in their place, all other columns as they are.
+
+    Rows need no labels. Files of any size are read and written part by part.
+
+    Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
+    """
+    from focalcal.posthoc import load_calibrator
+    from focalcal.posthoc.calibrated_tables import SUFFIXES, calibrate_tables
+
+    if score is not None and probs is not None:
+        raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    fitted = load_calibrator(calibrator)
+    columns = given(probs=column_names(probs) if score is None else [score], logits=column_names(logits))
+    folder = file.is_dir() and not any(file.glob("*.npy"))
+    if folder or all(str(path) == "-" or path.suffix.lower() in SUFFIXES for path in (file, out)):
+        source = sys.stdin.buffer if str(file) == "-" else file
+        calibrate_tables(fitted, source, sys.stdout.buffer if str(out) == "-" else out, **columns)
+    else:
+        _calibrate_arrays(fitted, file, out, given(labels=labels, **columns))
+    if str(out) != "-":
+        typer.echo(out)
+
+
+def _calibrate_arrays(fitted: Any, file: Path, out: Path, columns: dict[str, Any]) -> None:
+    """Files of arrays, which hold predictions with labels and nothing else."""
+    from focalcal.predictions import Predictions
+
+    loaded = Predictions.load(file, **columns)
+    result = Predictions(
+        probs=fitted.predict_proba(loaded),
+        labels=loaded.labels,
+        split=loaded.split,
+        multilabel=loaded.multilabel,
+        ids=loaded.ids,
+        groups=loaded.groups,
+        provenance={"calibrator": type(fitted).__name__, **loaded.provenance},
+    )
+    result.save(out)

@@ -1,0 +1,178 @@
+"""Calibrators cross-fitted on the same rows and compared row by row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from focalcal._native import limit_threads, threads
+from focalcal.core.binning import even_bin_index
+from focalcal.core.numerics import log_softmax, softmax
+from focalcal.metrics import ece, multilabel_ece
+from focalcal.metrics.proper import binary_brier, binary_nll, of_label, row_brier, row_nll
+from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, group_folds, row_folds
+from focalcal.stats import PairedInterval, bootstrap_ci
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from numpy.typing import NDArray
+
+    from focalcal.posthoc.calibrator import Calibrator
+
+Score = Literal["nll", "brier"]
+MOST_ROWS = 20_000  # that calibrators are compared on
+LEAST_ROWS = 20 * FOLDS
+_ONE_THREAD = 1 << 17  # scores at most: on a busy machine threads wait for each other longer than they compute
+_BINS = 15
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A calibrator, on rows it was not fitted on.
+
+    change        of the NLL, calibrated minus raw, paired by row, with a 95 % interval; None where either is infinite
+    brier_change  of the Brier score likewise: where that is what chooses, or if the raw NLL is infinite and the
+                  calibrated one is not; else None
+    seconds       that the five fits and predictions took
+    row_losses    "nll" and "brier", (n,) each
+    confidence    (n,) the calibrated probability of the class that the raw scores predict
+    """
+
+    name: str
+    nll: float
+    brier: float
+    ece: float
+    change: PairedInterval | None
+    brier_change: PairedInterval | None
+    seconds: float
+    row_losses: dict[str, NDArray[np.float64]]
+    confidence: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """Rows in random order with their labels, and the losses of their scores as they are.
+
+    losses   "nll" and "brier", (n,) each
+    top1     the second of two columns is the confidence, the label whether the prediction is right
+    weights  how often each row counts; None for once
+    units    the group of each row, from 0; None if rows are independent
+    """
+
+    scores: Float[np.ndarray, "n k"]
+    labels: Int[np.ndarray, "n *l"]
+    kind: str
+    losses: dict[str, NDArray[np.float64]]
+    top1: bool = False
+    weights: Float[np.ndarray, " n"] | None = None
+    units: Int[np.ndarray, " n"] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.labels)
+
+    def raw(self, score: Score) -> float:
+        """The mean loss of the scores as they are."""
+        return self.mean(self.losses[score])
+
+    def mean(self, values: Float[np.ndarray, " n"]) -> float:
+        """Over rows, by their weights."""
+        return float(values.mean() if self.weights is None else np.average(values, weights=self.weights))
+
+    def change(self, differences: Float[np.ndarray, " n"], level: float = 0.95) -> PairedInterval:
+        """The mean of a difference between two losses of every row, and its interval over rows or over groups."""
+        values = differences if self.weights is None else differences * (self.weights / self.weights.mean())
+        if self.units is not None:
+            sums = np.bincount(self.units, values)
+            filled = np.bincount(self.units) > 0
+            values = sums[filled] * (filled.sum() / len(differences))
+        return bootstrap_ci(values, level=level, resamples=_RESAMPLES)
+
+    def part(self, at: Bool[np.ndarray, " n"]) -> Rated:
+        """Some of the rows."""
+        losses = {score: values[at] for score, values in self.losses.items()}
+        weights, units = (None if each is None else each[at] for each in (self.weights, self.units))
+        return replace(
+            self, scores=self.scores[at], labels=self.labels[at], losses=losses, weights=weights, units=units
+        )
+
+    def folds(self) -> list[Int[np.ndarray, " m"]]:
+        """Consecutive rows, or whole groups."""
+        return row_folds(self.rows) if self.units is None else group_folds(self.units)
+
+    def candidates(
+        self, calibrators: Mapping[str, Calibrator], by: Score = "nll"
+    ) -> tuple[list[Candidate], dict[str, str]]:
+        """Each calibrator cross-fitted, best first by the score and then the other; and why some could not be."""
+        found, failed = [], {}
+        with limit_threads(1 if self.scores.size <= _ONE_THREAD else threads()):
+            for name, calibrator in calibrators.items():
+                try:
+                    found.append(self._candidate(name, calibrator, by))
+                except ValueError as error:  # a fold without rows of some class, say
+                    failed[name] = str(error).split(";")[0]
+        other = "brier" if by == "nll" else "nll"
+        return sorted(found, key=lambda each: (getattr(each, by), getattr(each, other))), failed
+
+    def _candidate(self, name: str, calibrator: Calibrator, by: Score) -> Candidate:
+        began = time.perf_counter()
+        probs = cross_fitted_probs(
+            calibrator, self.scores, self.labels, self.kind, folds=self.folds(), weights=self.weights
+        )
+        seconds = time.perf_counter() - began
+        losses = row_losses(probs, self.labels, top1=self.top1)
+        change = brier_change = None
+        finite = bool(np.isfinite(losses["nll"]).all())
+        if by == "nll" and finite and np.isfinite(self.losses["nll"]).all():
+            change = self.change(losses["nll"] - self.losses["nll"])
+        elif by == "brier" or finite:
+            brier_change = self.change(losses["brier"] - self.losses["brier"])
+        means = {score: self.mean(values) for score, values in losses.items()}
+        return Candidate(
+            name, **means, ece=self._ece(probs), change=change, brier_change=brier_change, seconds=seconds,
+            row_losses=losses, confidence=of_label(probs, self.scores.argmax(1)),
+        )  # fmt: skip
+
+    def _ece(self, probs: Float[np.ndarray, "n k"]) -> float:
+        if self.labels.ndim > 1:
+            return float(np.mean(multilabel_ece(probs, self.labels)))
+        confidence, correct = probs.max(1), probs.argmax(1) == self.labels
+        if self.top1:
+            confidence, correct = probs[:, 1], self.labels == 1
+        if self.weights is None:
+            return ece(confidence=confidence, correct=correct)
+        gaps = np.bincount(even_bin_index(confidence, _BINS), self.weights * (confidence - correct))
+        return float(np.abs(gaps).sum() / self.weights.sum())
+
+
+def rated_rows(
+    scores: Float[np.ndarray, "n k"],
+    labels: Int[np.ndarray, " n"],
+    kind: str,
+    *,
+    weights: Float[np.ndarray, " n"] | None = None,
+    units: Int[np.ndarray, " n"] | None = None,
+) -> Rated:
+    """Rows of one label, their losses in float64; of logits the NLL is that of the logits, finite where p_y is 0."""
+    wide = scores.astype(np.float64)
+    if kind == "probs":
+        losses = row_losses(wide, labels)
+    else:
+        losses = {"nll": -of_label(log_softmax(wide), labels), "brier": row_brier(softmax(wide), labels)}
+    return Rated(wide, labels, kind, losses, weights=weights, units=units)
+
+
+def row_losses(
+    probs: Float[np.ndarray, "n k"], labels: Int[np.ndarray, "n *l"], *, top1: bool = False
+) -> dict[str, NDArray[np.float64]]:
+    """-log p of what happened and the Brier score, (n,); the means over several labels per row."""
+    if labels.ndim > 1:
+        return {"nll": binary_nll(probs, labels).mean(1), "brier": binary_brier(probs, labels).mean(1)}
+    brier = binary_brier(probs[:, 1], labels == 1) if top1 else row_brier(probs, labels)
+    return {"nll": row_nll(probs, labels), "brier": brier}

@@ -1,0 +1,90 @@
+"""How often prediction sets hold the label, and how large they are: in all, by size, by class and by group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+
+from focalcal.core.display import Displayed, text_table
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+
+class PartCoverage(NamedTuple):
+    """Coverage of some rows with Wilson's 95 % interval, and the mean size of their sets."""
+
+    rows: int
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+
+
+@dataclass(frozen=True, repr=False)
+class SetCoverage(Displayed):
+    """How often the sets of held-out rows hold the label, with Wilson's 95 % interval, and how large they are.
+
+    `by_size` maps the size of a set to (rows, coverage): sets that adapt cover alike at every size. `by_class` maps a
+    label, and `by_group` a group if groups were given, to the `PartCoverage` of its rows.
+    """
+
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+    by_size: dict[int, tuple[int, float]]
+    by_class: dict[Any, PartCoverage] = field(default_factory=dict)
+    by_group: dict[Any, PartCoverage] = field(default_factory=dict)
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per size of a set."""
+        rows, coverage = zip(*self.by_size.values(), strict=True)
+        return {"size": list(self.by_size), "rows": list(rows), "coverage": list(coverage)}
+
+    def parts(self) -> dict[str, list[Any]]:
+        """One row per class and per group."""
+        each = [("class", *item) for item in self.by_class.items()] + [
+            ("group", *item) for item in self.by_group.items()
+        ]
+        columns: dict[str, list[Any]] = {"part": [part for part, _, _ in each], "name": [name for _, name, _ in each]}
+        return columns | {name: [getattr(found, name) for _, _, found in each] for name in PartCoverage._fields}
+
+    def __str__(self) -> str:
+        """Coverage and mean size, the worst class and group, and one line per size."""
+        found = [
+            f"coverage {self.coverage:.4f} [{self.low:.4f}, {self.high:.4f}], {self.mean_size:.2f} classes per set"
+        ]
+        for kind, parts in (("class", self.by_class), ("group", self.by_group)):
+            if parts:
+                name, part = min(parts.items(), key=lambda item: item[1].coverage)
+                found.append(
+                    f"least in {kind} {name}: {part.coverage:.4f} [{part.low:.4f}, {part.high:.4f}], "
+                    f"{part.mean_size:.2f} classes per set"
+                )
+        return "\n".join([*found, text_table(self.frame())])
+
+
+def set_coverage(
+    sets: Bool[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], groups: Any, names: tuple[Any, ...] | None
+) -> SetCoverage:
+    """Of sets and labels, with the names of the classes and one group per row if there are any."""
+    hit, size = sets[np.arange(len(labels)), labels], sets.sum(1)
+    whole = _part(hit, size)
+    by_size = {int(k): (int((size == k).sum()), float(hit[size == k].mean())) for k in np.unique(size)}
+    by_class = {
+        int(k) if names is None else names[k]: _part(hit[labels == k], size[labels == k]) for k in np.unique(labels)
+    }
+    by_group = {}
+    if groups is not None:
+        each, member = np.unique(groups, return_inverse=True)
+        by_group = {name: _part(hit[member == at], size[member == at]) for at, name in enumerate(each.tolist())}
+    return SetCoverage(whole.coverage, whole.low, whole.high, whole.mean_size, by_size, by_class, by_group)
+
+
+def _part(hit: Bool[np.ndarray, " n"], size: Int[np.ndarray, " n"]) -> PartCoverage:
+    interval = binomtest(int(hit.sum()), len(hit)).proportion_ci(method="wilson")
+    return PartCoverage(len(hit), float(hit.mean()), float(interval.low), float(interval.high), float(size.mean()))

@@ -1,0 +1,105 @@
+"""Venn-Abers calibration, one class against the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from focalcal.core.numerics import softmax
+from focalcal.posthoc.isotonic import as_one
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below, by_class
+from focalcal.posthoc.storage import Decoder, rising_curves
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from numpy.typing import NDArray
+
+_SAME = 1e-7  # probabilities as close as this are one score: float32 does not tell them apart
+
+
+class VennAbers(OneVsRestCalibrator):
+    """high / (1 - low + high) for each class k, normalised; low and high from two isotonic regressions.
+
+    Inductive Venn-Abers predictors (Vovk, Petej and Fedorova, 2015): to the fitted rows the row to predict is added,
+    once with the label "not k" and once with "k"; low and high are what the rising function nearest in squares then
+    says of it. One of them is a calibrated probability whatever the distribution; their merger is the minimax one for
+    the log loss. It is never 0 or 1, so that no row costs an infinite NLL, and with few rows it stays away from both.
+
+    Attributes: `thresholds_`, the fitted scores of each class, `low_` and `high_` at them; `classes_`,
+    `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"thresholds_": rising_curves, "low_": rising_curves, "high_": rising_curves}
+    thresholds_: list[Any]
+    low_: list[Any]
+    high_: list[Any]
+
+    def _check_state(self) -> None:
+        sizes = [[len(curve) for curve in each] for each in (self.thresholds_, self.low_, self.high_)]
+        if not sizes[0] == sizes[1] == sizes[2]:
+            raise ValueError("thresholds_, low_ and high_ must have as many numbers in every class")
+
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        probs = softmax(logits.astype(np.float64))
+        self.thresholds_, self.low_, self.high_ = [], [], []
+        for k in range(probs.shape[1]):
+            order = np.argsort(probs[:, k], kind="stable")
+            scores, events = probs[order, k], weights[order] * (labels[order] == k)
+            first = np.flatnonzero(np.append(True, np.diff(np.round(scores / _SAME)) > 0))
+            count, happened = (np.add.reduceat(each, first) for each in (weights[order], events))
+            self.thresholds_.append(scores[first])
+            self.high_.append(_with_one_more(count, happened))
+            self.low_.append(1 - _with_one_more(count[::-1], (count - happened)[::-1])[::-1])
+
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "thresholds": as_one(self.thresholds_),
+            "low": as_one([np.append(0.0, curve) for curve in self.low_]),
+            "high": as_one([np.append(curve, 1.0) for curve in self.high_]),
+        }
+
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        probs, points = softmax(logits), learnt["thresholds"]
+        # A score between two fitted ones joins the upper one with the label "k", the lower one with "not k". Shorter
+        # curves repeat their last point, at which nothing is below any more.
+        under = below(points, probs - _SAME)
+        not_over = below(points, probs + _SAME)
+        low = by_class(learnt["low"], not_over)
+        high = by_class(learnt["high"], under)
+        return high / (1 - low + high)
+
+
+def _with_one_more(count: NDArray[np.float64], events: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What isotonic regression says of each group once it has one row more, in which the event happened.
+
+    It is a slope of the greatest convex minorant of the cumulative sums, on whose way from group to group the
+    additional row moves one step ahead (Vovk, Petej and Fedorova, 2015, algorithms 1 to 3): linear in the groups.
+    """
+    xs = np.concatenate([[-1.0, 0.0], np.cumsum(count)]).tolist()  # from P_-1 = (-1, -1) and P_0 = (0, 0) on
+    ys = np.concatenate([[-1.0, 0.0], np.cumsum(events)]).tolist()
+    corners: list[tuple[float, float]] = []  # of the minorant from here on, the next one last
+    for point in reversed(list(zip(xs, ys, strict=True))):
+        _push(corners, point)
+    result = np.empty(len(count))
+    for i in range(len(count)):
+        (x0, y0), (x1, y1) = corners[-1], corners[-2]
+        result[i] = (y1 - y0) / (x1 - x0)
+        xs[i + 1] = xs[i] + xs[i + 2] - xs[i + 1]
+        ys[i + 1] = ys[i] + ys[i + 2] - ys[i + 1]
+        if (ys[i + 1] - y0) * (x1 - x0) < (y1 - y0) * (xs[i + 1] - x0):  # a new corner, below the old edge
+            corners.pop()
+            _push(corners, (xs[i + 1], ys[i + 1]))
+    return np.clip(np.maximum.accumulate(result), 0.0, 1.0)  # rising but for rounding
+
+
+def _push(corners: list[tuple[float, float]], point: tuple[float, float]) -> None:
+    """A point to the left of all corners, without those that are no corners any more."""
+    while len(corners) > 1:
+        (x0, y0), (x1, y1), (x2, y2) = point, corners[-1], corners[-2]
+        if (x1 - x0) * (y2 - y1) > (y1 - y0) * (x2 - x1):
+            break
+        corners.pop()
+    corners.append(point)
