@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 def stratified_folds(
     logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"], folds: int
 ) -> tuple[Float[np.ndarray, "m k"], Int[np.ndarray, " m"], Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-    """Rows, and the fold of each: the same whatever the order of rows and classes, and for weights as for copies.
+    """Rows and the fold of each: the same whatever the order of rows and classes, and for weights as for copies.
 
-    Rows are sorted by how much their label leads, so that all folds have easy and hard ones. Equal rows are in one
-    fold; so many of them that the folds would not be of one size are dealt to all folds in equal parts.
+    There are fewer folds where each would not have four different rows. Rows are sorted by how much their label leads,
+    so that all folds have easy and hard ones. Equal rows are in one fold; so many of them that the folds would not be
+    of one size are dealt to all folds in equal parts.
     """
     rows = np.arange(len(labels))
     others = logits.copy()
@@ -26,7 +27,8 @@ def stratified_folds(
     logits, labels, weights = logits[order], labels[order], weights[order]
     new = np.r_[True, (labels[1:] != labels[:-1]) | (logits[1:] != logits[:-1]).any(1)]
     logits, labels, weights = logits[new], labels[new], np.add.reduceat(weights, np.flatnonzero(new))
-    large = weights > weights.sum() / (4 * folds)
+    folds = max(2, min(folds, len(labels) // 4))
+    large = weights > weights.sum() / (2 * folds)
     times = np.where(large, folds, 1)
     logits, labels, weights = (np.repeat(values, times, axis=0) for values in (logits, labels, weights / times))
     rng, blocks = np.random.default_rng(0), -(-len(labels) // folds)

@@ -26,7 +26,7 @@ def uniform_part(own: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"],
     That row has p_y = 0, so that w is at least .1 / (n + .1).
 
     >>> round(uniform_part(np.array([0.9, 0.8, 0.9, 0.0]), np.ones(4), 2), 3)
-    0.485
+    0.635
     """
     likelihoods = np.full((len(own) + 1, 2), 1 / classes)
     likelihoods[:, 0] = np.append(own, 0.0)
@@ -45,7 +45,7 @@ def cross_fitted_uniform_part(
     """
     logits, labels, weights, fold = stratified_folds(logits, labels, weights, FOLDS)
     own, judged = np.ones(len(labels)), weights > 0
-    for at in range(FOLDS):
+    for at in range(fold.max() + 1):
         held = fold == at
         if len(np.unique(labels[~held])) < 2:
             judged[held] = False

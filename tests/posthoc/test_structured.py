@@ -1,0 +1,211 @@
+"""Structured scaling: limits, gradient, optimality, symmetries, and the strength that rows choose."""
+
+import math
+
+import numpy as np
+import pytest
+from references.golden import single_label
+from scipy.optimize import check_grad
+from sklearn.linear_model import LogisticRegression
+
+from focalcal.core.numerics import log_softmax
+from focalcal.posthoc import CalibrationWarning, StructuredScaling, TemperatureScaling, load_calibrator
+from focalcal.posthoc.affine import centred
+from focalcal.posthoc.ridge_path import Curvature, RidgeProblem
+from focalcal.posthoc.stratified_folds import stratified_folds
+
+INF = math.inf
+
+
+def rows(count, classes=10):
+    logits, labels = single_label()
+    return 1.5 * logits[:count, :classes].numpy(), labels[:count].numpy() % classes
+
+
+def confused(count, seed=0):
+    """Over-confident logits with a bias and two classes mixed up, and labels of the truth."""
+    rng = np.random.default_rng(seed)
+    truth = 2 * rng.normal(size=(count, 5))
+    labels = (truth + rng.gumbel(size=truth.shape)).argmax(1)
+    mixing = np.eye(5)
+    mixing[0, 1] = mixing[1, 0] = 0.5
+    return 2 * truth @ mixing.T + np.linspace(-1, 1, 5), labels
+
+
+def nll(calibrator, logits, labels):
+    return -np.log(calibrator.predict_proba(logits)[np.arange(len(labels)), labels]).mean()
+
+
+def test_an_infinite_strength_is_temperature_scaling():
+    logits, labels = rows(400)
+    expected = TemperatureScaling().fit(logits, labels).predict_proba(logits)
+    fitted = StructuredScaling(INF, mix=False).fit(logits, labels)
+    np.testing.assert_allclose(fitted.predict_proba(logits), expected, atol=1e-9)
+    strong = StructuredScaling(1e6, mix=False).fit(logits, labels)
+    np.testing.assert_allclose(strong.predict_proba(logits), expected, atol=1e-5)
+
+
+def test_without_a_ridge_it_is_multinomial_regression():
+    logits, labels = confused(400)
+    peer = LogisticRegression(C=INF, tol=1e-10, max_iter=5000).fit(logits - logits.mean(1, keepdims=True), labels)
+    expected = peer.predict_proba(logits - logits.mean(1, keepdims=True))
+    fitted = StructuredScaling(0.0, mix=False, tol=1e-9).fit(logits, labels)
+    np.testing.assert_allclose(fitted.predict_proba(logits), expected, atol=1e-6)
+    assert nll(fitted, logits, labels) <= -np.log(expected[np.arange(400), labels]).mean() + 1e-10
+
+
+@pytest.mark.parametrize(("strength", "own"), [(0.0, 1.0), (0.03, 1.0), (0.3, 0.1)])
+def test_the_gradient_is_that_of_the_loss(strength, own):
+    inputs, labels = centred(rows(60, 4)[0]), rows(60, 4)[1]
+    problem = RidgeProblem(inputs, labels, np.linspace(0.5, 2, 60), Curvature(inputs, np.ones(60)))
+
+    def value(theta):
+        return problem.value_and_gradient(theta[0], theta[1:].reshape(4, 5), strength, own)[0]
+
+    def gradient(theta):
+        _, d_scale, d_part = problem.value_and_gradient(theta[0], theta[1:].reshape(4, 5), strength, own)
+        return np.r_[d_scale, d_part.ravel()]
+
+    theta = np.random.default_rng(0).normal(size=21)
+    assert check_grad(value, gradient, theta) < 1e-5
+
+
+def test_the_result_is_the_optimum():
+    """By a loss written anew: no gradient is left in any of the numbers."""
+    logits, labels = confused(500)
+    fitted = StructuredScaling(0.02, mix=False).fit(logits, labels)
+    assert fitted.status_ == "converged"
+    x, weight, bias = centred(logits) / fitted.temperature_, fitted.weight_, fitted.bias_
+    log_p = log_softmax(x @ weight.T + bias)
+    error = np.exp(log_p)
+    error[np.arange(500), labels] -= 1
+    d_weight, d_bias = error.T @ x / 500, error.mean(0)
+    part = weight - np.diag(weight).mean() * np.eye(5)
+    np.testing.assert_allclose(d_bias + 0.04 * bias, 0, atol=1e-6)
+    np.testing.assert_allclose(d_weight + 0.04 * part, 0, atol=1e-6)
+
+
+def test_a_fit_that_is_cut_short_says_so():
+    logits, labels = confused(500)
+    with pytest.warns(CalibrationWarning, match="stopped after 1 iterations with a gradient of"):
+        fitted = StructuredScaling(0.001, max_iter=1).fit(logits, labels)
+    assert fitted.status_ != "converged"
+
+
+def test_rows_choose_the_strength():
+    logits, labels = confused(6000)
+    auto = StructuredScaling().fit(logits[:3000], labels[:3000])
+    held = logits[3000:], labels[3000:]
+    assert auto.strength_ < 0.1
+    assert nll(auto, *held) < nll(TemperatureScaling().fit(logits[:3000], labels[:3000]), *held) - 0.1
+    fixed = [nll(StructuredScaling(s).fit(logits[:3000], labels[:3000]), *held) for s in (1.0, 0.1, 0.01, 0.001)]
+    assert nll(auto, *held) < min(fixed) + 0.002
+
+
+def test_few_rows_fall_back_to_temperature():
+    """Thirty rows of ten classes, calibrated already: what is chosen costs little beside temperature scaling."""
+    losses = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        logits = 2 * rng.normal(size=(2030, 10))
+        labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+        kinds = StructuredScaling(mix=False), TemperatureScaling()
+        losses.append([nll(kind.fit(logits[:30], labels[:30]), logits[30:], labels[30:]) for kind in kinds])
+    structured, temperature = np.mean(losses, 0)
+    assert structured < temperature * 1.05
+
+
+def test_classes_without_rows_are_no_fault():
+    logits, labels = rows(300)
+    kept = labels < 7
+    fitted = StructuredScaling().fit(logits[kept], labels[kept])
+    assert fitted.status_ == "converged"
+    assert (fitted.predict_proba(logits) > 0).all()
+
+
+def test_labels_that_are_predicted_perfectly_leave_temperature_scaling():
+    logits = rows(200)[0]
+    with pytest.warns(CalibrationWarning, match="every label has its row's largest logit"):
+        fitted = StructuredScaling().fit(logits, logits.argmax(1))
+    assert fitted.strength_ == INF
+    wrong = (logits.argmax(1) + 1) % 10
+    assert np.isfinite(nll(fitted, logits, wrong))  # the uniform part
+
+
+def test_a_single_wrong_row_costs_little():
+    logits, labels = confused(1000)
+    logits[0] = 0
+    logits[0, (labels[0] + 1) % 5] = 2000.0  # certain, and wrong
+    mixed, plain = (StructuredScaling(mix=mix).fit(logits, labels) for mix in (True, False))
+    assert nll(mixed, logits[1:], labels[1:]) < nll(plain, logits[1:], labels[1:]) - 0.1
+    assert np.isfinite(nll(mixed, logits, labels))
+
+
+def test_the_scale_of_the_logits_does_not_matter():
+    logits, labels = confused(600)
+    fitted, twin = StructuredScaling().fit(logits, labels), StructuredScaling().fit(12 * logits, labels)
+    assert fitted.strength_ == pytest.approx(twin.strength_)
+    np.testing.assert_allclose(twin.predict_proba(12 * logits), fitted.predict_proba(logits), atol=1e-6)
+
+
+def test_what_is_each_class_s_own_may_be_freer_than_the_rest():
+    """Biases and scales alone are wrong: their strength is less than that of the off-diagonal part."""
+    rng = np.random.default_rng(0)
+    truth = 2 * rng.normal(size=(2000, 12))
+    labels = (truth + rng.gumbel(size=truth.shape)).argmax(1)
+    logits = truth / np.linspace(0.7, 1.4, 12) + 2 * rng.normal(size=12)
+    fitted = StructuredScaling().fit(logits, labels)
+    assert fitted.own_strength_ < 0.1 * fitted.strength_
+
+
+def test_a_file_keeps_an_infinite_strength(tmp_path):
+    logits, labels = rows(200)
+    fitted = StructuredScaling(INF).fit(logits, labels)
+    fitted.save(tmp_path / "structured.json")
+    twin = load_calibrator(tmp_path / "structured.json")
+    assert (twin.strength, twin.strength_) == (INF, INF)
+    np.testing.assert_array_equal(twin.predict_proba(logits), fitted.predict_proba(logits))
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"strength": "cv"}, 'strength must be "auto"'),
+    ({"strength": -1.0}, "strength must be"),
+    ({"mix": 1}, "mix must be"),
+    ({"folds": 1}, "folds must be"),
+])  # fmt: skip
+def test_arguments_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        StructuredScaling(**arguments).fit(*rows(50))
+
+
+def test_folds_depend_on_neither_order_nor_copies():
+    logits, labels = rows(200, 4)
+    weights = 1.0 + np.arange(200) % 3
+    times = weights.astype(int)
+
+    def by_row(z, y, w):
+        parts = stratified_folds(z, y, w, 5)
+        return sorted((tuple(row), label, weight, fold) for row, label, weight, fold in zip(*parts, strict=True))
+
+    expected = by_row(logits, labels, weights)
+    assert by_row(np.repeat(logits, times, 0), np.repeat(labels, times), np.ones(times.sum())) == expected
+    order = np.random.default_rng(0).permutation(200)
+    assert by_row(logits[order], labels[order], weights[order]) == expected
+
+
+def test_rows_of_which_there_are_many_are_in_all_folds():
+    logits, labels = np.tile([[2.0, 0.0], [0.0, 1.0]], (100, 1)), np.tile([0, 0], 100)
+    _, _, weights, fold = stratified_folds(logits, labels, np.ones(200), 5)
+    np.testing.assert_allclose(np.bincount(fold, weights), [100, 100])
+
+
+def test_many_classes_are_sampled_and_computed_in_single_precision(monkeypatch):
+    """What is done for 1,000 classes, at a size that a test can wait for: nearly the same map."""
+    logits, labels = confused(4000)
+    expected = StructuredScaling(tol=1e-8).fit(logits, labels)
+    monkeypatch.setattr("focalcal.posthoc.structured._LARGE", 1e4)
+    monkeypatch.setattr("focalcal.posthoc.ridge_strength._SAMPLED", 5e4)
+    fitted = StructuredScaling().fit(logits, labels)
+    assert fitted.status_ == "converged"
+    fresh = confused(4000, seed=1)
+    assert nll(fitted, *fresh) == pytest.approx(nll(expected, *fresh), abs=0.003)
