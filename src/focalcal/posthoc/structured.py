@@ -88,9 +88,10 @@ class StructuredScaling(Calibrator):
         self.tol = tol
 
     def _check_params(self) -> None:
-        if self.strength not in ("auto", math.inf):
-            if isinstance(self.strength, str):
+        if isinstance(self.strength, str):
+            if self.strength != "auto":
                 raise ValueError(f'strength must be "auto" or a number >= 0, got {self.strength!r}; leave it out')
+        elif not (isinstance(self.strength, float) and self.strength == math.inf):
             finite_at_least("strength", self.strength, 0.0)
         yes_or_no("mix", self.mix)
         finite_at_least("tol", self.tol, 0.0)
