@@ -8,6 +8,7 @@ from pathlib import Path
 # oneDNN would otherwise pick AMX for bfloat16 on processors that advertise it and cannot run it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
 # As many workers as cores run side by side: threads of their own would only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Programs that tests start import `support` and `paper` too.
 os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from focalcal.cli.app import app as focalcal_app
 from focalcal.cli.output import plain_failures
 
 STUDY = """
@@ -55,15 +56,17 @@ def test_an_error_is_one_line_and_its_code_says_whose_it_is(work, code, told):
     assert ended.stderr.count("\n") == bool(told)
 
 
-def test_the_command_ends_alike_and_shows_the_place_on_request(tmp_path):
+def test_the_command_ends_alike_and_shows_the_place_on_request(tmp_path, monkeypatch):
     (tmp_path / "odd_loss.py").write_text("class Odd:\n    def __init__(self):\n        raise KeyError('odd')\n")
     (tmp_path / "study.toml").write_text(STUDY)
-    command = [sys.executable, "-m", "focalcal.cli", "study", "study.toml", "--dry-run"]
-    plain, shown = (
-        subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for more in ([], ["--debug"])
-    )
-    assert (plain.returncode, plain.stderr.count("\n")) == (3, 1)
+    command = ["study", "study.toml", "--dry-run"]
+    outside = [sys.executable, "-m", "focalcal.cli", *command, "--debug"]
+    shown = subprocess.run(outside, cwd=tmp_path, capture_output=True, text=True, check=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which the command adds the folder
+    plain = CliRunner().invoke(focalcal_app, command)
+    sys.modules.pop("odd_loss", None)
+    assert (plain.exit_code, plain.stderr.count("\n")) == (3, 1)
     assert "an error that should not occur (KeyError: 'odd')" in plain.stderr
     assert shown.returncode == 3
     assert "Traceback" in shown.stderr

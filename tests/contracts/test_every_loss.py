@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.engines import INTERPRETED
-from support.every_loss import EVERY, LOSSES, MULTI, PER_EXAMPLE, SINGLE, SMOOTH, SOFT
+from support.every_loss import EVERY, LOSSES, MULTI, OPTIONS, PER_EXAMPLE, SINGLE, SMOOTH, SOFT
 
 
 def example(name, shape=(6, 4), dtype=torch.float64, requires_grad=True):
@@ -234,7 +234,7 @@ def test_compiles_as_one_graph(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.release if n in OPTIONS else ()) for n in EVERY])
 def test_the_default_backend_compiles_one_graph_for_all_batch_sizes(name):
     """Another number of classes may need another graph (the matched scale is a function of it), another batch none."""
     loss = LOSSES[name](reduction="sum")

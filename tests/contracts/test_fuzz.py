@@ -260,6 +260,7 @@ def test_odd_arguments_are_taken_or_refused_in_one_paragraph(title):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("title", [title for title in ENTRIES if _parameters(title)])
 def test_every_odd_value_of_every_argument(title):
     for name in _parameters(title):

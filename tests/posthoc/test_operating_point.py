@@ -130,7 +130,7 @@ def test_more_overconfidence_than_gamma_can_cancel(truth):
     assert reached * alternative.overfitting == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("inflated", [0.9, 1.005, 1.2, 1.5, 1.8, 2.2, 3.0])
+@pytest.mark.parametrize("inflated", [0.9, 1.005, 1.5, 3.0])
 def test_the_line_to_paste_is_what_the_sentence_says(truth, inflated):
     eta, labels = truth
     for gamma in (0.5, 1.0, 3.0, 5.0):

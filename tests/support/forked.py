@@ -8,8 +8,13 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 # What changes the file system, or opens it to change.
 _EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "shutil.copyfile", "fcntl.flock")
+
+# Killed before one touch of a file in three, and before every one ahead of a release.
+STRIDES = pytest.mark.parametrize("stride", [3, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.release])])
 
 
 def started(work: Callable[[], object]) -> int:

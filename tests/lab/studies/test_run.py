@@ -146,10 +146,10 @@ def test_an_interrupted_run_goes_on(reference, tmp_path):
     assert same_numbers(resumed, reference)
 
 
-def test_sigkill_at_any_moment_changes_nothing(tmp_path):
+@pytest.mark.parametrize("moments", [3, pytest.param(12, marks=[pytest.mark.slow, pytest.mark.release])])
+def test_sigkill_at_any_moment_changes_nothing(tmp_path, moments):
     tests = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]), "OMP_NUM_THREADS": "1"}
-    moments = 8
     done = subprocess.run(
         [sys.executable, str(tests / "support" / "killed_cells.py"), str(tmp_path), str(moments)],
         capture_output=True,

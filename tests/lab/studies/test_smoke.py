@@ -13,7 +13,7 @@ from focalcal.lab.store import Store
 from focalcal.lab.studies import find_gaps, load_study
 from focalcal.lab.studies.run import run_spec
 
-SLOW = pytest.mark.slow
+RELEASE = [pytest.mark.slow, pytest.mark.release]
 SMALL = {"digits", "known-posterior", "operating-point", "operating-point-real"}
 STAND_IN = {"tenseed": ["comparisons", "verdicts"], "surface": ["surface-ece-digits-mlp"], "adafocal": ["common_split"]}
 LARGE = {one for one in EVERY_STUDY if "lite" not in one} - SMALL - STAND_IN.keys()  # the paper's networks
@@ -27,7 +27,7 @@ def small_data(published):
     return published
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=SLOW if one in LARGE else ()) for one in EVERY_STUDY])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=RELEASE if one in LARGE else ()) for one in EVERY_STUDY])
 def test_a_smoke_run_of_the_study_is_complete(name, small_data, tmp_path):
     study, store = load_study(EVERY_STUDY[name]), Store(tmp_path)
     specs, evaluations = study.specs(smoke=True), study.evaluations(smoke=True)
