@@ -198,6 +198,16 @@ def test_affine_loss(engine, rows, classes, diagonal):
     np.testing.assert_array_equal(inputs, before)  # what the caller gave is never written to
 
 
+def test_the_affine_loss_of_single_precision_is_nearly_the_same(engine):
+    inputs, labels, row_weights, weight, bias = affine_problem(500, 30, diagonal=False)
+    expected = affine_loss(inputs, labels, row_weights, weight, bias)
+    found = affine_loss(inputs.astype(np.float32), labels, row_weights, weight, bias)
+    assert found[0] == pytest.approx(expected[0], rel=1e-6)
+    assert found[1].dtype == np.float64
+    for derivative, its in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(derivative, its, atol=1e-6)
+
+
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_the_derivatives_of_the_affine_loss_are_its_slopes(engine, diagonal):
     inputs, labels, row_weights, weight, bias = affine_problem(60, 4, diagonal=diagonal)
