@@ -1,3 +1,4 @@
+import gc
 import logging
 import os
 import signal
@@ -27,6 +28,15 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile("focalcal", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("focalcal")
+
+
+def pytest_collection_finish():
+    """Thousands of tests are there to stay: the garbage collector need not look at them again and again."""
+    gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
