@@ -121,11 +121,13 @@ OPTIONS = {
         (0, -1, float("nan"), 10**400, "1", True, [3.0], np.ones(2)),
         "(above 0, got .*; leave|.*number, got .*; pass|finite and)",
     ),
-    "max_iter": (NO_COUNT, "a whole number >= 1, got .*; 1000 is plenty"),
+    "max_iter": (NO_COUNT, "a whole number >= 1, got .*; (500|1000) is plenty"),
     "bins": (NO_COUNT, "a whole number >= 1 and <= 1000000, got .*; 15 is usual"),
     "knots": ((*NO_COUNT, 2, 1001), "a whole number >= 3 and <= 1000, got .*; 6 is usual"),
     "strategy": (("width", None, np.ones(2)), "one of 'equal_width', 'equal_mass', got"),
-    "fit_temperature": (("no", 1, None, np.ones(2)), "True or False, got"),
+    "folds": ((*NO_COUNT, 1), "a whole number >= 2, got .*; 10 is usual"),
+    "strength": (NOT_NEGATIVE, f'("auto" or a number >= 0, got .*; leave|{_NUMBER})'),
+    **dict.fromkeys(("fit_temperature", "mix"), (("no", 1, None, np.ones(2)), "True or False, got")),
 }
 
 

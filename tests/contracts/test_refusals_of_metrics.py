@@ -139,6 +139,7 @@ OPTIONS = {
     "ignore_index": ((255.0, "255", 2**63, True, ARRAY), "a whole number of 64 bits or None, got"),
     "k": ((0, 3, 1.0, True, ARRAY), "a whole number >= 1 and <= 2, got .*; there are 2 classes"),
     "class_index": ((2, -1, True, 1.0, "yes", ARRAY), "a whole number >= 0 and <= 1, got .*; name a column"),
+    "accuracy": ((0, 1, -0.1, 95, "0.95", True, None, float("nan"), ARRAY), "between 0 and 1, got .*; 0.95 is usual"),
     "level": ((0, 1, 1.5, -0.1, 95, "0.95"), "between 0 and 1, got"),
     "bandwidth": ((0.0, -0.1, 1.5, float("nan"), ARRAY), "(from 0.0001 to 1|finite and >= 0|one number), got"),
     "resamples": ((0, 1, 2.5, "20"), "a whole number >= 2 and <= 10000000, got"),
