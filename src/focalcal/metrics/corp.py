@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from focalcal.core.arrays import Array
@@ -126,6 +125,8 @@ def corp(
     sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
     p, place = np.unique(np.clip(sure.astype(np.float64), 0, 1), return_inverse=True)
     count, events = np.bincount(place).astype(np.float64), np.bincount(place, right.astype(np.float64))
+    from scipy.optimize import isotonic_regression  # here: it takes as long to import as all metrics
+
     rising = isotonic_regression(events / count, weights=count)
     first, rows = rising.blocks[:-1], rising.weights
     points, low, high, chance = _bands(p, count, level, resamples, seed)
