@@ -125,9 +125,7 @@ def corp(
     sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
     p, place = np.unique(np.clip(sure.astype(np.float64), 0, 1), return_inverse=True)
     count, events = np.bincount(place).astype(np.float64), np.bincount(place, right.astype(np.float64))
-    from scipy.optimize import isotonic_regression  # here: it takes as long to import as all metrics
-
-    rising = isotonic_regression(events / count, weights=count)
+    rising = _rising(events / count, count)
     first, rows = rising.blocks[:-1], rising.weights
     points, low, high, chance = _bands(p, count, level, resamples, seed)
     brier, nll = (
@@ -165,6 +163,13 @@ def _parts(score: Any, p: Array, mapped: Array, count: Array, events: Array, cha
     return CorpParts(raw, raw - calibrated, constant - calibrated, constant, chance)
 
 
+def _rising(rate: Array, weights: Array) -> Any:
+    """The weighted isotonic regression, by the pooling of adjacent violators."""
+    from scipy.optimize import isotonic_regression  # here: it takes as long to import as all metrics
+
+    return isotonic_regression(rate, weights=weights)
+
+
 def _bands(
     p: Array, count: Array, level: float, resamples: int, seed: int
 ) -> tuple[Array, Array, Array, tuple[float, float]]:
@@ -181,7 +186,7 @@ def _bands(
         events = generator.binomial(drawn, points)
         some = drawn > 0
         own, at = drawn[some].astype(np.float64), events[some].astype(np.float64)
-        rising = isotonic_regression(at / own, weights=own).x
+        rising = _rising(at / own, own).x
         chance += [score(points[some], own, at) - score(rising, own, at) for score in (_brier, _nll)]
         curve[:] = np.interp(points, points[some], rising)
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
