@@ -228,12 +228,12 @@ WRONG = [
     (
         {"confidence": 100 * P, "correct": [1, 0, 1]},
         ValueError,
-        "confidence must be a probability from 0 to 1, got 90 in row 0; divide per cents by 100",
+        "confidence must be a probability from 0 to 1, got 90 in row 0; divide percentages by 100",
     ),
     (  # the value in the user's own file, not what is left of 1
         {"probs": [0.3, 98.8413, 0.5], "labels": [0, 1, 1]},
         ValueError,
-        "probs must be probabilities from 0 to 1, got 98.8413 in row 1; divide per cents by 100, or name",
+        "probs must be probabilities from 0 to 1, got 98.8413 in row 1; divide percentages by 100, or name",
     ),
     ({"probs": P - 0.3, "labels": [0, 1, 1]}, ValueError, r"from 0 to 1, got -0.1 in row 1; divide"),
     ({"probs": [0.3, np.nan], "labels": [0, 1]}, ValueError, "probs must be finite, got nan in row 1; find out"),

@@ -140,7 +140,7 @@ def _outcomes(confidence: Any, correct: Any) -> Inputs:
     if sure.shape != right.shape or not len(sure):
         raise ValueError(f"confidence and correct must have one value per row each, got {len(sure)} and {len(right)}")
     for name, values, wrong, rule, remedy in (
-        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1", "divide per cents by 100"),
+        ("confidence", sure, ~in_unit_interval(sure), "a probability from 0 to 1", "divide percentages by 100"),
         ("correct", right, (right != 0) & (right != 1), "True or False", "say of each whether it is right"),
     ):
         if wrong.any():
@@ -158,7 +158,7 @@ def _check_one_column(probs: Array) -> None:
             raise not_finite("probs", at, probs[at])
         raise ValueError(
             f"probs must be probabilities from 0 to 1, got {float(probs[at][wrong[at]][0]):.9g} in row {at}; divide "
-            "per cents by 100, or name the argument logits where it is one"
+            "percentages by 100, or name the argument logits where it is one"
         )
 
 
