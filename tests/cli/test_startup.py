@@ -39,3 +39,22 @@ finally:
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert done.stderr == "loaded: []\n"
+
+
+@pytest.mark.once
+def test_a_wrong_column_is_said_without_waiting_for_calibrators(tmp_path):
+    (tmp_path / "scores.csv").write_text("p_0,p_1,y\n0.4,0.6,1\n0.7,0.3,0\n")
+    code = """
+import sys
+from focalcal.cli.app import app
+try:
+    app()
+finally:
+    print("loaded:", sorted({"torch", "sklearn", "scipy.optimize", "scipy.stats"} & set(sys.modules)), file=sys.stderr)
+"""
+    command = [sys.executable, "-c", code, "audit", str(tmp_path / "scores.csv"), "--labels", "z"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    said, loaded = done.stderr.splitlines()
+    assert "the table must have a column 'z'" in said
+    assert loaded == "loaded: []"

@@ -14,7 +14,6 @@ from focalcal.auditing.executors import Executor, collect
 from focalcal.auditing.partitions import Reading, stream
 from focalcal.core.checks import ROUNDING, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
-from focalcal.posthoc.storage import ScoreColumns
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
 from focalcal.predictions.files import refuse_versions, score_columns, stored_columns
@@ -73,7 +72,9 @@ def audit_files(
     other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
     if other is not None and other.top1 != read.top1:
         raise ValueError("baseline must be of the same kind as the predictions, got top-1 rows in one of them alone")
-    from focalcal.auditing.auditor import audit  # here, so that a wrong column is said without waiting for calibrators
+    # Here, so that a wrong column is said without waiting for calibrators.
+    from focalcal.auditing.auditor import audit
+    from focalcal.posthoc.storage import ScoreColumns
 
     with rounding_collected():  # the notes say it
         result = audit(
