@@ -63,6 +63,11 @@ def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
     return sparse.csr_array((values, (cells, np.arange(len(cells)))), shape=(columns, len(cells)))
 
 
+def _over_runs(values: Array, start: Array) -> Array:
+    """Sums over runs of equal scores; where none are equal, which is usual, the values themselves."""
+    return values if len(start) == len(values) else np.add.reduceat(values, start, axis=0)
+
+
 class Binned:
     """A function of the sums over confidence bins."""
 
@@ -165,8 +170,8 @@ class RankedPairs:
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
         weights = draw.weights[self._order]
-        wins = np.add.reduceat(weights * self._positive, self._start, axis=0)
-        losses = np.add.reduceat(weights * (1 - self._positive), self._start, axis=0)
+        wins = _over_runs(weights * self._positive, self._start)
+        losses = _over_runs(weights * (1 - self._positive), self._start)
         pairs = wins.sum(0) * losses.sum(0)
         won = (wins * (losses.cumsum(0) - losses / 2)).sum(0)
         value: Array = np.divide(won, pairs, out=np.full_like(won, self._undefined), where=pairs > 0)
@@ -183,8 +188,8 @@ class RiskCoverage:
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
         weights = draw.weights[self._order]
-        size = np.add.reduceat(weights, self._start, axis=0)
-        errors = np.add.reduceat(weights * self._wrong, self._start, axis=0)
+        size = _over_runs(weights, self._start)
+        errors = _over_runs(weights * self._wrong, self._start)
         end = size.cumsum(0).astype(int)
         first = end - size.astype(int)
         harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, end[-1].max() + 1)))
@@ -232,8 +237,8 @@ class Coverage:
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
         weights = draw.weights[self._order]
-        accepted = np.add.reduceat(weights, self._start, axis=0).cumsum(0)
-        wrong = np.add.reduceat(weights * self._wrong, self._start, axis=0).cumsum(0)
+        accepted = _over_runs(weights, self._start).cumsum(0)
+        wrong = _over_runs(weights * self._wrong, self._start).cumsum(0)
         enough = 1 - wrong / np.maximum(accepted, 1) >= self._least
         value: Array = (accepted * enough).max(0) / weights.sum(0)
         return value
