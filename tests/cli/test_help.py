@@ -9,6 +9,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from focalcal.cli import app as app_module
 from focalcal.cli.app import app
 
 
@@ -87,3 +88,16 @@ def test_colours_are_left_out_on_request():
 def test_shells_can_complete_commands():
     words = {"_FOCALCAL_COMPLETE": "complete_bash", "COMP_WORDS": "focalcal th", "COMP_CWORD": "1"}
     assert _invoke(prog_name="focalcal", env=words).stdout.split() == ["theory"]
+
+
+def test_a_command_whose_extra_is_missing_says_how_to_install_it(monkeypatch):
+    class Offered:
+        def load(self):
+            raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
+
+    monkeypatch.setattr(app_module, "_offered", lambda: {"elsewhere": Offered()})
+    result = _invoke("elsewhere")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("focalcal: this command needs the package duckdb: pip install ")
+    assert len(result.stderr.splitlines()) == 1
+    assert "elsewhere" in _invoke("--help").stdout

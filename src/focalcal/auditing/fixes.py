@@ -122,11 +122,10 @@ def compare_fixes(
     choice = choose(Rated(scores, labels, kind, raw, top1=top1), candidates, left_out)
     recommended = choice.chosen if choice.shown else None
     fitted = None
-    if recommended is not None and (predictions.classes is None or predictions.multilabel):
-        fitted = fitted_quietly(candidates[recommended], scores, labels, kind)
-    elif recommended is not None:
-        names_of = np.array(predictions.classes, dtype=object)
-        fitted = fitted_quietly(candidates[recommended], scores, names_of[labels], kind, classes=predictions.classes)
+    if recommended is not None:
+        named = None if predictions.multilabel else predictions.classes
+        target = labels if named is None else np.array(named, dtype=object)[labels]
+        fitted = fitted_quietly(candidates[recommended], scores, target, kind, classes=named)
     return Fixes(
         tried=choice.tried,
         recommended=recommended,

@@ -11,9 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from focalcal import __version__
-from focalcal.cli import USAGE, audit, calibrate, theory
-from focalcal.cli.output import tracebacks
-from focalcal.core.extras import install_command
+from focalcal.cli import audit, calibrate, theory
+from focalcal.cli.output import plain_failures, tracebacks
 
 
 class _Focalcal(TyperGroup):
@@ -60,7 +59,7 @@ def _loaded(name: str) -> Any:
     try:
         command = _offered()[name].load()
     except ModuleNotFoundError as error:  # an extra that is not installed
-        command = _says_what_is_missing(str(error.name))
+        command = _says_what_is_missing(error)
     holder = typer.Typer()
     if isinstance(command, typer.Typer):
         holder.add_typer(command, name=name)
@@ -69,14 +68,14 @@ def _loaded(name: str) -> Any:
     return typer.main.get_group(holder).commands[name]
 
 
-def _says_what_is_missing(package: str) -> Callable[[], None]:
+def _says_what_is_missing(error: ModuleNotFoundError) -> Callable[[], None]:
+    @plain_failures()
     def command() -> None:
         """Needs a package that is not installed; the command says how to install it.
 
         Example: focalcal --help
         """
-        typer.echo(f"focalcal: this command needs the package {package}: {install_command(package)}", err=True)
-        raise typer.Exit(USAGE)
+        raise error
 
     return command
 
