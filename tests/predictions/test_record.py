@@ -1,8 +1,10 @@
 import copy
 import doctest
 import pickle
+from datetime import date, datetime
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from hypothesis import given
@@ -126,6 +128,17 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(groups=["a", "b\0", "c"]), "groups must be text .*without NUL .*row 1"),
         (wrong(groups=np.array(["a", "b\0c", "c"])), "groups must be text .*without NUL .*row 1"),
         (wrong(groups=["a", "b", "\ud800"]), "lone surrogates.*row 2"),
+        (wrong(groups={}), "groups must have a printable name for each column"),
+        (wrong(groups={"a\n": ["a", "b", "c"]}), "groups must have a printable name"),
+        (wrong(groups={"site": ["a", "b"]}), r"groups\['site'\] must have shape \(3,\)"),
+        (wrong(weights=[1, -2, 1]), "weights must be finite and not negative, got -2 in row 1"),
+        (wrong(weights=[1, np.nan, 1]), "weights must be finite .*got nan in row 1"),
+        (wrong(weights=[0, 0, 0]), "weights must not all be 0"),
+        (wrong(weights=["a", "b", "c"]), "weights must be"),
+        (wrong(times=["2026-03-01", "03/01/2026", "2026-03-01"]), "times must be dates .*got '03/01/2026' in row 1"),
+        (wrong(times=np.array(["2026", "2026", "NaT"], "M8[D]")), "times must be dates .*row 2"),
+        (wrong(times=[1, 2, 3]), "times must be dates .*got '1' in row 0"),
+        (wrong(times=np.ones(3)), "times must be dates, datetimes or ISO 8601 text, got float64"),
         (wrong(ids=["a", "b", "c" * 2000]), "at most 1024 characters .*of 2000 characters in row 2; shorten"),
         (wrong(posterior=np.full((3, 3), 1 / 3)), "posterior must have the shape"),
         (wrong(posterior=np.full((3, 2), 1 / 3)), "posterior must be probabilities"),
@@ -269,6 +282,27 @@ def test_a_whole_of_different_parts_is_named_by_the_caller():
         Predictions.concatenate([sample(), 3])
     with pytest.raises(TypeError, match="split must be the name"):
         Predictions.concatenate([sample()], split="")
+
+
+def test_several_groups_are_strings_side_by_side():
+    made = sample(n=3, groups={"site": ["a", "b", "a"], "age": [30, 40, 50]})
+    assert made.groups.tolist() == [["a", "30"], ["b", "40"], ["a", "50"]]
+    assert made.group_names == ("site", "age")
+    assert made[[2]].groups.tolist() == [["a", "50"]]
+    table = pandas.DataFrame({"site": ["a", "b", "a"], "age": [30, 40, 50]})
+    assert sample(n=3, groups=table).equals(made)
+    assert not made.equals(sample(n=3, groups={"place": ["a", "b", "a"], "age": [30, 40, 50]}))
+
+
+def test_times_of_every_sort_are_one_moment():
+    moment = np.datetime64("2026-03-01T10:30", "us")
+    texts = ["2026-03-01T10:30", "2026-03-01 10:30:00", "2026-03-01T12:30:00+02:00", "2026-03-01T10:30Z"]
+    assert (sample(n=4, times=texts).times == moment).all()
+    stamps = pandas.Series([pandas.Timestamp("2026-03-01 11:30", tz="Europe/Berlin")])
+    for each in (stamps, np.array(["2026-03-01T10:30"], "M8[m]"), [datetime(2026, 3, 1, 10, 30)]):
+        assert sample(n=1, times=each).times.tolist() == [moment.item()]
+    days = sample(n=4, times=["2026", "2026-01", "2026-01-01", date(2026, 1, 1)])
+    assert (days.times == np.datetime64("2026-01-01")).all()
 
 
 def test_equals_sees_every_field():

@@ -74,7 +74,12 @@ def predictions(draw) -> Predictions:
         split=draw(st.text(min_size=1, max_size=8)),
         multilabel=multilabel,
         ids=draw(names),
-        groups=draw(names),
+        groups=draw(
+            names | st.fixed_dictionaries({"site": names, "a,b": names}).filter(lambda g: None not in g.values())
+        ),
+        clusters=draw(names),
+        weights=draw(st.none() | st.lists(st.floats(1e-300, 1e300), min_size=n, max_size=n)),
+        times=draw(st.none() | st.lists(st.datetimes(), min_size=n, max_size=n)),
         posterior=made.probs if draw(st.booleans()) else None,
         provenance=draw(st.dictionaries(st.text(), json_values, max_size=3)),
     )

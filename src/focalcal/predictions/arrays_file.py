@@ -1,6 +1,7 @@
 """Predictions as NumPy arrays: a .npz archive, or a folder of .npy files, which is the same archive unpacked.
 
-Arrays are named `logits` or `probs`, `labels`, `ids`, `groups`, `posterior`; the header is the string `focalcal`.
+Arrays are named `logits` or `probs`, `labels`, `ids`, `groups`, `clusters`, `weights`, `times`, `posterior`; the header
+is the string `focalcal`.
 """
 
 from __future__ import annotations
@@ -129,6 +130,9 @@ def _keys(path: Path, names: Names, header: Header | None, sources: dict[str, An
     kind = kind_of(names, header, existing, [kind for kind in KINDS if kind in present])
     fields = [kind, "labels", *(name for name in OPTIONAL if names.reads(name, header, present=name in sources))]
     keys = {field: getattr(names, field) or field for field in fields}
+    if isinstance(several := keys.get("groups"), list | tuple):
+        keys |= {f"groups.{own}": own for own in several}
+        del keys["groups"]
     for field, key in keys.items():
         if not isinstance(key, str) or key not in sources:
             raise PredictionsFileError(

@@ -23,7 +23,7 @@ PREFIXES = {
     "logits": ("logit", "logits"),
     "posterior": ("posterior",),
 }
-COLUMNS = {"ids": "id", "groups": "group"}
+COLUMNS = {"ids": "id", "groups": "group", "clusters": "cluster", "weights": "weight", "times": "time"}
 LABELS = ("label", "labels", "target", "y", "y_true", "true_label")
 _MOST_COLUMNS = 1 << 15  # to read: Arrow takes kilobytes for each, whatever is in it; ImageNet-21k has 21,841 classes
 
@@ -41,11 +41,12 @@ class Layout(NamedTuple):
     columns: dict[str, list[str]]
     multilabel: bool
     classes: tuple[Any, ...] | None
+    group_names: tuple[str, ...] | None = None  # of several columns of groups
 
     @property
     def all_columns(self) -> list[str]:
-        """Those that are read."""
-        return [name for places in self.columns.values() for name in places]
+        """Those that are read, each once: a site may be a group and a cluster."""
+        return list(dict.fromkeys(name for places in self.columns.values() for name in places))
 
 
 def find_layout(
@@ -76,17 +77,24 @@ def find_layout(
         warn_of_names(kind, None if named else scores, labels if names.labels is None else None)
     fields = {kind: scores.names, "labels": labels}
     for name in OPTIONAL:
-        usual = COLUMNS.get(name, "posterior")
+        usual: Any = COLUMNS.get(name, "posterior")
         present = usual in counts or (name == "posterior" and "posterior_0" in counts)
         if names.reads(name, header, present=present):
+            if name == "groups" and header is not None and header.group_names is not None:
+                usual = [f"{usual}_{own}" for own in header.group_names]
             fields[name] = _listed_columns(getattr(names, name) or usual, counts).names
+    group_names = None
+    if isinstance(names.groups, list | tuple) and len(names.groups) > 1:
+        group_names = tuple(names.groups)
+    elif names.groups is None and header is not None and header.group_names is not None:
+        group_names = tuple(header.group_names)
     check_width(sum(map(len, fields.values())))
     for name in () if header is None else (kind, "posterior"):
         if name in fields and getattr(names, name) is None and not is_ours(name, Columns(fields[name])):
             raise missing_column(f"{PREFIXES[name][0]}_0", counts)  # a damaged name would put classes in another order
     single = labels[0] in LABELS if names.labels is None else labels == [names.labels]
     several = not single if header is None else header.multilabel
-    return Layout(fields, several if names.multilabel is None else names.multilabel, scores.classes)
+    return Layout(fields, several if names.multilabel is None else names.multilabel, scores.classes, group_names)
 
 
 def check_width(columns: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,73 @@ def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
     if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"{name} must fit in 64 bits with sign, got {int(array.max())}; make them strings")
     return array.astype(np.int64, copy=False)
+
+
+def checked_groups(groups: Any, rows: int) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """Groups (rows,); or of a mapping strings (rows, G) and the names of its columns."""
+    if hasattr(groups, "columns"):  # of pandas or polars
+        groups = {name: groups[name] for name in groups.columns}
+    if not isinstance(groups, Mapping):
+        return checked_names("groups", groups, rows), None
+    names = list(groups)
+    if not names or not all(
+        isinstance(name, str) and name.strip() == name > "" and name.isprintable() for name in names
+    ):
+        raise ValueError(f"groups must have a printable name for each column, got {names}; {{'site': [...]}}")
+    columns = [checked_names(f"groups[{name!r}]", values, rows) for name, values in groups.items()]
+    return np.stack([column.astype(np.str_) for column in columns], 1), tuple(groups)
+
+
+def checked_weights(weights: Any, rows: int) -> NDArray[np.float64]:
+    """How much each row counts: finite, none below 0, not all 0."""
+    values = as_array("weights", weights)
+    if values.shape != (rows,) or values.dtype.kind not in "iuf":
+        raise ValueError(f"weights must be ({rows},) numbers, one for every row, got {values.dtype} {values.shape}")
+    values = values.astype(np.float64, copy=False)
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        at = first_row(wrong)
+        raise ValueError(
+            f"weights must be finite and not negative, got {values[at]:g} in row {at}; leave out rows that do not count"
+        )
+    if not values.any():
+        raise ValueError("weights must not all be 0, got 0 in every row; no row would count")
+    return values
+
+
+def checked_times(times: Any, rows: int) -> NDArray[np.datetime64]:
+    """Dates and times, (rows,), as datetime64[us] in UTC."""
+    values = times.to_numpy() if hasattr(times, "to_numpy") else times
+    array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+    if array.shape != (rows,):
+        raise ValueError(f"times must have shape ({rows},), one for every row, got {array.shape}")
+    if array.dtype.kind in "OTU":
+        each, of_row = np.unique(array.astype(np.str_), return_inverse=True)  # few days, many rows
+        parsed = np.array([_moment(text) for text in each.tolist()], dtype="datetime64[us]")[of_row]
+    elif array.dtype.kind == "M":
+        parsed = array.astype("datetime64[us]", copy=False)
+    else:
+        raise TypeError(
+            f"times must be dates, datetimes or ISO 8601 text, got {array.dtype}; convert them by pandas.to_datetime"
+        )
+    if (wrong := np.isnat(parsed)).any():
+        at = first_row(wrong)
+        raise ValueError(
+            f"times must be dates such as 2026-03-01 or 2026-03-01T12:30, got {str(array[at])[:60]!r} in row {at}; "
+            "write them in this order, or leave the row out"
+        )
+    return parsed
+
+
+def _moment(text: str) -> np.datetime64:
+    """The time that ISO 8601 text says, or NaT; a month or a year begins on its first day."""
+    if re.fullmatch(r"\d{4}(-\d{2})?", text):
+        text = f"{text}-01-01"[:10] if len(text) == 4 else f"{text}-01"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return np.datetime64("NaT")
+    return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
 
 
 def _checked_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:

@@ -184,6 +184,10 @@ def _predictions(
             if given.dtype != found.dtype and (lost := np.isinf(found) & np.isfinite(given)).any():
                 raise PredictionsFileError(f"{name} must fit in {width}, got {given[lost][0]:g}; load them as float64")
             fields[name] = found
+    if header and header.group_names is not None and names.groups is None and getattr(fields["groups"], "ndim", 0) == 2:
+        fields["groups"] = dict(zip(header.group_names, fields["groups"].T, strict=True))
+    if several := [name for name in fields if name.startswith("groups.")]:  # arrays of an .npz, one for each name
+        fields["groups"] = {name.removeprefix("groups."): fields.pop(name) for name in several}
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
     fields |= {"positive": names.positive, "normalize": names.normalize}

@@ -19,7 +19,8 @@ Place = str | os.PathLike[str]  # the name of an array, a column or a prefix of 
 KEY = "focalcal"  # of the header, in every format
 SCHEMA = 1
 KINDS = ("logits", "probs")
-OPTIONAL = ("ids", "groups", "posterior")
+NEVER_GUESSED = ("clusters", "weights", "times")  # of files of others only what the caller names: they change numbers
+OPTIONAL = ("ids", "groups", *NEVER_GUESSED, "posterior")
 # A file may unpack to so many bytes, however small it is, or to so many times its size.
 ALLOWED_BYTES = 256 << 20
 ALLOWED_RATIO = 100
@@ -45,6 +46,10 @@ class Header:
     posterior: str | None
     provenance: dict[str, Any]
     classes: list[str | int] | None = None
+    group_names: list[str] | None = None
+    clusters: str | None = None
+    weights: str | None = None
+    times: str | None = None
 
     @staticmethod
     def of(predictions: Predictions) -> str:
@@ -56,10 +61,15 @@ class Header:
             "split": predictions.split,
             "rows": predictions.n,
             "dtype": _type_name(predictions.scores),
-            **{name: _type_name(getattr(predictions, name)) for name in OPTIONAL},
+            **{name: _type_name(getattr(predictions, name)) for name in ("ids", "groups", "posterior")},
         }
-        if predictions.classes is not None:
-            stated["classes"] = list(predictions.classes)
+        # Only where there are any, so that older readers know all of the header that they need.
+        stated |= {
+            name: _type_name(values) for name in NEVER_GUESSED if (values := getattr(predictions, name)) is not None
+        }
+        for name in ("classes", "group_names"):
+            if (names := getattr(predictions, name)) is not None:
+                stated[name] = list(names)
         return f'{json.dumps(stated)[:-1]}, "provenance": {predictions._provenance}}}'
 
     @staticmethod
@@ -79,10 +89,15 @@ class Header:
             and type(header.split) is str
             and type(header.rows) is int
             and header.dtype in _WIDTHS
-            and {header.ids, header.groups} <= {None, "int", "str"}
+            and {header.ids, header.groups, header.clusters} <= {None, "int", "str"}
+            and header.weights in (None, "float64")
+            and header.times in (None, "us")
             and header.posterior in (None, *_WIDTHS)
             and type(header.provenance) is dict
             and type(header.classes) in (list, type(None))
+            and (
+                header.group_names is None or (bool(header.group_names) and set(map(type, header.group_names)) == {str})
+            )
         ):
             got = " ".join(text.split())[:200]
             raise PredictionsFileError(f"{KEY!r} must be the documented header, got {got}; make the file again")
@@ -97,7 +112,10 @@ class Names:
     probs: Place | Sequence[str] | None = None
     labels: Place | Sequence[str] | None = None
     ids: Place | Literal[False] | None = None
-    groups: Place | Literal[False] | None = None
+    groups: Place | Sequence[str] | Literal[False] | None = None
+    clusters: Place | Literal[False] | None = None
+    weights: Place | Literal[False] | None = None
+    times: Place | Literal[False] | None = None
     posterior: Place | Sequence[str] | Literal[False] | None = None
     split: str | None = None
     multilabel: bool | None = None
@@ -129,7 +147,9 @@ class Names:
         given = getattr(self, name)
         if given is not None:
             return given is not False
-        return present if header is None else getattr(header, name) is not None
+        if header is None:
+            return present and name not in NEVER_GUESSED
+        return getattr(header, name) is not None
 
     def stated_type(self, name: str, header: Header | None) -> str | None:
         """The type that the header states for a field, unless the caller has named another place for it."""
@@ -141,7 +161,7 @@ class Names:
 
 def _check_place(name: str, given: Any) -> None:
     """Refuse what does not name a key, a file or columns."""
-    one_column = name in ("ids", "groups")
+    one_column = name in ("ids", *NEVER_GUESSED)
     places = given if isinstance(given, (list, tuple)) and not one_column else [given]
     if not all(isinstance(place, str) for place in places):
         allowed = "a string" if one_column else "a string or a list of strings"
@@ -188,4 +208,6 @@ def check_unpacked_size(unpacked: int, size: int) -> None:
 def _type_name(values: Array | None) -> str | None:
     if values is None:
         return None
+    if values.dtype.kind == "M":
+        return "us"
     return str(values.dtype) if values.dtype.kind == "f" else "int" if values.dtype.kind == "i" else "str"

@@ -18,17 +18,21 @@ from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
     checked_classes,
+    checked_groups,
     checked_names,
     checked_posterior,
     checked_scores,
     checked_split,
+    checked_times,
+    checked_weights,
     provenance_text,
 )
 from focalcal.predictions.header import Names, Place
 from focalcal.predictions.inputs import Inputs, read_inputs
 
 ROWS = 65536  # of a batch, unless told otherwise
-_PER_ROW = ("scores", "labels", "ids", "groups", "posterior")
+_OPTIONAL = ("ids", "groups", "clusters", "weights", "times", "posterior")
+_PER_ROW = ("scores", "labels", *_OPTIONAL)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
@@ -39,8 +43,17 @@ class Predictions:
     classes, (N,). Other forms are those of `focalcal.predictions.read_inputs`: names as labels with `classes` (one per
     column, in order; kept), one column of scores with `positive`, `normalize=True`. With `multilabel=True` every column
     is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of yes, labels (N, L) are 0 or 1
-    and are kept as bool. `split` names the set: "test", "val", a shift. Optional: `ids` and `groups` (integers or
-    strings, one per row), the true `posterior` of the scores' shape, and `provenance`, anything that JSON can say.
+    and are kept as bool. `split` names the set: "test", "val", a shift. Optional, one per row:
+
+        ids         integers or strings
+        groups      integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
+                    `group_names`
+        clusters    what the rows of one patient, customer or document share, integers or strings: such rows are not
+                    independent of each other
+        weights     how many rows of the population each stands for, numbers >= 0, kept as float64
+        times       when it was predicted: dates, datetimes or ISO 8601 text, kept as datetime64[us], in UTC
+
+    and the true `posterior` of the scores' shape, and `provenance`, anything that JSON can say.
 
     Everything is held as NumPy arrays. Arrays and tensors are taken without a copy, on the same memory, so treat them
     as read-only: a write would reach the caller's array. (A tensor on a GPU or in bfloat16 is copied, the latter to
@@ -57,7 +70,11 @@ class Predictions:
     multilabel: bool
     ids: NDArray[Any] | None
     groups: NDArray[Any] | None
+    clusters: NDArray[Any] | None
+    weights: NDArray[np.float64] | None
+    times: NDArray[np.datetime64] | None
     posterior: Array | None
+    group_names: tuple[str, ...] | None
     classes: tuple[Any, ...] | None
     _provenance: str
 
@@ -71,6 +88,9 @@ class Predictions:
         multilabel: bool = False,
         ids: Any = None,
         groups: Any = None,
+        clusters: Any = None,
+        weights: Any = None,
+        times: Any = None,
         posterior: Any = None,
         provenance: Mapping[str, Any] | None = None,
         classes: Sequence[Any] | None = None,
@@ -90,6 +110,7 @@ class Predictions:
             raise TypeError("positive and normalize are for one label per row; leave them out with multilabel=True")
         scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel)
         n = len(scores)
+        groups, group_names = (None, None) if groups is None else checked_groups(groups, n)
         self._fill(
             scores=scores,
             kind=kind,
@@ -97,8 +118,12 @@ class Predictions:
             split=checked_split(split),
             multilabel=multilabel,
             ids=None if ids is None else checked_names("ids", ids, n),
-            groups=None if groups is None else checked_names("groups", groups, n),
+            groups=groups,
+            clusters=None if clusters is None else checked_names("clusters", clusters, n),
+            weights=None if weights is None else checked_weights(weights, n),
+            times=None if times is None else checked_times(times, n),
             posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
+            group_names=group_names,
             classes=None if named is None else checked_classes(named, scores.shape[1]),
             _provenance=provenance_text(provenance),
         )
@@ -167,7 +192,7 @@ class Predictions:
         if self.classes is not None:
             shown = ", ".join(str(name)[:20] for name in self.classes[:5])
             more.append(f"classes: {shown}{', ...' if len(self.classes) > 5 else ''}")
-        more += [name for name in ("ids", "groups", "posterior") if getattr(self, name) is not None]
+        more += [name for name in _OPTIONAL if getattr(self, name) is not None]
         if keys := " ".join(self.provenance):
             more.append(f"provenance: {keys[:100]}")
         return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
@@ -206,7 +231,7 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        about = ("kind", "split", "multilabel", "classes", "_provenance")
+        about = ("kind", "split", "multilabel", "classes", "group_names", "_provenance")
         return all(getattr(self, name) == getattr(other, name) for name in about) and all(
             _comparable(getattr(self, name)) == _comparable(getattr(other, name))
             and np.array_equal(getattr(self, name), getattr(other, name))
@@ -251,7 +276,10 @@ class Predictions:
         probs: Place | Sequence[str] | None = None,
         labels: Place | Sequence[str] | None = None,
         ids: Place | Literal[False] | None = None,
-        groups: Place | Literal[False] | None = None,
+        groups: Place | Sequence[str] | Literal[False] | None = None,
+        clusters: Place | Literal[False] | None = None,
+        weights: Place | Literal[False] | None = None,
+        times: Place | Literal[False] | None = None,
         posterior: Place | Sequence[str] | Literal[False] | None = None,
         split: str | None = None,
         multilabel: bool | None = None,
@@ -268,13 +296,16 @@ class Predictions:
         own names where labels are text), and an `InputWarning` says which. `classes`, `positive` and `normalize` are
         those of `Predictions`.
         `load("logits.npy", labels="labels.npy")` reads .npy files: a name that ends in .npy is a path, another one a
-        file beside the first. `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype` converts
-        scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on write.
+        file beside the first. `groups` may be several columns. `clusters`, `weights` and `times` are read
+        from files of others only if they are named. `ids=False` leaves the ids out. `split` is "unknown" if nobody says
+        it. `dtype` converts scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on
+        write.
         A file that cannot be trusted raises `PredictionsFileError`; nothing in a file is ever executed.
         """
         names = Names(
-            logits, probs, labels, ids, groups, posterior, split, multilabel, dtype, classes, positive, normalize
-        )
+            logits, probs, labels, ids, groups, clusters, weights, times, posterior,
+            split, multilabel, dtype, classes, positive, normalize,
+        )  # fmt: skip
         return files.load(cls, path, names, mmap=mmap)
 
     @classmethod
@@ -298,7 +329,7 @@ class Predictions:
 
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in ("kind", "multilabel", "n_classes", "classes", "split", "_provenance", *_PER_ROW):
+    for name in ("kind", "multilabel", "n_classes", "classes", "group_names", "split", "_provenance", *_PER_ROW):
         of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")

@@ -1,6 +1,7 @@
 """Predictions as a table, .csv or .parquet, both read and written by pyarrow: one column per class.
 
-`label`, `logit_0` ... `logit_{K-1}` or `prob_0` ..., and optionally `id`, `group`, `posterior_0` ...; with multilabel
+`label`, `logit_0` ... `logit_{K-1}` or `prob_0` ..., and optionally `id`, `group` (or `group_NAME` of several),
+`cluster`, `weight`, `time`, `posterior_0` ...; with multilabel
 `label_0` ... `label_{L-1}` instead of `label`. Other names are found by `columns`, other columns are ignored. The
 header is metadata of a .parquet, and the first line of a .csv, `# focalcal: {...}`.
 """
@@ -8,6 +9,7 @@ header is metadata of a .parquet, and the first line of a .csv, `# focalcal: {..
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -54,12 +56,14 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
     """The rows, at most 64 MB of scores at a time."""
     schema = _table(predictions[:1]).schema
     if suffix == ".csv":
-        handle.write(_MARK + f" {Header.of(predictions)}\n{','.join(schema.names)}\n".encode())
+        names = io.StringIO()
+        csv.writer(names, lineterminator="\n").writerow(schema.names)  # the name of a group may have a comma
+        handle.write(_MARK + f" {Header.of(predictions)}\n{names.getvalue()}".encode())
         options = _arrow(".csv").WriteOptions(include_header=False)
         writer = _arrow(".csv").CSVWriter(handle, schema, write_options=options)
     else:
         schema = schema.with_metadata({KEY: Header.of(predictions)})
-        repeated = [name for name in schema.names if name in ("id", "group", "label")]
+        repeated = [name for name in schema.names if name in ("id", "cluster", "label") or name.startswith("group")]
         # Scores hardly shrink, and numbers without a codec are not read with another one when a footer is damaged.
         codecs = {field.name: "snappy" if _is_text(field.type) else "none" for field in schema}
         writer = _arrow(".parquet").ParquetWriter(
@@ -73,7 +77,10 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
 def _table(predictions: Predictions) -> Any:
     """Rows as an Arrow table."""
     arrow = _arrow()
-    columns: dict[str, Any] = {"id": predictions.ids, "group": predictions.groups}
+    columns: dict[str, Any] = {column: getattr(predictions, name) for name, column in COLUMNS.items()}
+    if predictions.group_names is not None:
+        of_groups = columns.pop("group").T
+        columns |= {f"group_{name}": own for name, own in zip(predictions.group_names, of_groups, strict=True)}
     matrices = {predictions.kind: predictions.scores, "posterior": predictions.posterior}
     if predictions.multilabel:
         matrices = {"labels": predictions.labels, **matrices}
@@ -161,9 +168,11 @@ def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, I
         stated = None if name == "labels" else names.stated_type(name, header)
         if name == "labels" and header is None:
             continue  # numbers or names, as Arrow finds
-        if name == "labels" or stated == "int":
+        if name == "times":
+            kind = arrow.timestamp("us") if stated == "us" else arrow.string()
+        elif name == "labels" or stated == "int":
             kind = arrow.int64()
-        elif name in COLUMNS:
+        elif name in COLUMNS and name != "weights":
             kind = arrow.dictionary(arrow.int32(), arrow.string())
         else:
             kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
@@ -307,7 +316,11 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
                 raise PredictionsFileError(
                     f"column {column!r} must have a value in every row, got {nulls} null(s); leave such rows out"
                 )
-        if name in COLUMNS:
+        if name == "groups" and layout.group_names is not None:
+            fields[name] = {
+                own: _names(table.column(column), size) for own, column in zip(layout.group_names, columns, strict=True)
+            }
+        elif name in COLUMNS:
             fields[name] = _names(table.column(columns[0]), size)
         else:
             fields[name] = _matrix(table, columns, numbers="iufb" if name == "labels" else "iuf")
@@ -332,7 +345,7 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
 
 
 def _names(column: Any, size: int) -> NDArray[Any]:
-    """Ids or groups: integers, or strings of Python."""
+    """Ids, groups and the like as they are; text as strings of Python."""
     types, compute = _arrow(".types"), _arrow(".compute")
     if types.is_dictionary(column.type) and not types.is_integer(column.type.value_type):
         longest = max(compute.max(compute.binary_length(chunk.dictionary)).as_py() or 0 for chunk in column.chunks)
