@@ -32,6 +32,10 @@ def dual_focal(gamma: float) -> Loss:
     return lambda logits, labels: f.dual_focal(logits, labels, gamma=gamma)
 
 
+def bsce_gra(gamma: float) -> Loss:
+    return lambda logits, labels: f.bsce_gra(logits, labels, gamma=gamma)
+
+
 def adafocal(gamma: float) -> Loss:
     return lambda logits, labels: f.adafocal(logits, labels, edges=[0.0, 1.0], gammas=[gamma])
 
@@ -55,6 +59,7 @@ CURVES: dict[str, dict[str, Loss]] = {
     "flsd53": {"FLSD-53": f.flsd, "focal, gamma=3": focal(3)},
     "dual_focal": {f"gamma={gamma}": dual_focal(gamma) for gamma in (1, 5)} | {"focal, gamma=5": focal(5)},
     "adafocal": {f"gamma={gamma}": adafocal(gamma) for gamma in (-2, 1, 5)},
+    "bsce_gra": {f"gamma={gamma}": bsce_gra(gamma) for gamma in (1, 4)} | {"focal, gamma=4": focal(4)},
     "multilabel": {
         "BCE": multilabel(0, 0),
         "focal, gamma=2": multilabel(2, 0),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from focalcal.losses import LOSSES as LOSSES
     from focalcal.losses import AdaFocalLoss as AdaFocalLoss
     from focalcal.losses import BrierLoss as BrierLoss
+    from focalcal.losses import BSCEGRALoss as BSCEGRALoss
     from focalcal.losses import CrossEntropyLoss as CrossEntropyLoss
     from focalcal.losses import DualFocalLoss as DualFocalLoss
     from focalcal.losses import FLSDLoss as FLSDLoss
@@ -77,6 +78,7 @@ _HOME = {
     "AdaFocalLoss": "losses",
     "BrierLoss": "losses",
     "CrossEntropyLoss": "losses",
+    "BSCEGRALoss": "losses",
     "DualFocalLoss": "losses",
     "FLSDLoss": "losses",
     "FocalCalibrationLoss": "losses",

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.engines import INTERPRETED
-from support.every_loss import EVERY, LOSSES, MULTI, OPTIONS, PER_EXAMPLE, SINGLE, SMOOTH, SOFT
+from support.every_loss import DETACHED, EVERY, LOSSES, MULTI, OPTIONS, PER_EXAMPLE, SINGLE, SMOOTH, SOFT
 
 
 def example(name, shape=(6, 4), dtype=torch.float64, requires_grad=True):
@@ -32,10 +32,11 @@ def test_a_scalar_with_a_right_gradient(name):
     value = loss(logits, target)
     assert value.shape == ()
     assert value.dtype == torch.float64
-    assert torch.autograd.gradcheck(lambda z: loss(z, target), (logits,), fast_mode=INTERPRETED)
+    if name not in DETACHED:
+        assert torch.autograd.gradcheck(lambda z: loss(z, target), (logits,), fast_mode=INTERPRETED)
 
 
-@pytest.mark.parametrize("name", [n for n in EVERY if n != "mmce"])
+@pytest.mark.parametrize("name", [n for n in EVERY if n != "mmce" and n not in DETACHED])
 def test_second_derivatives_are_right(name):
     loss = LOSSES[name]()
     logits, target = example(name, (3, 4))
@@ -198,7 +199,7 @@ def test_non_finite_logits_propagate_as_in_cross_entropy(name):
     assert torch.equal(value == inf, expected == inf)
     assert torch.equal(grad.isnan().any(1), reference_grad.isnan().any(1))
     assert not grad.isinf().any()
-    if not bounded and "matched" not in name and "both" not in name:
+    if not bounded and "matched" not in name and "both" not in name and name not in DETACHED:
         # at p_y = 0 every focal weight is one, and so the gradient is cross-entropy's
         torch.testing.assert_close(grad[-1], reference_grad[-1])
 

@@ -20,7 +20,9 @@ EVERY = sorted(LOSSES)
 SMOOTH = [name for name in EVERY if name == "ls" or "label_smoothing" in OPTIONS.get(name, ("", {}))[1]]
 SINGLE = [name for name in EVERY if not name.startswith("multilabel")]
 MULTI = [name for name in EVERY if name.startswith("multilabel")]
+# Their weight carries no gradient, so that what they hand back is the derivative of no value.
+DETACHED = ["bsce_gra"]
 PER_EXAMPLE = [name for name in EVERY if name != "mmce"]
 # The expectation over a soft target has no sense for these.
-HARD_ONLY = [name for name in SINGLE if name in ("adafocal", "dual_focal", "flsd53", "mmce")]
+HARD_ONLY = [name for name in SINGLE if name in ("adafocal", "bsce_gra", "dual_focal", "flsd53", "mmce")]
 SOFT = [name for name in SINGLE if name not in HARD_ONLY]

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from focalcal.pages.palette import Look, numbered_look
 
-ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl")  # as the paper has them
+# As the paper has them, then others.
+ORDER = ("ce", "focal", "brier", "mmce", "ls", "flsd53", "dual_focal", "adafocal", "fcl", "bsce_gra")
 _SAME = {"multilabel_bce": "ce", "multilabel_focal": "focal", "multilabel_fcl": "fcl"}  # their looks
 NAMES = {
     "ce": ("Cross-entropy", "Cross-entropy, the log loss"),
@@ -21,6 +22,7 @@ NAMES = {
     "dual_focal": ("Dual focal", "Dual focal loss (Tao et al. 2023)"),
     "adafocal": ("AdaFocal", "Focal loss, gamma steered by the validation split (Ghosh et al. 2022)"),
     "fcl": ("FCL", "Focal Calibration Loss: focal loss plus lam times the Brier score"),
+    "bsce_gra": ("BSCE-GRA", "Cross-entropy, its gradient weighted by the Brier score (Lin et al. 2025)"),
     "multilabel_bce": ("Binary cross-entropy", "Binary cross-entropy, one per label"),
     "multilabel_focal": ("Focal", "Binary focal loss, one per label"),
     "multilabel_fcl": ("FCL", "Focal Calibration Loss, one per label"),

@@ -11,6 +11,7 @@ except ModuleNotFoundError as missing:
 from focalcal.losses import functional
 from focalcal.losses.adafocal import AdaFocalLoss
 from focalcal.losses.brier import BrierLoss
+from focalcal.losses.bsce_gra import BSCEGRALoss
 from focalcal.losses.cross_entropy import CrossEntropyLoss
 from focalcal.losses.dual_focal import DualFocalLoss
 from focalcal.losses.flsd import FLSDLoss
@@ -36,6 +37,7 @@ LOSSES: dict[str, type[nn.Module]] = {
     "flsd53": FLSDLoss,
     "dual_focal": DualFocalLoss,
     "adafocal": AdaFocalLoss,
+    "bsce_gra": BSCEGRALoss,
     "fcl": FocalCalibrationLoss,
     "multilabel_bce": MultilabelBCELoss,
     "multilabel_focal": MultilabelFocalLoss,
@@ -47,6 +49,7 @@ LOSSES: dict[str, type[nn.Module]] = {
 __all__ = [
     "LOSSES",
     "AdaFocalLoss",
+    "BSCEGRALoss",
     "BrierLoss",
     "CrossEntropyLoss",
     "DualFocalLoss",

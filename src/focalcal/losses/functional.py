@@ -6,6 +6,7 @@ whose logits it does not keep.
 
 from focalcal.losses.adafocal import adafocal
 from focalcal.losses.brier import brier
+from focalcal.losses.bsce_gra import bsce_gra
 from focalcal.losses.cross_entropy import cross_entropy
 from focalcal.losses.dual_focal import dual_focal
 from focalcal.losses.flsd import flsd
@@ -24,6 +25,7 @@ from focalcal.losses.multilabel import (
 __all__ = [
     "adafocal",
     "brier",
+    "bsce_gra",
     "cross_entropy",
     "dual_focal",
     "flsd",
