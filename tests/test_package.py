@@ -79,9 +79,23 @@ def test_every_public_name_is_there():
     assert set(losses.LOSSES.values()) == of_logits
 
 
-def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'FocalLos'; it has .*FocalLoss"):
-        _ = focalcal.FocalLos
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (lambda: focalcal.FocalLos, "did you mean FocalLoss"),
+        (lambda: focalcal.FCL, "did you mean FocalCalibrationLoss"),
+        (lambda: focalcal.ece, "did you mean focalcal.metrics.ece"),
+        (lambda: focalcal.FocalCalibrationLoss(lambda_=1), "did you mean 'lam'"),
+        (lambda: focalcal.LinearFocalCalibrationLoss(lambd=1), "did you mean 'lam'"),
+        (lambda: focalcal.LOSSES["FCL"], "did you mean 'fcl'"),
+        (lambda: focalcal.METRICS["ECE"], "did you mean 'ece'"),
+        (lambda: focalcal.CALIBRATORS["temprature"], "did you mean 'temperature'"),
+    ],
+)
+def test_a_name_that_people_try_is_answered_with_the_right_one(asked, meant):
+    with pytest.raises((AttributeError, KeyError, TypeError), match=meant):
+        asked()
+    assert not hasattr(focalcal, "no_such_thing")
 
 
 def test_one_version():

@@ -135,4 +135,4 @@ _HOME = {
 _PACKAGES = ("auditing", "core", "lab", "losses", "metrics", "pages", "posthoc", "predictions", "stats", "theory")
 
 __all__ = ["__version__", *_HOME]
-__getattr__, __dir__ = lazy_names(__name__, _HOME, submodules=_PACKAGES)
+__getattr__, __dir__ = lazy_names(__name__, _HOME, submodules=_PACKAGES, search=("metrics", "theory"))

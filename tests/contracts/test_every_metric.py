@@ -149,11 +149,14 @@ def test_confidences_are_enough_or_refused(name, rows):
             with pytest.raises(ValueError, match=f"{name} needs the probabilities of all classes"):
                 call(**outcomes)
         return
-    assert metric(**outcomes) == pytest.approx(metric(*rows), abs=1e-12)
-    alone, all_classes = (
-        metrics.bootstrap(metric, **outcomes, resamples=20),
-        metrics.bootstrap(metric, *rows, resamples=20),
-    )
+    if name in ("brier", "nll"):  # of the event of being right, as those of one sigmoid output
+        rows = outcomes["confidence"][:, None], outcomes["correct"][:, None]
+        expected, several = metrics.MULTILABEL_METRICS[name](*rows), metrics.multilabel_bootstrap
+        all_classes = several(metrics.MULTILABEL_METRICS[name], *rows, resamples=20)
+    else:
+        expected, all_classes = metric(*rows), metrics.bootstrap(metric, *rows, resamples=20)
+    assert metric(**outcomes) == pytest.approx(expected, abs=1e-12)
+    alone = metrics.bootstrap(metric, **outcomes, resamples=20)
     assert (alone.low, alone.high) == pytest.approx((all_classes.low, all_classes.high), abs=1e-9)
 
 

@@ -9,7 +9,7 @@ import polars
 import pyarrow
 import pytest
 
-from focalcal import Predictions, metrics, split_half, stats
+from focalcal import Predictions, ReliabilityDisplay, RiskCoverageDisplay, audit, metrics, split_half, stats
 from focalcal.posthoc import ConformalSets, HistogramBinning
 
 GENERATOR = np.random.default_rng(0)
@@ -73,8 +73,12 @@ def test_the_summary_says_what_the_classes_are():
 def test_confidences_alone_give_what_they_can():
     confidence, correct = PROBS.max(1), PROBS.argmax(1) == LABELS
     found, whole = metrics.summary(confidence=confidence, correct=correct), metrics.summary(PROBS, LABELS)
-    assert set(whole.values) - set(found.values) == {"nll", "brier", "classwise_ece"}
-    for name, value in found.values.items():
+    assert set(whole.values) - set(found.values) == {"classwise_ece"}
+    assert found.brier == pytest.approx(np.mean((confidence - correct) ** 2))
+    assert found.nll == pytest.approx(-np.mean(np.log(np.where(correct, confidence, 1 - confidence))))
+    assert dict(found) == dict(found.items()) == found.values
+    for name in set(found) - {"brier", "nll"}:
+        value = found[name]
         assert value == pytest.approx(whole.values[name], abs=1e-12)
     assert found.n_classes is None
     assert "n_classes" not in found.as_dict()
@@ -91,6 +95,22 @@ def test_confidences_alone_give_what_they_can():
     assert sketch.ece() == pytest.approx(whole.values["ece"], abs=1e-12)
     with pytest.raises(ValueError, match="a function of your own needs probs and labels"):
         metrics.bootstrap(lambda p, y: 0.0, confidence=confidence, correct=correct)
+
+
+def test_confidences_are_the_same_in_predictions_and_results_are_short():
+    confidence, correct = PROBS.max(1), PROBS.argmax(1) == LABELS
+    held = Predictions(confidence=confidence, correct=correct, split="test")
+    assert dict(metrics.summary(held)) == dict(metrics.summary(confidence=confidence, correct=correct))
+    assert metrics.auroc(confidence=confidence, correct=correct) == metrics.confidence_auroc(held)
+    interval = metrics.bootstrap(metrics.brier, held, resamples=20)
+    assert float(interval) == interval.estimate == pytest.approx(np.mean((confidence - correct) ** 2))
+    found = audit(held, calibrate=["platt"], resamples=100)
+    assert found.n_classes is None
+    assert found.metrics["nll"].estimate == metrics.nll(held)
+    shown = (found.fixes, ReliabilityDisplay.from_predictions(held), RiskCoverageDisplay.from_predictions(held))
+    assert max(len(repr(each)) for each in shown) < 300
+    assert "<table>" in held._repr_html_()
+    assert found.verdict.finding in found.verdict._repr_html_()
 
 
 def test_everything_takes_predictions():

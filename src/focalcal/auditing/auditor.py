@@ -27,7 +27,6 @@ from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
-from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,9 +176,12 @@ def audit(
     arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
     predictions = probs
     if confidence is not None or correct is not None:
-        predictions, top1 = _top1_rows(confidence, correct, groups, others=(probs, logits, labels, positive)), True
+        if any(other is not None for other in (probs, logits, labels, positive)):
+            raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+        predictions = Predictions(confidence=confidence, correct=correct, groups=groups, split="audit")
     elif not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
         predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
+    top1 = top1 or predictions.top1
     check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1)
     if predictions.kind == "logits" and not predictions.multilabel:
         refuse_probabilities(predictions.scores)
@@ -246,14 +248,6 @@ def check_request(
         raise TypeError(f"gates must be a list of Gate, got {shown(gates)}; make them by Gate.parse('ece > 0.05')")
     for gate in gates:
         gate.check(metric_names(predictions, top1=top1))
-
-
-def _top1_rows(confidence: Any, correct: Any, groups: Any, others: tuple[Any, ...]) -> Predictions:
-    """Two columns, wrong and right, and whether each prediction is right."""
-    if any(other is not None for other in others):
-        raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
-    given = read_inputs(confidence=confidence, correct=correct)
-    return Predictions(probs=given.scores, labels=given.labels.astype(np.int64), groups=groups, split="audit")
 
 
 def _reliability(rows: AuditRows) -> Reliability:

@@ -129,6 +129,7 @@ def read_rows(
     with warnings.catch_warnings(record=True) as inferred:
         warnings.simplefilter("always", InputWarning)
         first = next(stream(files[0], names, top1))
+    top1 = top1 or first.top1
     notes = [_sentence(str(each.message)) for each in inferred if issubclass(each.category, InputWarning)]
     if options is not None:
         from focalcal.auditing.auditor import check_request

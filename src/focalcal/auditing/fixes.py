@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NAMED = 5  # rows in a sentence
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fixes:
     """Every calibrator that was tried, best first by NLL, then Brier score; `recommended` is None if none is worth it.
 
@@ -69,6 +69,10 @@ class Fixes:
             f"{chosen.nll:.4f} (95 % interval of the change {chosen.change.low:+.4f} to {chosen.change.high:+.4f}) and "
             f"the ECE to {100 * chosen.ece:.1f} %."
         )
+
+    def __repr__(self) -> str:
+        """What to do, and how many were tried."""
+        return f"<{len(self.tried)} calibrators on {self.rows:,} rows. {self.sentence}>"
 
     @property
     def _why_infinite(self) -> str:

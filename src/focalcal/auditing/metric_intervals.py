@@ -14,7 +14,6 @@ _REPORTED = (
     "error", "accuracy", "nll", "brier", "ece", "adaptive_ece", "smooth_ece", "classwise_ece", "confidence_gap", "aurc",
     "e_aurc", "augrc", "confidence_auroc", "coverage",
 )  # fmt: skip
-_LOSSES = ("nll", "brier")
 
 
 def metric_names(predictions: Predictions, *, top1: bool) -> list[str]:
@@ -30,13 +29,8 @@ def metric_intervals(predictions: Predictions, *, top1: bool, resamples: int, se
     options: dict[str, Any] = {"resamples": resamples, "seed": seed}
     if predictions.multilabel:
         return {name: multilabel_bootstrap(MULTILABEL_METRICS[name], predictions, **options) for name in names}
-    intervals: dict[str, Interval]
-    if not top1:
-        intervals = bootstrap({name: METRICS[name] for name in names}, predictions, **options)
-        return intervals
-    confidence, correct = predictions.probs[:, 1], predictions.labels
-    event = confidence[:, None], correct[:, None]
-    intervals = {name: multilabel_bootstrap(MULTILABEL_METRICS[name], *event, **options) for name in _LOSSES}
-    others = {name: METRICS[name] for name in names if name not in _LOSSES}
-    intervals |= bootstrap(others, confidence=confidence, correct=correct, **options)
-    return {name: intervals[name] for name in names}
+    given: dict[str, Any] = {"probs": predictions}
+    if top1:
+        given = {"confidence": predictions.probs[:, 1], "correct": predictions.labels}
+    intervals: dict[str, Interval] = bootstrap({name: METRICS[name] for name in names}, **given, **options)
+    return intervals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,9 @@ class Verdict:
     low: float
     high: float
     ece: Interval
+
+    def _repr_html_(self) -> str:
+        return f"<p><strong>{escape(self.finding)}</strong>: {escape(self.sentence)}</p>"
 
     @property
     def sentence(self) -> str:

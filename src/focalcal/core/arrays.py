@@ -124,7 +124,12 @@ def scores_and_labels(
     if labels.shape != expected:
         raise ValueError(
             f"labels must have shape {expected} for {name} of shape {shape}, "
-            f"got {labels.shape}; give one label to every row"
+            f"got {labels.shape}; "
+            + (
+                f"classes are dimension 1: pass np.moveaxis({name}, -1, 1)"
+                if len(shape) > 2 and labels.shape == shape[:-1]
+                else "give one label to every row"
+            )
         )
     if labels.size == 0:
         raise ValueError(f"{name} must hold at least one row, got shape {shape}")

@@ -65,8 +65,9 @@ def unknown_name(what: str, name: Any, known: Iterable[Any]) -> str:
     "'focl' is not an objective; did you mean 'focal'? Known: ce, focal"
     """
     names = [str(choice) for choice in known]
-    near = get_close_matches(str(name), names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else "."
+    lowered = {choice.lower(): choice for choice in reversed(names)}
+    near = get_close_matches(str(name).lower(), lowered, n=1)
+    guess = f"; did you mean {lowered[near[0]]!r}?" if near else "."
     return f"{name!r} is not {what}{guess} Known: {', '.join(names) or 'none'}"
 
 

@@ -8,6 +8,7 @@ except ModuleNotFoundError as missing:
     message = f"focalcal.losses needs the package torch: {install_command('torch', extra='torch')}"
     raise ModuleNotFoundError(message, name="torch") from missing
 
+from focalcal.core.named_table import NamedTable
 from focalcal.losses import functional
 from focalcal.losses.adafocal import AdaFocalLoss
 from focalcal.losses.brier import BrierLoss
@@ -28,22 +29,25 @@ from focalcal.losses.multilabel import (
 )
 from focalcal.losses.scale import matched_scale
 
-LOSSES: dict[str, type[nn.Module]] = {
-    "ce": CrossEntropyLoss,
-    "focal": FocalLoss,
-    "brier": BrierLoss,
-    "ls": LabelSmoothingLoss,
-    "mmce": MMCELoss,
-    "flsd53": FLSDLoss,
-    "dual_focal": DualFocalLoss,
-    "adafocal": AdaFocalLoss,
-    "bsce_gra": BSCEGRALoss,
-    "fcl": FocalCalibrationLoss,
-    "multilabel_bce": MultilabelBCELoss,
-    "multilabel_focal": MultilabelFocalLoss,
-    "multilabel_brier": MultilabelBrierLoss,
-    "multilabel_fcl": MultilabelFocalCalibrationLoss,
-}
+LOSSES: dict[str, type[nn.Module]] = NamedTable(
+    "an objective",
+    {
+        "ce": CrossEntropyLoss,
+        "focal": FocalLoss,
+        "brier": BrierLoss,
+        "ls": LabelSmoothingLoss,
+        "mmce": MMCELoss,
+        "flsd53": FLSDLoss,
+        "dual_focal": DualFocalLoss,
+        "adafocal": AdaFocalLoss,
+        "bsce_gra": BSCEGRALoss,
+        "fcl": FocalCalibrationLoss,
+        "multilabel_bce": MultilabelBCELoss,
+        "multilabel_focal": MultilabelFocalLoss,
+        "multilabel_brier": MultilabelBrierLoss,
+        "multilabel_fcl": MultilabelFocalCalibrationLoss,
+    },
+)
 """Every objective's module by the name that studies and commands use."""
 
 __all__ = [

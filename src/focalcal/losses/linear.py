@@ -17,7 +17,7 @@ from focalcal.losses.checks import FLOATS, INTEGERS, dense, labels_in_range
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.scale import Scale, check_scale
-from focalcal.losses.settings import choice, label, not_negative
+from focalcal.losses.settings import choice, label, naming_options, not_negative
 
 _LOGITS = 2**23  # of a chunk: 32 MB of float32
 _FEWEST = 32  # rows of a chunk: fewer and the weight's gradient is read and written more than the rows are multiplied
@@ -85,6 +85,7 @@ class LinearFocalCalibrationLoss(nn.Module):
     torch.Size([])
     """
 
+    @naming_options
     def __init__(
         self,
         gamma: float = 3.0,

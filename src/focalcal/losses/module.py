@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from focalcal.losses.checks import REDUCTIONS, class_weight
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.settings import Setting, choice, label, settings_of
+from focalcal.losses.settings import Setting, choice, label, naming_options, settings_of
 
 
 class ClassificationLoss(nn.Module):
@@ -46,6 +46,8 @@ class ClassificationLoss(nn.Module):
         """Collect what the class declares."""
         super().__init_subclass__()
         cls._settings = settings_of(cls)
+        if "__init__" in vars(cls):
+            cls.__init__ = naming_options(cls.__init__)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a setting before it is kept."""

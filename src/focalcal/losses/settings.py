@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
-from focalcal.core.checks import is_whole, one_of, shown
+from focalcal.core.checks import is_whole, one_of, shown, unknown_name
 from focalcal.losses.checks import finite_at_least
 
 T = TypeVar("T")
@@ -38,6 +40,22 @@ def settings_of(loss: type) -> dict[str, Setting[Any]]:
         for name, value in vars(ancestor).items()
         if isinstance(value, Setting)
     }
+
+
+def naming_options(make: Callable[..., None]) -> Callable[..., None]:
+    """An `__init__` that says of an option that it does not have, such as `lambda_`, which one is near."""
+    known = [name for name in signature(make).parameters if name != "self"]
+    if "settings" in known:  # of a class in between, which takes its subclasses' options
+        return make
+
+    @wraps(make)
+    def checked(self: Any, *args: Any, **options: Any) -> None:
+        for name in options:
+            if name not in known:
+                raise TypeError(unknown_name(f"an option of {type(self).__name__}", name, known))
+        make(self, *args, **options)
+
+    return checked
 
 
 def not_negative(name: str, value: float) -> float:

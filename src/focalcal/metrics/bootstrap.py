@@ -49,6 +49,10 @@ class Interval(Displayed):
     level: float
     chance: float | None = None  # the mean over labels drawn from the probabilities; None for other metrics
 
+    def __float__(self) -> float:
+        """The estimate, for who logs one number."""
+        return self.estimate
+
     def __str__(self) -> str:
         """The estimate, the interval in brackets, and what chance alone would show."""
         by_chance = "" if self.chance is None else f", {self.chance:.4f} by chance"

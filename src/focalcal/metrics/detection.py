@@ -9,14 +9,20 @@ from scipy.special import digamma
 
 from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import between_zero_and_one, first_row
+from focalcal.predictions.inputs import read_inputs
 
 
-def auroc(scores: Any, positives: Any) -> float:
+def auroc(scores: Any = None, positives: Any = None, *, confidence: Any = None, correct: Any = None) -> float:
     """The chance that a random positive scores above a random negative, ties counting a half (midranks).
 
     `scores` (n,) of any scale, higher for positives; `positives` (n,) bool or 0/1. For shift detection: the maximum
-    softmax probability as score, in-distribution rows as positives.
+    softmax probability as score, in-distribution rows as positives. `confidence` and `correct` may take their place.
     """
+    if confidence is not None or correct is not None:
+        if scores is not None or positives is not None:
+            raise TypeError("confidence and correct take the place of scores and positives; give one or the other")
+        given = read_inputs(confidence=confidence, correct=correct)
+        return binary_auroc(given.scores, given.labels)
     return binary_auroc(*ranked_input(scores, positives))
 
 

@@ -28,7 +28,7 @@ from focalcal.core.checks import (
 )
 from focalcal.core.numerics import log_softmax
 from focalcal.metrics.array_pass import Scan, flat_pieces, join, scan_piece
-from focalcal.metrics.proper import of_label
+from focalcal.metrics.proper import binary_brier, binary_nll, of_label
 from focalcal.predictions.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def _scan_outcomes(given: Inputs, n_bins: int) -> Scan:
     confidence, correct = given.scores, given.labels
     sums = sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)
     wrong = float(len(correct) - np.count_nonzero(correct))
-    return Scan(len(correct), wrong, 0.0, sums, None, None, None, confidence, correct, None, None)
+    brier, nll = binary_brier(confidence, correct), binary_nll(confidence, correct)
+    total = float(brier.sum()), float(nll.sum())
+    return Scan(len(correct), wrong, 0.0, sums, None, *total, confidence, correct, brier, nll)
 
 
 def no_rows(ignore_index: int | None) -> ValueError:

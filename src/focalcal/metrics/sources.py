@@ -56,7 +56,7 @@ class Source:
     @property
     def needs_classes(self) -> bool:
         """Whether the confidence of each prediction, and whether it is right, are not enough."""
-        return not self.asks.keys() <= {"rows"}
+        return not self.asks.keys() <= {"rows", "brier", "nll"}
 
     def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
         """The metric of scores and labels."""

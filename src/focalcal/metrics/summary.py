@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -39,6 +40,22 @@ class Summary(Displayed):
         """The numbers without the bins, for a table or a log."""
         known = {} if self.n_classes is None else {"n_classes": self.n_classes}
         return {"rows": self.rows, **known, **self.values}
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the metrics."""
+        return iter(self.values)
+
+    def keys(self) -> Iterable[str]:
+        """The names of the metrics, so that `dict(found)` is what loggers of metrics take."""
+        return self.values.keys()
+
+    def items(self) -> Iterable[tuple[str, float]]:
+        """The metrics by name."""
+        return self.values.items()
+
+    def __getitem__(self, name: str) -> float:
+        """The metric of that name."""
+        return self.values[name]
 
     def frame(self) -> dict[str, list[Any]]:
         """One row per metric."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from focalcal.core.named_table import NamedTable
 from focalcal.metrics.binned_errors import (
     accuracy_of,
     binary_adaptive_ece,
@@ -54,7 +55,7 @@ nll = Metric(
     "NLL",
     FromTotal("nll_sum", binary_nll),
     "Mean negative log-likelihood in nats, -log p_y. From probabilities, p_y = 0 gives inf, never a clipped number; "
-    "from `logits` it is finite wherever they are.",
+    "from `logits` it is finite wherever they are. Of `confidence` and `correct` it is that of being right.",
     unit="nats",
     limits=(0.0, math.inf),
     in_summary=True,
@@ -64,7 +65,9 @@ brier = Metric(
     "brier",
     "Brier score",
     FromTotal("brier_sum", binary_brier),
-    "Mean over rows of sum_k (p_k - 1[k = y])^2, between 0 and 2. Brier (1950); the sum is over all classes.",
+    "Mean over rows of sum_k (p_k - 1[k = y])^2, between 0 and 2. Brier (1950); the sum is over all classes. Of "
+    "`confidence` c and `correct` a it is the mean of (c - a)^2, between 0 and 1: half of what the two classes right "
+    "and wrong would give.",
     unit="score",
     limits=(0.0, 2.0),
     in_summary=True,
@@ -141,7 +144,9 @@ coverage = Metric(
     adapter="Coverage",
 )
 
-METRICS: dict[str, Metric] = {entry.name: entry for entry in list(globals().values()) if isinstance(entry, Metric)}
+METRICS: dict[str, Metric] = NamedTable(
+    "a metric", {entry.name: entry for entry in list(globals().values()) if isinstance(entry, Metric)}
+)
 """Every metric of (probs, labels) that is one number."""
 
 AUROC = Metric("auroc", "AUROC", FromOutcomes(binary_auroc, statistic=RankedPairs), unit="score", better="higher")

@@ -23,7 +23,7 @@ _POINTS: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 0.9, "el
 _BAND: dict[str, Any] = {"color": GUIDE, "alpha": 0.22, "linewidth": 0, "zorder": 0, "label": "what chance allows"}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay:
     """Accuracy against confidence: `from_predictions` or `from_reliability` make one, `plot` draws it.
 
@@ -54,6 +54,11 @@ class ReliabilityDisplay:
     ax_: Axes = field(init=False, repr=False)
     rows_ax_: Axes = field(init=False, repr=False)
     figure_: Any = field(init=False, repr=False)
+
+    def __repr__(self) -> str:
+        """What it shows, without the numbers."""
+        bins = np.count_nonzero(self.reliability.count)
+        return f"<ReliabilityDisplay of {bins} bins with rows; .plot() draws it, .frame() has the numbers>"
 
     @classmethod
     def from_predictions(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _UNSTEADY = 0.05  # the share of rows up to which a few of them decide, which does not set the axis
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RiskCoverageDisplay:
     """What share is wrong among the most confident rows, against how many are kept, with Wilson's 95 % interval.
 
@@ -36,6 +36,10 @@ class RiskCoverageDisplay:
     name: str | None = None
     ax_: Axes = field(init=False, repr=False)
     figure_: Any = field(init=False, repr=False)
+
+    def __repr__(self) -> str:
+        """What it shows, without the numbers."""
+        return f"<RiskCoverageDisplay of {len(self.curve.coverage)} points; .plot() draws it, .frame() has the numbers>"
 
     @classmethod
     def from_predictions(

@@ -3,6 +3,7 @@
 from os import PathLike
 from typing import Any
 
+from focalcal.core.named_table import NamedTable
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
@@ -77,24 +78,27 @@ __all__ = [
     "split_half",
 ]
 
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    "temperature": TemperatureScaling,
-    "vector": VectorScaling,
-    "matrix": MatrixScaling,
-    "platt": PlattScaling,
-    "histogram": HistogramBinning,
-    "isotonic": IsotonicCalibration,
-    "beta": BetaCalibration,
-    "recovery": PosteriorRecovery,
-    "dirichlet": DirichletCalibration,
-    "ensemble": EnsembleTemperatureScaling,
-    "focal_temperature": FocalTemperatureScaling,
-    "spline": SplineCalibration,
-    "quadratic": QuadraticScaling,
-    "centred_isotonic": CentredIsotonic,
-    "venn_abers": VennAbers,
-    "structured": StructuredScaling,
-}
+CALIBRATORS: dict[str, type[Calibrator]] = NamedTable(
+    "a calibrator",
+    {
+        "temperature": TemperatureScaling,
+        "vector": VectorScaling,
+        "matrix": MatrixScaling,
+        "platt": PlattScaling,
+        "histogram": HistogramBinning,
+        "isotonic": IsotonicCalibration,
+        "beta": BetaCalibration,
+        "recovery": PosteriorRecovery,
+        "dirichlet": DirichletCalibration,
+        "ensemble": EnsembleTemperatureScaling,
+        "focal_temperature": FocalTemperatureScaling,
+        "spline": SplineCalibration,
+        "quadratic": QuadraticScaling,
+        "centred_isotonic": CentredIsotonic,
+        "venn_abers": VennAbers,
+        "structured": StructuredScaling,
+    },
+)
 """Every calibrator by the name that audits and files use."""
 
 

@@ -90,6 +90,8 @@ def rows_of(
     if hasattr(given, "__focalcal_inputs__"):
         inputs = read_inputs(given, labels)
         kind, scores, index, classes = inputs.kind, inputs.scores, inputs.labels, inputs.classes
+        if kind == "outcomes":  # the classes wrong and right
+            kind, scores, index = "probs", np.stack([1 - scores, scores], 1), index.astype(np.int64)
     else:
         scores, single = _checked_columns(kind, given, one_column=one_column, dense=dense)
         if labels is not None:

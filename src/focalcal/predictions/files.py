@@ -195,7 +195,8 @@ def _predictions(
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
     try:
-        return cls(provenance=header.provenance if header else None, **fields)
+        made = cls(provenance=header.provenance if header else None, **fields)
+        return made._with_known(top1=True) if header and header.top1 and names == Names() else made
     except (TypeError, ValueError) as error:
         counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
         raise PredictionsFileError(f"{error}{counted}; name other columns or fix the file") from error

@@ -50,6 +50,7 @@ class Header:
     clusters: str | None = None
     weights: str | None = None
     times: str | None = None
+    top1: bool = False
 
     @staticmethod
     def of(predictions: Predictions) -> str:
@@ -67,6 +68,8 @@ class Header:
         stated |= {
             name: _type_name(values) for name in NEVER_GUESSED if (values := getattr(predictions, name)) is not None
         }
+        if predictions.top1:
+            stated["top1"] = True
         for name in ("classes", "group_names"):
             if (names := getattr(predictions, name)) is not None:
                 stated[name] = list(names)
@@ -85,7 +88,7 @@ class Header:
         if not (
             (type(schema), schema) == (int, SCHEMA)
             and header.kind in KINDS
-            and type(header.multilabel) is bool
+            and {type(header.multilabel), type(header.top1)} == {bool}
             and type(header.split) is str
             and type(header.rows) is int
             and header.dtype in _WIDTHS

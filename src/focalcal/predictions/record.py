@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.arrays import Array, as_values, is_tensor
 from focalcal.core.checks import whole, yes_or_no
+from focalcal.core.display import html_table
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
 from focalcal.predictions.field_checks import (
@@ -32,6 +34,7 @@ from focalcal.predictions.inputs import Inputs, read_inputs
 
 ROWS = 65536  # of a batch, unless told otherwise
 _OPTIONAL = ("ids", "groups", "clusters", "weights", "times", "posterior")
+_WHOLE = ("kind", "multilabel", "top1", "classes", "group_names", "split", "_provenance")
 _PER_ROW = ("scores", "labels", *_OPTIONAL)
 
 
@@ -43,7 +46,9 @@ class Predictions:
     classes, (N,). Other forms are those of `focalcal.predictions.read_inputs`: names as labels with `classes` (one per
     column, in order; kept), one column of scores with `positive`, `normalize=True`. With `multilabel=True` every column
     is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of yes, labels (N, L) are 0 or 1
-    and are kept as bool. `split` names the set: "test", "val", a shift. Optional, one per row:
+    and are kept as bool. Where no more is known than how sure each prediction is and whether it is right, `confidence`
+    and `correct`, (N,) each, take the place of scores and labels (`top1`): the two columns are then the probabilities
+    of being wrong and of being right. `split` names the set: "test", "val", a shift. Optional, one per row:
 
         ids         integers or strings
         groups      integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
@@ -68,6 +73,7 @@ class Predictions:
     labels: Array
     split: str
     multilabel: bool
+    top1: bool
     ids: NDArray[Any] | None
     groups: NDArray[Any] | None
     clusters: NDArray[Any] | None
@@ -83,7 +89,9 @@ class Predictions:
         *,
         logits: Any = None,
         probs: Any = None,
-        labels: Any,
+        labels: Any = None,
+        confidence: Any = None,
+        correct: Any = None,
         split: str,
         multilabel: bool = False,
         ids: Any = None,
@@ -97,6 +105,12 @@ class Predictions:
         positive: Any = None,
         normalize: bool = False,
     ) -> None:
+        top1 = confidence is not None or correct is not None
+        if top1:
+            if any(given is not None for given in (logits, probs, labels, classes)) or multilabel:
+                raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
+            outcomes = read_inputs(confidence=confidence, correct=correct)
+            probs, labels = np.stack([1 - outcomes.scores, outcomes.scores], 1), outcomes.labels.astype(np.int64)
         if (logits is None) == (probs is None):
             got = "neither" if logits is None else "both"
             raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
@@ -117,6 +131,7 @@ class Predictions:
             labels=truth,
             split=checked_split(split),
             multilabel=multilabel,
+            top1=top1,
             ids=None if ids is None else checked_names("ids", ids, n),
             groups=groups,
             clusters=None if clusters is None else checked_names("clusters", clusters, n),
@@ -179,6 +194,8 @@ class Predictions:
         """Scores and labels for metrics and calibrators (`predictions.inputs`)."""
         if self.multilabel:
             raise ValueError("these predictions have several labels per row; use the multilabel_ functions for them")
+        if self.top1:
+            return Inputs("outcomes", self.scores[:, 1], self.labels == 1, checked=True)
         return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True)
 
     def __len__(self) -> int:
@@ -188,7 +205,7 @@ class Predictions:
     def __repr__(self) -> str:
         """What is held, without the values."""
         shape = f"{self.kind} {self.scores.dtype} {self.scores.shape}"
-        more = ["multilabel"] * self.multilabel
+        more = ["multilabel"] * self.multilabel + ["confidence and correct alone"] * self.top1
         if self.classes is not None:
             shown = ", ".join(str(name)[:20] for name in self.classes[:5])
             more.append(f"classes: {shown}{', ...' if len(self.classes) > 5 else ''}")
@@ -196,6 +213,14 @@ class Predictions:
         if keys := " ".join(self.provenance):
             more.append(f"provenance: {keys[:100]}")
         return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
+
+    def _repr_html_(self) -> str:
+        """The first rows, of the first classes."""
+        labels = [name for name in ("labels", *_OPTIONAL) if getattr(self, name) is not None and name != "posterior"]
+        names = ("wrong", "right") if self.top1 else self.classes or tuple(range(self.n_classes))
+        columns = {name: list(map(str, getattr(self, name)[:5])) for name in labels}
+        columns |= {f"{self.kind} {name}": self.scores[:5, k].tolist() for k, name in enumerate(names[:8])}
+        return f"<p>{escape(repr(self))}</p>{html_table(columns)}"
 
     def __getitem__(self, rows: Any) -> Predictions:
         """Some of the rows: a slice (a view), a mask of N booleans, or an array of indices."""
@@ -231,8 +256,7 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        about = ("kind", "split", "multilabel", "classes", "group_names", "_provenance")
-        return all(getattr(self, name) == getattr(other, name) for name in about) and all(
+        return all(getattr(self, name) == getattr(other, name) for name in _WHOLE) and all(
             _comparable(getattr(self, name)) == _comparable(getattr(other, name))
             and np.array_equal(getattr(self, name), getattr(other, name))
             for name in _PER_ROW
@@ -329,7 +353,7 @@ class Predictions:
 
 def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in ("kind", "multilabel", "n_classes", "classes", "group_names", "split", "_provenance", *_PER_ROW):
+    for name in (*_WHOLE, "n_classes", *_PER_ROW):
         of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
         if of_first != of_part and name not in stated:
             what = name.removeprefix("_")
