@@ -10,6 +10,7 @@ from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from focalcal.auditing import Audit as Audit
+    from focalcal.auditing import Monitor as Monitor
     from focalcal.auditing import audit as audit
     from focalcal.core.checks import ProbabilityWarning as ProbabilityWarning
     from focalcal.lab.studies.tuning import tune as tune
@@ -74,6 +75,7 @@ __version__ = "0.2.0"
 _HOME = {
     "Audit": "auditing",
     "audit": "auditing",
+    "Monitor": "auditing",
     "LOSSES": "losses",
     "AdaFocalLoss": "losses",
     "BrierLoss": "losses",

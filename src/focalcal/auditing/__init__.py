@@ -8,10 +8,21 @@ if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit as Audit
     from focalcal.auditing.auditor import audit as audit
     from focalcal.auditing.gates import Gate as Gate
+    from focalcal.auditing.monitor import Monitor as Monitor
+    from focalcal.auditing.monitor_state import MonitorError as MonitorError
+    from focalcal.auditing.monitor_verdict import MonitorVerdict as MonitorVerdict
     from focalcal.auditing.verdict import Verdict as Verdict
 
-_HOME = {"Audit": "auditor", "Gate": "gates", "Verdict": "verdict", "audit": "auditor"}
+_HOME = {
+    "Audit": "auditor",
+    "Gate": "gates",
+    "Monitor": "monitor",
+    "MonitorError": "monitor_state",
+    "MonitorVerdict": "monitor_verdict",
+    "Verdict": "verdict",
+    "audit": "auditor",
+}
 
-__all__ = ["Audit", "Gate", "Verdict", "audit"]
+__all__ = [*_HOME]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -81,7 +81,7 @@ def audit_files(
             read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
         )
     if result.fixes is not None and result.fixes.calibrator is not None:
-        names, _ = _places(files[0], columns or {})
+        names, _ = places(files[0], columns or {})
         place = score_columns(files[0], **names)
         result.fixes.calibrator.columns_ = None if place is None else ScoreColumns(place[0], tuple(place[1]))
     result = replace(result, notes=(*read.notes, *result.notes))
@@ -125,7 +125,7 @@ def read_rows(
 
     `options` of `audit` that do not fit the first rows are refused before the others are read.
     """
-    names, top1 = _places(files[0], columns)
+    names, top1 = places(files[0], columns)
     with warnings.catch_warnings(record=True) as inferred:
         warnings.simplefilter("always", InputWarning)
         first = next(stream(files[0], names, top1))
@@ -148,7 +148,7 @@ def read_rows(
     return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes))
 
 
-def _places(path: Path, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def places(path: Path, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """The columns as `Predictions.stream` takes them, and whether rows are confidences and correctness alone."""
     top1 = bool(_TOP1.keys() & columns.keys())
     if not top1 and not columns.keys() & {*KINDS, "labels"}:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from focalcal import __version__
-from focalcal.cli import audit, calibrate, theory
+from focalcal.cli import audit, calibrate, monitor, theory
 from focalcal.cli.output import plain_failures, tracebacks
 
 
@@ -46,6 +46,7 @@ app = typer.Typer(
 )
 app.command()(audit.audit)
 app.command()(calibrate.calibrate)
+app.add_typer(monitor.app, name="monitor")
 app.add_typer(theory.app, name="theory")
 
 

@@ -1,0 +1,192 @@
+"""Partitions of a monitor in files of any size: with outcomes, without, or with outcomes that came later, by ids."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.auditing.files import part_files, places
+from focalcal.auditing.monitor import Monitor, Update
+from focalcal.auditing.monitor_state import MonitorError
+from focalcal.auditing.partitions import stream
+from focalcal.predictions import Predictions, PredictionsFileError
+from focalcal.predictions.columns import columns_after, find_scores, missing_column
+from focalcal.predictions.files import refuse_versions
+from focalcal.predictions.header import KINDS
+from focalcal.predictions.table_rows import numbers_of, open_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_PER_ROW = ("ids", "groups", "clusters", "times")
+_ROWS = 1 << 18  # of a batch of two columns
+
+
+def update_from_files(
+    monitor: Monitor,
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Any],
+    *,
+    unlabelled: bool = False,
+    outcomes: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Update:
+    """Count a file, or a folder of parts, as one partition; `columns` and `options` are those of an audit and `update`.
+
+    unlabelled  whether there are no outcomes yet
+    outcomes    a table with the columns of ids and labels, for rows that are in the file by their ids
+    """
+    if unlabelled or outcomes is not None:
+        top1 = "confidence" in columns
+        rows: Any = _scored(part_files([path]), dict(columns), outcomes)
+    else:
+        files = part_files([path])
+        names, top1 = places(files[0], columns)
+        rows = chain.from_iterable(_batches(file, names, top1) for file in files)
+    return monitor.update(rows, top1=top1, labelled=not unlabelled, **options)
+
+
+def baseline_from_files(monitor: Monitor, path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
+    """`Monitor.set_baseline` of a file or a folder of parts; of a monitor that has one, check that it is the same."""
+    files = part_files([path])
+    names, top1 = places(files[0], columns)
+    begun = monitor.baseline is not None or monitor.pieces or monitor.scored
+    other = Monitor(event=monitor.settings.event) if begun else monitor
+    other.set_baseline(chain.from_iterable(_batches(file, names, top1) for file in files), top1=top1)
+    assert other.baseline is not None
+    if begun and (monitor.baseline is None or monitor.baseline.digest != other.baseline.digest):
+        raise MonitorError(
+            f"baseline must be the one that the state began with, got {os.fspath(path)}, whose rows are others; begin "
+            "another state for another baseline"
+        )
+
+
+def _batches(file: Path, names: dict[str, Any], top1: bool) -> Iterator[Predictions]:
+    """Of a file; all at once where rows have clusters, whose sizes count."""
+    for batch in stream(file, names, top1, rows=_ROWS):
+        if batch.clusters is not None:
+            yield Predictions.load(file, **names)
+            return
+        yield batch
+
+
+def _scored(files: list[Path], columns: dict[str, Any], outcomes: Any) -> Iterator[Predictions]:
+    """The rows of tables without labels; with `outcomes` those that have one there, under their labels."""
+    known = None if outcomes is None else _Outcomes(Path(outcomes), columns)
+    for file in files:
+        refuse_versions(file)
+        if file.suffix.lower() not in (".parquet", ".csv"):
+            raise PredictionsFileError(f"{file} must be a .parquet or .csv file to be read without labels")
+        with ExitStack() as stack:
+            try:
+                yield from _table_batches(open_rows(file, stack, keep_text=False), columns, known)
+            except ValueError as error:
+                raise type(error)(f"{file}: {error}") from error
+    if known is not None:
+        known.check_all_found()
+
+
+def _table_batches(rows: Any, columns: dict[str, Any], known: _Outcomes | None) -> Iterator[Predictions]:
+    kind, names = _score_columns(rows.columns, columns)
+    named = {field: columns[field] for field in _PER_ROW if columns.get(field)}
+    if "ids" not in named and "id" in rows.columns:
+        named["ids"] = "id"
+    if known is not None and "ids" not in named:
+        raise missing_column("id", rows.columns)
+    for place in named.values():
+        for column in [place] if isinstance(place, str) else place:
+            if column not in rows.columns:
+                raise missing_column(column, rows.columns)
+    first_row = 0
+    for table in rows.batches(names):
+        if not table.num_rows:
+            continue
+        scores = numbers_of(table, names, first_row)
+        fields = {field: _values(table, place) for field, place in named.items()}
+        labels: NDArray[Any] = np.zeros(len(scores), np.int64)
+        kept = np.arange(len(scores))
+        if known is not None:
+            labels, kept = known.of(fields["ids"])
+        first_row += len(scores)
+        if len(labels):
+            wanted = {field: _chosen(values, kept) for field, values in fields.items()}
+            more = {name: columns[name] for name in ("classes", "positive") if columns.get(name) and known is not None}
+            yield Predictions(
+                probs=scores[kept] if kind == "probs" else None,
+                logits=scores[kept] if kind == "logits" else None,
+                labels=labels,
+                split="live",
+                **wanted,
+                **more,
+            )
+
+
+def _score_columns(existing: list[str], columns: Mapping[str, Any]) -> tuple[str, list[str]]:
+    for name, kind in (("confidence", "probs"), *((kind, kind) for kind in KINDS)):
+        place = columns.get(name)
+        if place is None:
+            continue
+        found = columns_after(place, existing) if isinstance(place, str) else None
+        listed = found.names if found is not None else [place] if isinstance(place, str) else list(place)
+        for column in listed:
+            if column not in existing:
+                raise missing_column(column, existing)
+        return kind, listed
+    for kind in KINDS:
+        if (found := find_scores(kind, existing)) is not None:
+            return kind, found.names
+    raise missing_column("prob_0", existing)
+
+
+def _values(table: Any, place: Any) -> Any:
+    if not isinstance(place, str) and len(place) > 1:
+        return {name: _values(table, name) for name in place}
+    return np.asarray(table.column(place if isinstance(place, str) else place[0]).to_numpy())
+
+
+def _chosen(values: Any, rows: Any) -> Any:
+    return {name: each[rows] for name, each in values.items()} if isinstance(values, dict) else values[rows]
+
+
+class _Outcomes:
+    """A table of ids and labels, sorted by the ids."""
+
+    def __init__(self, path: Path, columns: Mapping[str, Any]) -> None:
+        ids, labels = columns.get("ids") or "id", columns.get("labels") or columns.get("correct") or "label"
+        self._path, found = path, []
+        with ExitStack() as stack:
+            rows = open_rows(path, stack, keep_text=False)
+            for column in (ids, labels):
+                if column not in rows.columns:
+                    raise PredictionsFileError(f"{path}: {missing_column(column, rows.columns)}")
+            found = [(_values(table, ids), _values(table, labels)) for table in rows.batches([])]
+        self._ids = np.concatenate([each.astype(np.str_) for each, _ in found])
+        self._labels = np.concatenate([each for _, each in found])
+        order = np.argsort(self._ids)
+        self._ids, self._labels = self._ids[order], self._labels[order]
+        self._used = np.zeros(len(self._ids), bool)
+        if len(double := self._ids[1:][self._ids[1:] == self._ids[:-1]]):
+            raise PredictionsFileError(f"{path} must have one row per id, got several of {double[0]!r}; keep the last")
+
+    def of(self, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The labels of those rows whose ids are here, and their places."""
+        text = ids.astype(np.str_)
+        at = np.minimum(np.searchsorted(self._ids, text), max(len(self._ids) - 1, 0))
+        kept = np.flatnonzero(self._ids[at] == text) if len(self._ids) else np.empty(0, np.int64)
+        self._used[at[kept]] = True
+        return self._labels[at[kept]], kept
+
+    def check_all_found(self) -> None:
+        """Refuse labels of rows that nobody has scored."""
+        if not self._used.all():
+            unknown = self._ids[~self._used]
+            raise MonitorError(
+                f"{self._path} must have labels of rows that were scored, got {len(unknown):,} unknown id(s), "
+                f"the first {str(unknown[0])!r}; name the file that has their scores"
+            )
