@@ -19,7 +19,7 @@ import paper.record
 import paper.trials
 import pytest
 
-from focalcal.lab.store import Store
+from focalcal.lab.store import Spec, Store
 from focalcal.lab.studies import load_study
 from focalcal.lab.studies.run import run_spec
 from focalcal.lab.studies.tuning.candidates import candidate
@@ -38,6 +38,15 @@ def test_every_page_is_what_the_records_give(publish):
     assert made.keys() == {path.name for path in PUBLISHED.glob("*.md")}
     for name, text in made.items():
         assert (PUBLISHED / name).read_text() == text, f"{name} is not what the records give; run `make paper`"
+
+
+@pytest.mark.parametrize("name", ["default", "cifar10", "known-posterior-teacher", "surface", "text"])
+def test_recorded_keys_are_those_that_the_same_runs_have_now(name):
+    """Stored runs and records are found by them: a change of what a key is needs a new SCHEMA."""
+    lines = [json.loads(line) for line in (paper.published.RECORDS / f"{name}.jsonl").read_text().splitlines()]
+    assert [Spec.from_dict(line["spec"]).key for line in lines] == [line["key"] for line in lines]
+    if name == "default":
+        assert {spec.key for spec in load_study("digits").specs()} <= {line["key"] for line in lines}
 
 
 def test_a_changed_record_changes_a_page(publish, tmp_path, monkeypatch):

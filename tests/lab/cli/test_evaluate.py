@@ -91,7 +91,7 @@ def test_the_plan_of_a_study_says_what_can_only_be_evaluated(folder):
         (["KEY"], "no evaluation is named; give --shift"),
         (["KEY", "--shift", "svnh"], "'svnh' is not a shift; did you mean 'svhn'?"),
         (["KEY", "--shift", "svhn"], "shifts must fit the test images"),
-        (["KEY", "--severity", "6"], "severities must be from 1 to 5, got 6"),
+        (["KEY", "--severity", "6"], "severities[0] must be less than or equal to 5, got 6"),
         (["--study", "digits"], "none of digits is stored in"),
         (["KEY", "--test-set", "nowhere.npz"], "nowhere.npz"),
     ],

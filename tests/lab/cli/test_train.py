@@ -103,7 +103,7 @@ def test_recipes_are_listed_and_say_where_their_settings_come_from():
     assert json.loads(invoke("train", "--list", "--json").stdout)["digits_mlp_lite"]["epochs"] == 100
     shown = invoke("train", "cifar10_resnet50", "--sources")
     assert shown.exit_code == 0, shown.output
-    assert ["optimizer.nesterov", "True", "judgement"] in [line.split() for line in shown.stdout.splitlines()]
+    assert "nesterov = true  # judgement" in shown.stdout.splitlines()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])

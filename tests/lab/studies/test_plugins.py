@@ -181,7 +181,7 @@ def test_a_dry_run_calls_each_plug_in_and_says_what_is_wrong(parts, tmp_path, ob
         ("Fine", "", r"objectives\[0\].name: parts_\d+:Fine must be given beta, which has no default"),
         ("Fine", "beta = 1\nreduction = 'sum'", r"objectives\[0\].reduction: 'reduction' is not an option"),
         ("Missing", "", r"objectives\[0\].name: objective '.*:Missing' must be importable"),
-        ("number", "beta = 1", r"objectives\[0\].beta: objective '.*:number' must give an nn.Module, got int"),
+        ("number", "beta = 1", r"objectives\[0\].name: objective '.*:number' must give an nn.Module, got int"),
     ],
 )
 def test_a_plug_in_that_cannot_be_built_is_a_fault_of_the_study(parts, objective, options, message):

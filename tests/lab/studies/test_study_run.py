@@ -102,8 +102,8 @@ def test_a_damaged_cell_is_run_again(study, store):
 def test_every_spec_is_built_once_and_every_stored_run_examined_once(store, tmp_path, monkeypatch):
     run_study(parse_study(STUDY), store, InThisProcess())
     built, examined = [], Counter()
-    build, look = Spec.__post_init__, Store.run
-    monkeypatch.setattr(Spec, "__post_init__", lambda spec: (built.append(1), build(spec))[1])
+    build, look = Spec.__init__, Store.run
+    monkeypatch.setattr(Spec, "__init__", lambda spec, **values: (built.append(1), build(spec, **values))[1])
     monkeypatch.setattr(Store, "run", lambda store, key: (examined.update([key]), look(store, key))[1])
     monkeypatch.setattr(Store, "missing", None)
     monkeypatch.setattr(Store, "has", None)

@@ -75,13 +75,13 @@ def train(
 
     Example: focalcal train digits_mlp_lite --objective fcl --gamma 3 --lam 1
     """
-    from focalcal.lab.training import sources_table
+    from focalcal.lab.training import recipe_text
 
     if list_all:
         _print_recipes(as_json=as_json)
         return
     if sources:
-        typer.echo(sources_table(recipe), nl=False)
+        typer.echo(recipe_text(recipe), nl=False)
         return
     from focalcal.lab.store import Evaluations, Protocol
     from focalcal.lab.studies import spec_of

@@ -2,31 +2,31 @@
 
 Device, number of workers, threads and paths do not belong to it; they are in a run's provenance. Neither does what the
 trained network is evaluated on besides its own splits.
+
+`training` is the recipe as plain values, so that a stored run can be read when a network or a data set that it names is
+not installed any more.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from focalcal.core.checks import finite_at_least, text, whole, yes_or_no
-from focalcal.core.json_dataclass import JsonDataclass
-from focalcal.core.primitives import Options, options
+from pydantic import AfterValidator, Field
+
+from focalcal.core.schema import Count, Described, Name, NoneOrMore, Number, Options, Plain, Seed, Whole, YesNo, frozen
 from focalcal.lab.store.keys import SCHEMA, evaluation_names, stored_key
 from focalcal.lab.store.layout import is_evaluation
 
 if TYPE_CHECKING:
     from focalcal.predictions import Predictions
 
-_LARGEST_SEED = 2**53 - 1  # the key writes numbers as floats
 
-
-@dataclass(frozen=True, kw_only=True)
-class Protocol(JsonDataclass):
+@frozen
+class Protocol(Described):
     """Which examples a run is trained and tested on; by default all. What it is evaluated on besides: `Evaluations`.
 
     imbalance       largest over smallest class of the training split, made long-tailed; None leaves it as it is
@@ -36,30 +36,18 @@ class Protocol(JsonDataclass):
     evaluate_every  epochs between evaluations; the last epoch is always evaluated
     """
 
-    imbalance: float | None = None
-    train_examples: int | None = None
-    test_examples: int | None = None
-    allow_partial: bool = False
-    evaluate_every: int = 1
-
-    def __post_init__(self) -> None:
-        """Canonical values."""
-        if self.imbalance is not None:
-            self._set(imbalance=finite_at_least("imbalance", self.imbalance, 1.0))
-        for name in ("train_examples", "test_examples"):
-            if getattr(self, name) is not None:
-                self._set(**{name: whole(name, getattr(self, name), 1)})
-        self._set(
-            allow_partial=yes_or_no("allow_partial", self.allow_partial),
-            evaluate_every=whole("evaluate_every", self.evaluate_every, 1),
-        )
+    imbalance: Annotated[Number, Field(ge=1)] | None = None
+    train_examples: Count | None = None
+    test_examples: Count | None = None
+    allow_partial: YesNo = False
+    evaluate_every: Count = 1
 
 
 EVERYTHING = Protocol()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spec(JsonDataclass):
+@frozen
+class Spec(Described):
     """One training run. `gamma=2` and `gamma=2.0` are the same one.
 
     data_set, model     by name
@@ -70,45 +58,26 @@ class Spec(JsonDataclass):
     seed                of the initial weights, the order, the augmentation and the drop-out
     """
 
-    OPTIONS = ("objective_options",)
-
-    data_set: str
-    model: str
-    objective: str
-    seed: int
-    training: Mapping[str, Any]
-    objective_options: Mapping[str, Any] | Options = ()
+    data_set: Name
+    model: Name
+    objective: Name
+    seed: Seed
+    training: Plain
+    objective_options: Options = ()
     protocol: Protocol = EVERYTHING
-
-    def __post_init__(self) -> None:
-        """Canonical values; nested mappings are kept as they are read from JSON."""
-        for name in ("data_set", "model", "objective"):
-            text(name, getattr(self, name))
-        if not isinstance(self.training, Mapping):
-            raise TypeError(f"training must be a mapping, got {type(self.training).__name__}; use Recipe.as_dict()")
-        protocol = self.protocol
-        self._set(
-            seed=whole("seed", self.seed, 0),
-            objective_options=options("objective_options", self.objective_options),
-            protocol=protocol if isinstance(protocol, Protocol) else Protocol.from_dict(protocol),
-            training=_plain("training", self.training),
-        )
-        if self.seed > _LARGEST_SEED:
-            raise ValueError(f"seed must be at most 2**53 - 1, got {self.seed}; choose a smaller one")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Every field as plain values; `json.loads(json.dumps(...))` gives the same back."""
-        return {**super().as_dict(), "training": _plain("training", self.training)}  # a copy, to do with as one likes
 
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key(json.dumps({"schema": SCHEMA, **super().as_dict()}))
+        return stored_key(json.dumps({"schema": SCHEMA, **self.as_dict()}))
 
     @property
     def name(self) -> str:
         """A line to show a person: `digits/small_cnn fcl(gamma=3, lam=1) seed 0`."""
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in dict(self.objective_options).items())
+        shown = ", ".join(
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.objective_options
+        )
         objective = f"{self.objective}({shown})" if shown else self.objective
         return f"{self.data_set}/{self.model} {objective} seed {self.seed}"
 
@@ -121,8 +90,8 @@ class Spec(JsonDataclass):
         return isinstance(other, Spec) and self.key == other.key
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluations(JsonDataclass):
+@frozen
+class Evaluations(Described):
     """What a trained network is evaluated on besides its own splits; by default nothing.
 
     shifts        data sets that test predictions are made on as well: "svhn", "cifar10c"
@@ -131,19 +100,15 @@ class Evaluations(JsonDataclass):
     keep_weights  store the final weights of what is trained, for evaluations that are asked for later
     """
 
-    shifts: tuple[str, ...] = ()
-    severities: tuple[int, ...] = (5,)
-    saliency: int = 0
-    keep_weights: bool = False
+    shifts: Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = ()
+    severities: Annotated[
+        tuple[Annotated[Whole, Field(ge=1, le=5)], ...], AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
+    ] = (5,)
+    saliency: NoneOrMore = 0
+    keep_weights: YesNo = False
 
     def __post_init__(self) -> None:
-        """Canonical values."""
-        self._set(
-            shifts=tuple(sorted({text("shifts", shift) for shift in _items("shifts", self.shifts)})),
-            severities=tuple(sorted({_severity(value) for value in _items("severities", self.severities)})),
-            saliency=whole("saliency", self.saliency, 0),
-            keep_weights=yes_or_no("keep_weights", self.keep_weights),
-        )
+        """A corrupted set has at least one severity."""
         if not self.severities:
             raise ValueError("severities must hold at least one of 1 to 5, got none; leave them out for 5")
 
@@ -193,42 +158,6 @@ class Evaluation:
                 "an evaluation's name must be at most 100 letters, digits, '.', '_' and '-', and not begin with '.' or "
                 f"'-', got {self.name!r}; choose another"
             )
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _plain(name: str, value: Any) -> Any:
-    """What JSON can express, with whole numbers as int, at every depth."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, (int, float)):
-        if not math.isfinite(value) or float(value) != value:
-            raise ValueError(f"{name} must be finite and a float without loss, got {value!r}; choose another value")
-        return int(value) if float(value).is_integer() else float(value)
-    if isinstance(value, (dict, Mapping)):
-        if strange := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"{name} must have names as keys, got {strange[0]!r}; make it a string")
-        return {key: _plain(f"{name}[{key!r}]", inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(f"{name}[{at}]", inner) for at, inner in enumerate(value)]
-    raise TypeError(
-        f"{name} must be what JSON can say, got {value!r} of type {type(value).__name__}; use plain Python values"
-    )
-
-
-def _items(name: str, values: Any) -> tuple[Any, ...]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} must be a list, got {values!r}; put it into one")
-    return tuple(values)
-
-
-def _severity(value: Any) -> int:
-    number = whole("severities", value, 1)
-    if number > 5:
-        raise ValueError(f"severities must be from 1 to 5, got {value!r}")
-    return number
 
 
 NOTHING_MORE = Evaluations()

@@ -157,7 +157,7 @@ class Store:
             data_set=data_set,
             model=model,
             objective=text("name", name),
-            objective_options=options or {},
+            objective_options=tuple((options or {}).items()),
             seed=seed,
             training={**(training or {}), **ELSEWHERE},
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,14 @@ from torch import nn
 
 from focalcal.core.checks import unknown_name
 from focalcal.core.plugins import resolve, source_hash
-from focalcal.core.primitives import Options
-from focalcal.core.primitives import options as canonical_options
+from focalcal.core.schema import Canonical, plain
 from focalcal.lab.data import DATA_SETS, data_options
 from focalcal.lab.models import MODEL_INFO, MODELS, model_info, model_options
 from focalcal.lab.store.spec import EVERYTHING, Evaluations, Protocol, Spec
 from focalcal.lab.studies.own_data import FINGERPRINT, own_fingerprint
 from focalcal.lab.studies.shifts import SHIFTS
-from focalcal.lab.training.operating_points import operating_point
-from focalcal.lab.training.recipe import Recipe, Schedule
+from focalcal.lab.training.operating_points import fcl_point
+from focalcal.lab.training.recipe import Recipe, Schedule, merged
 from focalcal.losses import LOSSES
 
 CALIBRATION_LOSSES = ("fcl", "multilabel_fcl")  # their gamma and lam are the setting's unless they are given
@@ -28,29 +28,13 @@ SOURCES = "sources"  # in a spec's training: the hash of the code of each plug-i
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
 _CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
-_NEW_PART = {"optimizer": "name", "schedule": "kind"}  # the key that makes a table the whole of it
-_OPTIONS: dict[str, tuple[str, Mapping[str, object]]] = {
-    "data_options": ("data_set", DATA_SETS),
-    "model_options": ("model", MODELS),
-}
+_LATER = ("averaging",)  # fields of a recipe that a key has only where they are set: runs from before keep their keys
+Options = Mapping[str, Any] | tuple[tuple[str, Any], ...]
 
 
 def override_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
-    """The recipe with these fields instead of its own.
-
-    `data_options` and `model_options` are added to the recipe's, which a data set or a network of somebody's own code
-    begins without. The keys of `optimizer` and `schedule` are changes as well, unless they say `name` or `kind`: then
-    the table is the whole optimiser or schedule.
-    """
-    changed = dict(values)
-    for field, key in _NEW_PART.items():
-        if field in values and key not in values[field]:
-            changed[field] = replace(getattr(recipe, field), **values[field])
-    for field, (owner, shipped) in _OPTIONS.items():
-        kept = {} if changed.get(owner, getattr(recipe, owner)) not in shipped else dict(getattr(recipe, field))
-        if owner in values or field in values:
-            changed[field] = {**kept, **values.get(field, {})}
-    return replace(recipe, **changed)
+    """The recipe with these fields instead of its own; see `recipe.merged`."""
+    return Recipe.from_dict(merged(recipe, values))
 
 
 def shrink_recipe(recipe: Recipe, *, epochs: int, batch_size: int) -> Recipe:
@@ -74,7 +58,7 @@ def shrink_recipe(recipe: Recipe, *, epochs: int, batch_size: int) -> Recipe:
 def spec_of(
     recipe: Recipe,
     objective: str,
-    options: Mapping[str, Any] | Options = (),
+    options: Options = (),
     *,
     seed: int,
     protocol: Protocol = EVERYTHING,
@@ -83,7 +67,7 @@ def spec_of(
 ) -> Spec:
     """The run of this recipe with this objective and these of its options; the others have their defaults.
 
-    `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `operating_point`
+    `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `fcl_point`
     where they are not given. Whatever can be refused without data is refused here: an unknown objective or option, a
     value the loss does not take, an objective that does not go with the recipe.
 
@@ -101,7 +85,7 @@ def spec_of(
         data_set=recipe.data_set,
         model=recipe.model,
         objective=objective,
-        objective_options=resolved,
+        objective_options=tuple(resolved.items()),
         training=training_of(recipe, objective, fingerprint),
         protocol=protocol,
         seed=seed,
@@ -110,10 +94,15 @@ def spec_of(
 
 def training_of(recipe: Recipe, objective: str, fingerprint: str | None = None) -> dict[str, Any]:
     """What a spec says about the training: the recipe by value, the sources of plug-ins, own data's fingerprint."""
-    settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
     sources = plugin_sources(recipe.data_set, recipe.model, objective)
     own = {SOURCES: sources or None, FINGERPRINT: fingerprint}
-    return {**settings, **{name: value for name, value in own.items() if value is not None}}
+    return Canonical({**_settings_of(recipe), **{name: value for name, value in own.items() if value is not None}})
+
+
+@cache
+def _settings_of(recipe: Recipe) -> dict[str, Any]:
+    settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
+    return {name: plain(value) for name, value in settings.items() if name not in _LATER or value is not None}
 
 
 def recipe_of(spec: Spec) -> Recipe:
@@ -167,41 +156,42 @@ def known_options(objective: str) -> dict[str, Any]:
     >>> known_options("fcl")
     {'gamma': 3.0, 'lam': 1.0, 'scale': 'paper', 'label_smoothing': 0.0}
     """
+    return {parameter.name: parameter.default for parameter in _hyper_parameters(objective)}
+
+
+@cache
+def _hyper_parameters(objective: str) -> tuple[Parameter, ...]:
     parameters = signature(loss_builder(objective)).parameters.values()
     named = [parameter for parameter in parameters if parameter.kind not in _CATCH_ALL]
-    return {parameter.name: parameter.default for parameter in named if parameter.name not in _OF_THE_LOOP}
+    return tuple(parameter for parameter in named if parameter.name not in _OF_THE_LOOP)
 
 
-def _later_options(objective: str) -> dict[str, Any]:
-    """Keyword-only options of a loss of the package, which a run records only where they differ from their defaults.
-
-    So a loss can gain an option without a run that was stored before getting another key.
-    """
-    if objective not in LOSSES:
-        return {}
-    parameters, known = signature(LOSSES[objective]).parameters, known_options(objective)
-    return {name: default for name, default in known.items() if parameters[name].kind is Parameter.KEYWORD_ONLY}
-
-
-def objective_options(objective: str, given: Mapping[str, Any] | Options, recipe: Recipe) -> dict[str, Any]:
+def objective_options(objective: str, given: Options, recipe: Recipe) -> dict[str, Any]:
     """The options of the objective: as given, else the setting's point, else its default.
 
-    All of them, but for keyword-only ones of the package's losses at their default.
+    All of them, but for keyword-only ones of the package's losses at their default: so a loss can gain an option
+    without a run that was stored before getting another key.
     """
-    known = known_options(objective)
-    chosen = dict(canonical_options(f"the options of {objective}", given))
+    known, chosen = known_options(objective), dict(given)
     for name in chosen:
         if name not in known:
             raise ValueError(unknown_name(f"an option of {objective}", name, known))
-    point = operating_point(recipe.data_set, recipe.model)
+    point = fcl_point(recipe.data_set, recipe.model)
     if objective in CALIBRATION_LOSSES and point is not None:
         known |= point._asdict()
     known |= chosen
     if lacking := [name for name, value in known.items() if value is Parameter.empty]:
         raise ValueError(f"{objective} must be given {', '.join(lacking)}, which has no default; add it to its options")
-    resolved = dict(canonical_options(f"the options of {objective}", known))
-    later = _later_options(objective)
-    return {name: value for name, value in resolved.items() if name not in later or value != later[name]}
+    resolved: dict[str, Any] = {}
+    for parameter in sorted(_hyper_parameters(objective), key=lambda parameter: parameter.name):
+        try:
+            value = plain(known[parameter.name])
+        except ValueError as error:
+            raise ValueError(f"{parameter.name} {error}") from None
+        later = objective in LOSSES and parameter.kind is Parameter.KEYWORD_ONLY
+        if not later or value != parameter.default:
+            resolved[parameter.name] = value
+    return resolved
 
 
 def is_multilabel(model: str) -> bool:
@@ -209,7 +199,7 @@ def is_multilabel(model: str) -> bool:
     return model_info(model).multilabel
 
 
-def has_validation(data_set: str, options: Mapping[str, Any] | Options) -> bool:
+def has_validation(data_set: str, options: Options) -> bool:
     """Whether the data set, loaded with these options, holds examples out for validation; yes where it does not say."""
     return bool({"validation": 1, **data_options(data_set), **dict(options)}["validation"])
 

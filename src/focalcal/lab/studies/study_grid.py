@@ -2,69 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from inspect import Parameter
 from itertools import chain, product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from focalcal.core.checks import unknown_name
+from focalcal.core.schema import Fault, KeyPath, among, frozen, validated
 from focalcal.lab.store.spec import EVERYTHING, NOTHING_MORE, Evaluations, Protocol, Spec
 from focalcal.lab.studies.own_data import own_fingerprint
+from focalcal.lab.studies.shifts import SHIFTS
 from focalcal.lab.studies.spec_builder import (
     build_loss,
     has_validation,
     known_options,
     objective_options,
-    override_recipe,
     pair_problem,
     saliency_problem,
     shrink_recipe,
     training_of,
     unknown_options,
 )
-from focalcal.lab.studies.study_schema import ObjectivesTable, ProtocolTable, SettingsTable, StudyTable
 from focalcal.lab.training import RECIPES
-from focalcal.lab.training.recipe import Recipe
+from focalcal.lab.training.recipe import Recipe, merged
 
-KeyPath = tuple[str | int, ...]
+if TYPE_CHECKING:
+    from focalcal.lab.studies.study_file import Smoke, Study, Tables
+
 _MOST_CELLS = 100_000  # half a gigabyte to plan, and months to train
-_PROTOCOL_FIELDS = [field.name for field in fields(Protocol)]
+_SETTING_KEYS = ("recipe", "objectives", *(field.name for field in fields(Recipe)))
+_PROTOCOL = [field.name for field in fields(Protocol)]
+_NO_VALUE = "must hold at least one value, got an empty list; leave it out for the default"
+_NO_VALIDATION = "'validation' needs validation examples, and {} holds none out; set data_options.validation, e.g. 5000"
+
+
+@frozen
+class _Rules(Protocol, Evaluations):
+    """`[protocol]`: which examples, which is part of a run, and what trained networks are evaluated on besides."""
+
+    shifts: tuple[Annotated[str, among("a shift", SHIFTS)], ...] = ()
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What is wrong, and the path of the key, such as ("settings", 0, "optimizer", "lr")."""
-
-    path: KeyPath
-    message: str
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A recipe with its overrides, where it is named, and its own objectives if it has any in place of the study's."""
+class StudySetting:
+    """A recipe with its changes, where it is named, and its own objectives if it has any in place of the study's."""
 
     path: KeyPath
     recipe: Recipe
-    objectives: tuple[Objective, ...] = ()
+    objectives: tuple[StudyObjective, ...] = ()
 
 
 @dataclass(frozen=True)
-class Objective:
-    """A loss, those of its options that the study states, or in a pair all, and where it is named."""
+class StudyObjective:
+    """A loss, those of its options that the study states, or in a pair all, and where it and each of them is named."""
 
     path: KeyPath
     name: str
     options: Mapping[str, Any]
+    places: Mapping[str, KeyPath]
 
 
 @dataclass(frozen=True)
 class StudyGrid:
     """The cells of a study at one of its two sizes, and what is wrong with it beyond the form of its tables."""
 
-    pairs: Sequence[tuple[Setting, Objective]]
+    pairs: Sequence[tuple[StudySetting, StudyObjective]]
     seeds: Sequence[int]
     protocol: Protocol
     evaluations: Evaluations
@@ -95,158 +99,160 @@ class StudyGrid:
         return tuple(dict.fromkeys(Spec(seed=seed, **cell) for seed, cell in chain.from_iterable(products)))
 
 
-def build_grid(study: StudyTable, *, smoke: bool = False) -> StudyGrid:
-    """Everything that the study's tables ask for; what is wrong is left out and told."""
-    small = study.smoke
-    settings_at = ("smoke", "settings") if smoke and small.settings else ("settings",)
-    objectives_at = ("smoke", "objectives") if smoke and small.objectives else ("objectives",)
-    faults: list[Fault] = []
-    seeds = small.seeds if smoke else study.seeds
-    written = small.settings if len(settings_at) > 1 else study.settings
-    shared = small.objectives if len(objectives_at) > 1 else study.objectives
-    if (count := _count(written, shared, len(seeds))) > _MOST_CELLS:
+def build_grid(study: Study, smoke: Smoke | None = None) -> StudyGrid:
+    """Everything that the study's tables ask for, at the size of `smoke` if that is given; what is wrong is told."""
+    own_settings, own_objectives = smoke is not None and smoke.settings, smoke is not None and smoke.objectives
+    settings_at: KeyPath = ("smoke", "settings") if own_settings else ("settings",)
+    objectives_at: KeyPath = ("smoke", "objectives") if own_objectives else ("objectives",)
+    written, shared = own_settings or study.settings, own_objectives or study.objectives
+    seeds = study.seeds if smoke is None else smoke.seeds
+    if (count := _count(written, shared) * len(seeds)) > _MOST_CELLS:
         message = f"must be at most {_MOST_CELLS:,} cells with the settings and seeds, got {count:,}; divide the study"
         return StudyGrid((), seeds, EVERYTHING, NOTHING_MORE, [Fault(("smoke",) if smoke else objectives_at, message)])
+    faults: list[Fault] = []
     settings = _settings(written, settings_at, faults)
     objectives = _objectives(shared, objectives_at, faults)
-    protocol, evaluations = _rules(study.protocol, EVERYTHING, NOTHING_MORE)
-    if smoke:
-        size: dict[str, Any] = {
-            "train_examples": small.train_examples,
-            "test_examples": small.test_examples,
-            "allow_partial": True,
-        }
-        protocol, evaluations = _rules(small.protocol, replace(protocol, **size), evaluations)
+    protocol, evaluations = _rules(study, smoke, faults)
+    if smoke is None:
+        crossed = [(setting, each) for setting in settings for each in setting.objectives or objectives]
+        if study.temperature == "validation":
+            recipes = [setting.recipe for setting in settings]
+            lacking = [one.data_set for one in recipes if not has_validation(one.data_set, one.data_options)]
+            faults += [Fault(("temperature",), _NO_VALIDATION.format(name)) for name in lacking]
+    else:
         settings = [
-            replace(setting, recipe=shrink_recipe(setting.recipe, epochs=small.epochs, batch_size=small.batch_size))
+            replace(setting, recipe=shrink_recipe(setting.recipe, epochs=smoke.epochs, batch_size=smoke.batch_size))
             for setting in settings
         ]
         crossed = _cover([setting for setting in settings if not setting.objectives], objectives)
         crossed += [pair for setting in settings for pair in _cover([setting], setting.objectives)]
-    else:
-        faults += _temperature_faults(study, settings)
-        crossed = [(setting, each) for setting in settings for each in setting.objectives or objectives]
-    pairs = _pairs(crossed, faults)
-    of_saliency = ("smoke",) if smoke and "saliency" in small.protocol.model_fields_set else ()
+    of_saliency = ("smoke",) if smoke is not None and "saliency" in smoke.protocol else ()
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
         if (problem := saliency_problem(model, evaluations)) is not None:
             faults.append(Fault((*of_saliency, "protocol", "saliency"), problem))
-    return StudyGrid(pairs, seeds, protocol, evaluations, faults)
+    return StudyGrid(_pairs(crossed, faults), seeds, protocol, evaluations, faults)
 
 
-def _count(settings: Iterable[SettingsTable], objectives: Sequence[ObjectivesTable], seeds: int) -> int:
-    """How many cells there would be, without making one."""
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
-    def points(tables: Iterable[ObjectivesTable]) -> int:
-        return sum(len(table.name) * prod(map(len, table.options().values())) for table in tables)
+
+def _count(settings: Tables, objectives: Tables) -> int:
+    """How many pairs there would be, without making one."""
+
+    def points(tables: Iterable[Any]) -> int:
+        return sum(prod(len(_listed(value)) for value in table.values()) for table in tables if isinstance(table, dict))
 
     common = points(objectives)
-    pairs = sum(len(table.recipe) * (points(table.objectives) if table.objectives else common) for table in settings)
-    return max(pairs, common) * seeds
+    own = (points(_listed(table.get("objectives", []))) or common for table in settings)
+    pairs = sum(len(_listed(table.get("recipe"))) * count for table, count in zip(settings, own, strict=True))
+    return max(pairs, common)
 
 
-def _settings(tables: Sequence[SettingsTable], at: KeyPath, faults: list[Fault]) -> list[Setting]:
-    """Every recipe that is named, with its table's overrides; what is wrong is added to the faults, here and below."""
-    settings: list[Setting] = []
+def _names(table: Mapping[str, Any], key: str, path: KeyPath, faults: list[Fault]) -> Iterator[tuple[KeyPath, str]]:
+    """Each name that a table gives, one or a list, and its path."""
+    if key not in table:
+        faults.append(Fault((*path, key), "must be given"))
+        return
+    names = _listed(table[key])
+    if not names or not all(isinstance(name, str) for name in names):
+        faults.append(Fault((*path, key), f"must be a name or a list of names, got {table[key]!r}"))
+        return
+    for place, name in enumerate(names):
+        yield (*path, key, place), name
+
+
+def _settings(tables: Tables, at: KeyPath, faults: list[Fault]) -> list[StudySetting]:
+    """Every recipe that is named, with its table's changes; what is wrong is added to the faults, here and below."""
+    settings: list[StudySetting] = []
     for position, table in enumerate(tables):
         path = (*at, position)
-        own = tuple(_objectives(table.objectives, (*path, "objectives"), faults))
-        for place, name in enumerate(table.recipe):
-            try:
-                recipe = override_recipe(RECIPES[name], table.overrides())
-            except (TypeError, ValueError) as error:  # of fields that do not go together
-                faults.append(Fault(path, _one_line(error)))
+        unknown = [key for key in table if key not in _SETTING_KEYS]
+        faults += [Fault((*path, key), unknown_name("a key here", key, _SETTING_KEYS)) for key in unknown]
+        changes = {key: value for key, value in table.items() if key in _SETTING_KEYS[2:]}
+        own = tuple(_objectives(table.get("objectives", []), (*path, "objectives"), faults))
+        for place, name in _names(table, "recipe", path, faults):
+            if name not in RECIPES:
+                faults.append(Fault(place, unknown_name("a recipe", name, RECIPES)))
                 continue
-            faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
-            settings.append(Setting((*path, "recipe", place), recipe, own))
+            recipe, found = validated(Recipe, merged(RECIPES[name], changes), path)
+            faults += found
+            if recipe is not None:
+                faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
+            settings.append(StudySetting(place, recipe or RECIPES[name], own))  # to check the objectives in any case
     return settings
 
 
-def _objectives(tables: Sequence[ObjectivesTable], at: KeyPath, faults: list[Fault]) -> list[Objective]:
+def _objectives(tables: Any, at: KeyPath, faults: list[Fault]) -> list[StudyObjective]:
     """Every objective that is named, once for each combination of its options' values."""
-    objectives: list[Objective] = []
+    objectives: list[StudyObjective] = []
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, dict) for table in tables):
+        faults.append(Fault(at, f"must be a list of tables, got {tables!r}"))
+        return objectives
     for position, table in enumerate(tables):
-        path, options = (*at, position), table.options()
-        for place, name in enumerate(table.name):
-            wrong = _option_faults(name, options, path)
-            faults += wrong
-            if not wrong:
-                objectives += [
-                    Objective((*path, "name", place), name, dict(zip(options, values, strict=True)))
-                    for values in product(*options.values())
-                ]
+        path = (*at, position)
+        options = {option: _listed(values) for option, values in table.items() if option != "name"}
+        for place, name in _names(table, "name", path, faults):
+            try:
+                known = known_options(name)
+            except ValueError as error:
+                faults.append(Fault(place, str(error)))
+                continue
+            wrong = {
+                option: unknown_name(f"an option of {name}", option, known) for option in set(options) - set(known)
+            }
+            wrong |= {option: _NO_VALUE for option, values in options.items() if option in known and not values}
+            faults += [Fault((*path, option), message) for option, message in wrong.items()]
+            right = {option: values for option, values in options.items() if option not in wrong}
+            for points in product(*map(enumerate, right.values())):
+                places = {option: (*path, option, point[0]) for option, point in zip(right, points, strict=True)}
+                values = {option: point[1] for option, point in zip(right, points, strict=True)}
+                objectives.append(StudyObjective(place, name, values, places))
     return objectives
 
 
-def _option_faults(objective: str, options: Mapping[str, Sequence[Any]], path: KeyPath) -> list[Fault]:
-    """Each value is tried beside the defaults of the others, or the first value of those without a default."""
-    known = known_options(objective)
-    faults = [
-        Fault((*path, option), unknown_name(f"an option of {objective}", option, known))
-        for option in options
-        if option not in known
-    ]
-    faults += [
-        Fault((*path, option), "must hold at least one value, got an empty list; leave it out for the default")
-        for option, values in options.items()
-        if not values
-    ]
-    usable = {option: values for option, values in options.items() if option in known and values}
-    others = {option: values[0] for option, values in usable.items() if known[option] is Parameter.empty}
-    for option, values in usable.items():
-        for place, value in enumerate(values):
-            try:
-                build_loss(objective, objective_options(objective, {**others, option: value}, _ANY_RECIPE))
-            except (TypeError, ValueError) as error:
-                faults.append(Fault((*path, option, place), _one_line(error)))
-    return faults
-
-
-_ANY_RECIPE = next(iter(RECIPES.values()))
-
-
-def _pairs(crossed: Iterable[tuple[Setting, Objective]], faults: list[Fault]) -> list[tuple[Setting, Objective]]:
+def _pairs(
+    crossed: Iterable[tuple[StudySetting, StudyObjective]], faults: list[Fault]
+) -> list[tuple[StudySetting, StudyObjective]]:
     """Those that go together, with every option resolved."""
-    pairs: list[tuple[Setting, Objective]] = []
+    pairs: list[tuple[StudySetting, StudyObjective]] = []
+    losses: dict[str, Any] = {}  # each built once, so that it can refuse its options
     for setting, objective in crossed:
         try:
             options = objective_options(objective.name, objective.options, setting.recipe)
-            problem = pair_problem(setting.recipe, objective.name, build_loss(objective.name, options))
+            which = repr((objective.name, options))
+            if which not in losses:
+                losses[which] = build_loss(objective.name, options)
+            problem = pair_problem(setting.recipe, objective.name, losses[which])
         except (TypeError, ValueError) as error:
-            problem = _one_line(error)
+            problem = " ".join(str(error).split())
         if problem is None:
             pairs.append((setting, replace(objective, options=options)))
-        else:
-            faults.append(Fault(objective.path, problem))
+        else:  # a loss names the option that it refuses
+            faults.append(Fault(objective.places.get(problem.partition(" ")[0], objective.path), problem))
     return pairs
 
 
-def _rules(table: ProtocolTable, protocol: Protocol, evaluations: Evaluations) -> tuple[Protocol, Evaluations]:
-    """Both with the fields that the table has."""
-    written = table.model_dump(exclude_unset=True)
-    of_protocol = {name: value for name, value in written.items() if name in _PROTOCOL_FIELDS}
-    others = {name: value for name, value in written.items() if name not in _PROTOCOL_FIELDS}
-    return replace(protocol, **of_protocol), replace(evaluations, **others)
+def _rules(study: Study, smoke: Smoke | None, faults: list[Fault]) -> tuple[Protocol, Evaluations]:
+    """What `[protocol]` says, and for the smallest size `[smoke]` and `[smoke.protocol]` over it."""
+    rules, found = validated(_Rules, study.protocol, ("protocol",))
+    if smoke is not None and not found:
+        size = {"train_examples": smoke.train_examples, "test_examples": smoke.test_examples, "allow_partial": True}
+        rules, found = validated(_Rules, {**study.protocol, **size, **smoke.protocol}, ("smoke", "protocol"))
+    faults += found
+    if rules is None:
+        return EVERYTHING, NOTHING_MORE
+    values = {field.name: getattr(rules, field.name) for field in fields(_Rules)}
+    return Protocol(**{name: values[name] for name in _PROTOCOL}), Evaluations(
+        **{name: value for name, value in values.items() if name not in _PROTOCOL}
+    )
 
 
-def _cover(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[tuple[Setting, Objective]]:
+def _cover(
+    settings: Sequence[StudySetting], objectives: Sequence[StudyObjective]
+) -> list[tuple[StudySetting, StudyObjective]]:
     """Pairs with every setting and every objective in at least one; of a grid of options the last point."""
     last = list({(objective.path, objective.name): objective for objective in objectives}.values())
     if not settings or not last:
         return []
     return [(settings[k % len(settings)], last[k % len(last)]) for k in range(max(len(settings), len(last)))]
-
-
-def _temperature_faults(study: StudyTable, settings: Iterable[Setting]) -> list[Fault]:
-    if study.temperature != "validation":
-        return []
-    message = "'validation' needs validation examples, and {} holds none out; set data_options.validation, e.g. 5000"
-    return [
-        Fault(("temperature",), message.format(setting.recipe.data_set))
-        for setting in settings
-        if not has_validation(setting.recipe.data_set, setting.recipe.data_options)
-    ]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -7,8 +7,8 @@ from focalcal.lab.training.network import build_network, check_start, trained_ne
 from focalcal.lab.training.non_finite import NonFiniteLossError
 from focalcal.lab.training.outputs import predict
 from focalcal.lab.training.recipe import Optimizer, Recipe, Schedule, Step
-from focalcal.lab.training.recipes import RECIPES, recipe, source_of
-from focalcal.lab.training.recipes.recipe_tables import recipe_table, sources_table
+from focalcal.lab.training.recipes import RECIPES, recipe, recipe_text
+from focalcal.lab.training.recipes.recipe_tables import recipe_table
 
 __all__ = [
     "RECIPES",
@@ -26,7 +26,6 @@ __all__ = [
     "predict",
     "recipe",
     "recipe_table",
-    "source_of",
-    "sources_table",
+    "recipe_text",
     "trained_network",
 ]

@@ -12,7 +12,7 @@ class Point(NamedTuple):
     lam: float
 
 
-# `recipes.sources` says which of them the paper states, docs/guide/recipes.md how the others were chosen.
+# The recipes' files say which of them the paper states, docs/guide/recipes.md how the others were chosen.
 OPERATING_POINTS: dict[str, Point] = {
     "cifar10": Point(4.0, 1.5),
     "cifar100": Point(4.0, 1.5),
@@ -33,10 +33,10 @@ OPERATING_POINTS: dict[str, Point] = {
 }
 
 
-def operating_point(data_set: str, model: str) -> Point | None:
+def fcl_point(data_set: str, model: str) -> Point | None:
     """The point of this network on this data set; None where the table has none, so that the loss's defaults hold.
 
-    >>> operating_point("cifar10", "resnet50")
+    >>> fcl_point("cifar10", "resnet50")
     Point(gamma=4.0, lam=1.5)
     """
     return OPERATING_POINTS.get(f"{data_set}/{model}", OPERATING_POINTS.get(data_set))

@@ -1,24 +1,44 @@
-"""The recipes by name: every row of the paper's tables, and small ones for a machine without a GPU."""
+"""The recipes by name: every row of the paper's tables, and small ones (`*_lite`) for a machine without a GPU.
+
+Each is a TOML file of this folder. A comment beside a setting, or beside the table that it is in, says who states it:
+
+paper      Liang et al., "Focal Calibration Loss", states it
+code       the paper does not, and it is in the published code of a reference that the paper says it follows
+           (Mukhoti et al. 2020 and what came after it; for X-rays a public CheXNet)
+judgement  nobody states it, or the sources differ, and the choice is ours; docs/guide/recipes.md gives the reasons
+
+Lite recipes are our judgement throughout.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
 
-from focalcal.core.checks import one_of, unknown_name
-from focalcal.lab.training.operating_points import Point, operating_point
-from focalcal.lab.training.recipe import Optimizer, Recipe, Schedule
-from focalcal.lab.training.recipes.lite import LITE
-from focalcal.lab.training.recipes.paper import PAPER
-from focalcal.lab.training.recipes.sources import SOURCES
+from focalcal.core.checks import unknown_name
+from focalcal.lab.training.operating_points import Point, fcl_point
+from focalcal.lab.training.recipe import Recipe
 
-RECIPES: dict[str, Recipe] = {**PAPER, **LITE}
-"""Every recipe by its name: the paper's, and ours for a machine without a GPU."""
-SETTINGS = (
-    *(field.name for field in fields(Recipe)),
-    *(f"optimizer.{field.name}" for field in fields(Optimizer)),
-    *(f"schedule.{field.name}" for field in fields(Schedule)),
-    *Point._fields,
-)
+
+class _Recipes(Mapping[str, Recipe]):
+    """Every recipe by its name: the paper's, then ours for a machine without a GPU; read when one is asked for."""
+
+    def __getitem__(self, name: str) -> Recipe:
+        if name not in _files():
+            raise KeyError(name)
+        return _read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_files())
+
+    def __len__(self) -> int:
+        return len(_files())
+
+
+RECIPES = _Recipes()
 
 
 def recipe(name: str) -> Recipe:
@@ -32,24 +52,25 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def source_of(name: str, setting: str) -> str | None:
-    """Who states a setting of the recipe `name`: the "paper", published "code", or nobody, our "judgement".
-
-    `setting` is a field such as "epochs", a part of one such as "optimizer.lr", or FCL's "gamma" or "lam"; None for
-    a field that the recipe does not set.
-
-    >>> source_of("cifar10_resnet50", "optimizer.nesterov")
-    'judgement'
-    """
-    one_of("setting", setting, SETTINGS)
+def recipe_text(name: str) -> str:
+    """The file of the recipe: its settings, with their sources as comments."""
     recipe(name)
-    if name not in SOURCES:
-        return "judgement"
-    return SOURCES[name].get(setting, SOURCES[name].get(setting.partition(".")[0]))
+    return _files()[name].read_text("utf-8")
 
 
 def operating_points() -> dict[str, Point]:
     """FCL's gamma and lam for each data set and network of a recipe, by "data_set/model"."""
     settings = {(recipe.data_set, recipe.model) for recipe in RECIPES.values()}
-    points = {f"{data_set}/{model}": operating_point(data_set, model) for data_set, model in sorted(settings)}
+    points = {f"{data_set}/{model}": fcl_point(data_set, model) for data_set, model in sorted(settings)}
     return {setting: point for setting, point in points.items() if point is not None}
+
+
+@cache
+def _files() -> dict[str, Path]:
+    folder = Path(str(resources.files(__name__)))
+    return {file.stem: file for file in sorted(folder.glob("*.toml"), key=lambda file: ("_lite" in file.stem, file))}
+
+
+@cache
+def _read(name: str) -> Recipe:
+    return Recipe.from_dict(tomllib.loads(_files()[name].read_text("utf-8")))
