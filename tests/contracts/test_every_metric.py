@@ -12,16 +12,20 @@ import torch
 
 from focalcal import Predictions, metrics
 from focalcal.metrics import METRICS
+from focalcal.metrics.event_metrics import FromEvent
 
 ALL = pytest.mark.parametrize("name", METRICS)
+OF_AN_EVENT = {name for name, metric in METRICS.items() if isinstance(metric.source, FromEvent)}
 DEPENDS_ON_ROWS = {"debiased_ece"}  # the correction for chance knows how many rows there are
 
 
 @pytest.fixture
-def rows():
+def rows(request):
+    """Seven classes; of a metric of one event two."""
     generator = np.random.default_rng(0)
-    probs = generator.dirichlet(np.full(7, 0.5), size=600)
-    return probs, (generator.random((600, 1)) > (probs**1.3).cumsum(1)).sum(1).clip(max=6)
+    classes = 2 if request.node.callspec.params["name"] in OF_AN_EVENT else 7
+    probs = generator.dirichlet(np.full(classes, 0.5), size=600)
+    return probs, (generator.random((600, 1)) > (probs**1.3).cumsum(1)).sum(1).clip(max=classes - 1)
 
 
 @ALL
@@ -41,9 +45,10 @@ def test_the_order_of_the_rows_does_not_matter(name, rows):
 
 @ALL
 def test_the_names_of_the_classes_do_not_matter(name, rows):
-    order = np.random.default_rng(1).permutation(7)
+    order = np.random.default_rng(1).permutation(rows[0].shape[1])
     renamed = np.argsort(order)[rows[1]]
-    assert METRICS[name](rows[0][:, order], renamed) == pytest.approx(METRICS[name](*rows), abs=1e-12)
+    event = {"positive": int(np.argsort(order)[1])} if name in OF_AN_EVENT else {}
+    assert METRICS[name](rows[0][:, order], renamed, **event) == pytest.approx(METRICS[name](*rows), abs=1e-12)
 
 
 @ALL
@@ -70,19 +75,24 @@ def test_tensors_arrays_and_dtypes_agree(name, rows):
 def test_ignored_rows_are_as_if_absent(name, rows):
     probs, labels = rows
     marked = np.concatenate([labels, np.full(50, 255)])
-    more = np.concatenate([probs, np.full((50, 7), np.nan)])
+    more = np.concatenate([probs, np.full((50, probs.shape[1]), np.nan)])
     assert METRICS[name](more, marked, ignore_index=255) == pytest.approx(METRICS[name](*rows), abs=1e-12)
 
 
 @ALL
 def test_maps_are_their_pixels(name, rows):
     probs, labels = rows
-    images = np.moveaxis(probs.reshape(6, 10, 10, 7), -1, 1)
+    images = np.moveaxis(probs.reshape(6, 10, 10, -1), -1, 1)
     assert METRICS[name](images, labels.reshape(6, 10, 10)) == pytest.approx(METRICS[name](*rows), abs=1e-12)
 
 
 @ALL
 def test_a_sure_and_right_classifier_has_the_best_value(name):
+    if name in OF_AN_EVENT:
+        best = {"oe": 1.0, "slope": np.inf, "intercept": np.nan, "observed_rate": 0.5, "predicted_rate": 0.5}
+        value = METRICS[name](np.array([0.0, 1.0]), [0, 1])
+        assert value == pytest.approx(best.get(name, 0.0), abs=1e-9, nan_ok=True)
+        return
     probs, labels = np.eye(6), np.arange(6)
     best = METRICS[name].limits[1] if METRICS[name].better == "higher" else 0.0
     if name == "confidence_auroc":
@@ -94,7 +104,8 @@ def test_a_sure_and_right_classifier_has_the_best_value(name):
 def test_values_lie_within_the_limits_of_the_table(name, rows):
     low, high = METRICS[name].limits
     for labels in (rows[1], rows[0].argmin(1), rows[0].argmax(1)):
-        assert low <= METRICS[name](rows[0], labels) <= high
+        value = METRICS[name](rows[0], labels)
+        assert low <= value <= high or (name == "intercept" and np.isnan(value)), "separated: no intercept"
 
 
 @ALL
@@ -123,10 +134,10 @@ def test_predictions_tables_and_names_give_the_same(name, rows):
     metric, expected = METRICS[name], pytest.approx(METRICS[name](*rows), abs=1e-9)
     assert metric(Predictions(probs=probs, labels=labels, split="test")) == expected
     assert metric(Predictions(logits=np.log(probs), labels=labels, split="test")) == expected
-    names = [f"class {at}" for at in range(7)]
+    names = [f"class {at}" for at in range(probs.shape[1])]
     table = pandas.DataFrame(probs, columns=names)
     assert metric(table, pandas.Series([names[at] for at in labels], dtype="category")) == expected
-    assert metric(3 * probs, np.eye(7)[labels], normalize=True) == expected
+    assert metric(3 * probs, np.eye(probs.shape[1])[labels], normalize=True) == expected
 
 
 @ALL
@@ -144,6 +155,8 @@ def test_one_column_is_two_classes(name):
 def test_confidences_are_enough_or_refused(name, rows):
     metric, (probs, labels) = METRICS[name], rows
     outcomes = {"confidence": probs.max(1), "correct": probs.argmax(1) == labels}
+    if name in OF_AN_EVENT:  # that the prediction is right is an event too
+        outcomes = {"confidence": probs[:, 1], "correct": labels == 1}
     if metric.source.needs_classes:
         for call in (metric, partial(metrics.bootstrap, metric)):
             with pytest.raises(ValueError, match=f"{name} needs the probabilities of all classes"):
@@ -164,9 +177,12 @@ def test_confidences_are_enough_or_refused(name, rows):
 def test_impossible_classes_may_have_logits_of_minus_infinity(name, rows):
     """The metric is that of the probabilities with a 0 there; where the label was impossible, the NLL is infinite."""
     logits = np.log(rows[0])
-    logits[:, 3] = np.where(rows[1] == 3, logits[:, 3], -np.inf)
+    last = logits.shape[1] - 1
+    logits[:, last] = np.where(rows[1] == last, logits[:, last], -np.inf)
     probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](probs, rows[1]), abs=1e-9)
+    assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(
+        METRICS[name](probs, rows[1]), abs=1e-9, nan_ok=True
+    )
 
 
 @ALL
@@ -192,6 +208,7 @@ def test_chance_is_all_that_a_calibrated_model_shows():
     labels = (generator.random((2000, 1)) > probs.cumsum(1)).sum(1).clip(max=4)
     for metric in METRICS.values():
         if metric.by_chance and metric is not metrics.debiased_ece:  # which takes chance off, sometimes all of it
-            interval = metrics.bootstrap(metric, probs, labels, resamples=50)
+            event = {"positive": 2} if metric.name in OF_AN_EVENT else {}
+            interval = metrics.bootstrap(metric, probs, labels, resamples=50, **event)
             assert interval.low == 0
             assert 0.3 * interval.chance < interval.estimate < 3 * interval.chance

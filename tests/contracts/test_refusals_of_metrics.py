@@ -149,6 +149,7 @@ OPTIONS = {
     "of": (("top", None, ARRAY), "one of 'confidence', 'classes', got"),
     "binning": (("mass", None, ARRAY), "one of 'equal_width', 'equal_mass', got"),
     "method": (("bca", None, ARRAY), "one of 'adjusted', 'basic', 'percentile', got"),
+    "knots": ((2, 4.0, None, ARRAY), "one of 3, 4, 5, got"),
     "average": (("macro", True, ARRAY), "one of 'mean', None, got"),
 }
 ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize groups inputs"

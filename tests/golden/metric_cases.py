@@ -10,6 +10,7 @@ from golden.inputs import masked, multi_label, outcomes, positive_class, probabi
 from golden.values import SINGLE, Case
 
 from focalcal import metrics
+from focalcal.metrics.event_metrics import FromEvent
 from focalcal.metrics.table import METRICS, MULTILABEL_METRICS
 from focalcal.predictions import Predictions
 
@@ -53,9 +54,9 @@ def _inputs() -> dict[str, dict[str, Any]]:
 
 
 def _every_metric(given: dict[str, Any]) -> dict[str, float]:
-    known = {name: metric for name, metric in METRICS.items() if "probs" in given or "logits" in given}
-    if not known:
-        known = {name: metric for name, metric in METRICS.items() if not metric.source.needs_classes}
+    known = {name: metric for name, metric in METRICS.items() if not isinstance(metric.source, FromEvent)}
+    if "confidence" in given:
+        known = {name: metric for name, metric in known.items() if not metric.source.needs_classes}
     return {name: metric(**given) for name, metric in known.items()}
 
 

@@ -9,6 +9,7 @@ import torch
 from focalcal import metrics
 from focalcal.metrics.bootstrap import _Plan
 from focalcal.metrics.bootstrap_statistics import row_weights
+from focalcal.metrics.event_metrics import FromEvent
 from focalcal.predictions import read_inputs
 
 ALL = list(metrics.METRICS.values())
@@ -23,7 +24,9 @@ def network(rows, classes=5, temperature=1.3, seed=0):
 
 
 def tolerance_of(metric, probs, labels):
-    """AdaECE keeps the members of a sketch's cell together; everything else is exact."""
+    """AdaECE keeps the members of a sketch's cell together, and a spline its knots; everything else is exact."""
+    if metric.name in ("ici", "e50", "e90", "emax"):
+        return 0.02
     if metric is not metrics.adaptive_ece:
         return 1e-9
     return metrics.CalibrationSketch.of(probs, labels).adaptive_ece_bound() + 1e-9
@@ -31,7 +34,7 @@ def tolerance_of(metric, probs, labels):
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.__name__)
 def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
-    probs, labels = network(300, classes=7)
+    probs, labels = network(300, classes=2 if isinstance(metric.source, FromEvent) else 7)
     plan = _Plan({"asked": metric}, read_inputs(probs, labels), None, 15, None)
     draw = next(plan.resampled_rows(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
@@ -44,7 +47,7 @@ def test_a_vectorised_resample_is_the_metric_of_the_drawn_rows(metric):
 
 @pytest.mark.parametrize("metric", CALIBRATION_ERRORS, ids=lambda m: m.__name__)
 def test_drawn_labels_give_the_metric_of_those_labels(metric):
-    probs, labels = network(300, classes=7)
+    probs, labels = network(300, classes=2 if isinstance(metric.source, FromEvent) else 7)
     plan = _Plan({"asked": metric}, read_inputs(probs, labels), None, 15, None)
     draw = next(plan.drawn_labels(4, seed=3))
     (values,) = next(plan.values(iter([draw])))
@@ -175,7 +178,8 @@ def test_no_end_lies_where_the_metric_cannot():
 @pytest.mark.parametrize("temperature", [1.0, 1.1, 1.6])
 def test_intervals_cover_the_truth(temperature):
     """95 % intervals of 60 samples; fewer than 51 hits would happen to true ones in 1 of 1,500 tries."""
-    asked = [*CALIBRATION_ERRORS, metrics.brier, metrics.error, metrics.aurc]
+    errors = [metric for metric in CALIBRATION_ERRORS if not isinstance(metric.source, FromEvent)]
+    asked = [*errors, metrics.brier, metrics.error, metrics.aurc]
     truth = {metric.__name__: metric(*network(400_000, temperature=temperature, seed=99)) for metric in asked}
     hits = dict.fromkeys(truth, 0)
     for seed in range(60):

@@ -17,7 +17,9 @@ from focalcal.integrations import torchmetrics as adapters
 
 K, L = 4, 3
 SINGLE: dict[str, tuple[Any, Any]] = {
-    metric.adapter: (partial(getattr(adapters, metric.adapter), K), metric) for metric in functions.METRICS.values()
+    metric.adapter: (partial(getattr(adapters, metric.adapter), K), metric)
+    for metric in functions.METRICS.values()
+    if metric.adapter
 }
 SINGLE |= {
     "ECE in 7 bins": (partial(adapters.ECE, K, n_bins=7), partial(functions.ece, n_bins=7)),

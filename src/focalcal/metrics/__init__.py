@@ -5,6 +5,8 @@ from focalcal.metrics import table
 from focalcal.metrics.bootstrap import Interval, bootstrap
 from focalcal.metrics.corp import Corp, CorpParts, corp
 from focalcal.metrics.detection import auroc
+from focalcal.metrics.event import EventCalibration, Spiegelhalter, event_calibration
+from focalcal.metrics.event_curve import EventCurve
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel import (
     MultilabelSummary,
@@ -24,15 +26,19 @@ __all__ = [
     "CalibrationSketch",
     "Corp",
     "CorpParts",
+    "EventCalibration",
+    "EventCurve",
     "Interval",
     "Metric",
     "MultilabelSummary",
     "Murphy",
     "Reliability",
+    "Spiegelhalter",
     "Summary",
     "auroc",
     "bootstrap",
     "corp",
+    "event_calibration",
     "multilabel_bootstrap",
     "multilabel_murphy",
     "multilabel_reliability",

@@ -27,6 +27,8 @@ from focalcal.core.display import Displayed
 from focalcal.core.numerics import softmax
 from focalcal.metrics.bootstrap_statistics import Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
+from focalcal.metrics.event_metrics import FromEvent, OfOutcomeDraws
+from focalcal.metrics.event_rows import read_event
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.reliability import check_level, wilson
@@ -92,7 +94,8 @@ def bootstrap(
             raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
         given = Inputs("outcomes", *ranked_input(probs, labels))
     else:
-        given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        read = read_event if _all_events(metrics) else read_inputs
+        given = read(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
         scores = probs if logits is None else logits
         if is_tensor(scores):  # so that a function of the caller's own is given tensors
             metrics = {name: own if _entry(own) else _of_tensors(own, scores) for name, own in metrics.items()}
@@ -145,6 +148,12 @@ def _entry(metric: Any) -> Metric | None:
     return AUROC if function is auroc else function if isinstance(function, Metric) else None
 
 
+def _all_events(metrics: dict[str, Function]) -> bool:
+    """Whether every metric is one of an event, so that `positive` may name its class."""
+    entries = [_entry(metric) for metric in metrics.values()]
+    return all(entry is not None and isinstance(entry.source, FromEvent) for entry in entries)
+
+
 def check_request(resamples: int, level: float, method: str, seed: int) -> None:
     """Refuse a number of resamples, a level, a method or a seed that makes no sense."""
     check_level(level)
@@ -167,6 +176,8 @@ def interval(
     """
     tails = [0.5 - level / 2, 0.5 + level / 2]
     values = values[~np.isnan(values)]
+    if np.isnan(estimate) or not len(values):
+        return Interval(estimate, *limits, level)  # nothing is known of what has no value
     if not (np.isfinite(values).all() and np.isfinite(estimate)):
         # An infinite log-likelihood: no sums or differences, only the order of the values.
         low, high = np.quantile(values, tails, method="inverted_cdf")
@@ -237,9 +248,17 @@ class _Plan:
         entry, statistic = self.entries[name], None
         if entry is not None:
             options = self._options(name)
+            if isinstance(entry.source, FromEvent):
+                statistic = entry.source.resample_event(self.event, **options)
+                return statistic if self.given.kind == "outcomes" else OfOutcomeDraws(statistic, self.event)
             if options.keys() <= entry.source.options.keys():
                 statistic = entry.source.resample(self.sums, lambda: self.kept, **options)
         return Rowwise(self.metrics[name], *self.kept) if statistic is None else statistic
+
+    @cached_property
+    def event(self) -> Inputs:
+        """The rows of the event that is the second of two classes."""
+        return FromEvent.event(self.given, self.ignore_index)
 
     def _options(self, name: str) -> dict[str, Any]:
         """What the metric was given by `functools.partial`, and the number of bins unless that is among it."""

@@ -123,11 +123,17 @@ def corp(
     whole_number("seed", seed, least=0, most=2**63 - 1, remedy="0 is usual")
     given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
     sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
+    return corp_of(sure, right, np.ones(len(sure)), level=level, resamples=resamples, seed=seed)
+
+
+def corp_of(sure: Array, right: Array, weights: Array, *, level: float, resamples: int, seed: int) -> Corp:
+    """`corp` of probabilities, outcomes and weights, (n,) each; bands are of Kish's effective number of rows."""
     p, place = np.unique(np.clip(sure.astype(np.float64), 0, 1), return_inverse=True)
-    count, events = np.bincount(place).astype(np.float64), np.bincount(place, right.astype(np.float64))
+    count, events = np.bincount(place, weights), np.bincount(place, weights * right)
     rising = _rising(events / count, count)
     first, rows = rising.blocks[:-1], rising.weights
-    points, low, high, chance = _bands(p, count, level, resamples, seed)
+    effective = round(weights.sum() ** 2 / np.square(weights).sum())
+    points, low, high, chance = _bands(p, count, effective, level, resamples, seed)
     brier, nll = (
         _parts(score, p, rising.x, count, events, by_chance)
         for score, by_chance in zip((_brier, _nll), chance, strict=True)
@@ -171,7 +177,7 @@ def _rising(rate: Array, weights: Array) -> Any:
 
 
 def _bands(
-    p: Array, count: Array, level: float, resamples: int, seed: int
+    p: Array, count: Array, effective: int, level: float, resamples: int, seed: int
 ) -> tuple[Array, Array, Array, tuple[float, float]]:
     """Points, the curve's two quantiles at each, and the mean MSC of both scores, all of a calibrated model."""
     rows = count.sum()
@@ -182,7 +188,7 @@ def _bands(
     generator = np.random.default_rng(seed)
     curves, chance = np.empty((resamples, len(filled))), np.zeros(2)
     for curve in curves:
-        drawn = generator.multinomial(int(rows), size / rows)
+        drawn = generator.multinomial(effective, size / rows)
         events = generator.binomial(drawn, points)
         some = drawn > 0
         own, at = drawn[some].astype(np.float64), events[some].astype(np.float64)

@@ -40,6 +40,25 @@ def binary_auroc(scores: Array, positives: Array) -> float:
     return float((wins * (below + (size - wins) / 2)).sum() / (positive * (len(values) - positive)))
 
 
+def auroc_influence(scores: Array, positives: Array, weights: Array) -> tuple[float, Array]:
+    """The weighted AUROC of scores (n,) and outcomes (n,) bool, and what each row adds to its error, (n,).
+
+    A row adds its weight's share of its class times how far its placement among the other class is from the AUROC;
+    DeLong, DeLong & Clarke-Pearson (1988), whose variance is the sum of the squares.
+    """
+    order = np.argsort(scores, kind="stable")
+    start = runs(scores[order])
+    place = np.empty(len(scores), dtype=np.int64)
+    place[order] = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(scores))))
+    sums = [np.bincount(place, weights * side, len(start)) for side in (positives, ~positives)]
+    won, lost = (own / own.sum() for own in sums)
+    below, above = np.cumsum(lost) - lost / 2, won[::-1].cumsum()[::-1] - won / 2
+    area = min(1.0, float(won @ below))
+    placement = np.where(positives, below[place], above[place])
+    total = np.where(positives, sums[0].sum(), sums[1].sum())
+    return area, weights / total * (placement - area)
+
+
 def ranked_input(scores: Any, positives: Any) -> tuple[Array, Array]:
     """Scores and outcomes (bool), checked: no NaN, and of one length."""
     values, outcome = as_array("scores", scores), as_array("positives", positives)

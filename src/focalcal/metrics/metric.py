@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.metrics.scan import check_bins
-from focalcal.predictions.inputs import Inputs, read_inputs
+from focalcal.predictions.inputs import Inputs
 
 if TYPE_CHECKING:
     from focalcal.metrics.sources import Source
@@ -56,7 +56,7 @@ class Metric:
         """The metric of whatever `focalcal.predictions.read_inputs` takes for scores and labels."""
         if options:
             self.check_options(options)
-        given = read_inputs(
+        given = self.source.read(
             probs, labels, logits=logits, confidence=confidence, correct=correct, classes=classes, positive=positive,
             normalize=normalize, ignore_index=ignore_index,
         )  # fmt: skip

@@ -70,6 +70,8 @@ def scan_inputs(
     That every row is ignored is refused unless `allow_none`.
     """
     n_bins = check_bins(n_bins)
+    if given.weights is not None:
+        raise NotImplementedError("sample_weight is for the metrics of an event so far")
     if given.kind == "outcomes":
         return _scan_outcomes(given, n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}

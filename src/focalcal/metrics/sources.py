@@ -22,6 +22,7 @@ from focalcal.metrics.array_pass import Scan, flat_pieces
 from focalcal.metrics.bootstrap_statistics import Binned, Cells, Classwise, Draw, Mean
 from focalcal.metrics.cells import spread
 from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
+from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
     from focalcal.metrics.sketch import CalibrationSketch
@@ -39,6 +40,7 @@ class Source:
     asks: Mapping[str, bool] = MappingProxyType({})  # what a pass over an array is asked for besides the bins
     binned = False  # whether the number of the pass's bins matters
     holds = ""  # the part of a sketch that it needs: bins, classes or moments; "" if a sketch is not enough
+    read = staticmethod(read_inputs)  # makes scores and labels of what the caller has
 
     def __init__(self, of: Callable[..., Any]) -> None:
         self.of = of

@@ -35,6 +35,19 @@ from focalcal.metrics.detection import (
     binary_coverage,
     binary_e_aurc,
 )
+from focalcal.metrics.event_metrics import (
+    FromEvent,
+    citl_of,
+    e50_of,
+    e90_of,
+    emax_of,
+    ici_of,
+    intercept_of,
+    observed_rate_of,
+    oe_of,
+    predicted_rate_of,
+    slope_of,
+)
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, in_top
@@ -144,6 +157,28 @@ coverage = Metric(
     adapter="Coverage",
 )
 
+predicted_rate = Metric("predicted_rate", "Predicted rate", FromEvent(predicted_rate_of), better=None)
+observed_rate = Metric("observed_rate", "Observed rate", FromEvent(observed_rate_of), better=None)
+oe = Metric("oe", "O/E", FromEvent(oe_of), unit="score", limits=(0.0, math.inf), better=None)
+slope = Metric(
+    "slope", "Calibration slope", FromEvent(slope_of), unit="score", limits=(-math.inf, math.inf), better=None
+)
+intercept = Metric(
+    "intercept",
+    "Calibration intercept",
+    FromEvent(intercept_of),
+    unit="score",
+    limits=(-math.inf, math.inf),
+    better=None,
+)
+citl = Metric(
+    "citl", "Calibration in the large", FromEvent(citl_of), unit="score", limits=(-math.inf, math.inf), better=None
+)
+ici = Metric("ici", "ICI", FromEvent(ici_of), by_chance=True)
+e50 = Metric("e50", "E50", FromEvent(e50_of), by_chance=True)
+e90 = Metric("e90", "E90", FromEvent(e90_of), by_chance=True)
+emax = Metric("emax", "Emax", FromEvent(emax_of), by_chance=True)
+
 METRICS: dict[str, Metric] = NamedTable(
     "a metric", {entry.name: entry for entry in list(globals().values()) if isinstance(entry, Metric)}
 )
@@ -188,14 +223,20 @@ __all__ = [
     "augrc",
     "aurc",
     "brier",
+    "citl",
     "classwise_ece",
     "confidence_auroc",
     "confidence_gap",
     "coverage",
     "debiased_ece",
+    "e50",
+    "e90",
     "e_aurc",
     "ece",
+    "emax",
     "error",
+    "ici",
+    "intercept",
     "mce",
     "multilabel_adaptive_ece",
     "multilabel_aurc",
@@ -210,7 +251,11 @@ __all__ = [
     "multilabel_rms_ce",
     "multilabel_smooth_ece",
     "nll",
+    "observed_rate",
+    "oe",
+    "predicted_rate",
     "rms_ce",
+    "slope",
     "smooth_ece",
     "top_k_accuracy",
 ]

@@ -160,20 +160,20 @@ def checked_groups(groups: Any, rows: int) -> tuple[NDArray[Any], tuple[str, ...
     return np.stack([column.astype(np.str_) for column in columns], 1), tuple(groups)
 
 
-def checked_weights(weights: Any, rows: int) -> NDArray[np.float64]:
+def checked_weights(weights: Any, rows: int, name: str = "weights") -> NDArray[np.float64]:
     """How much each row counts: finite, none below 0, not all 0."""
-    values = as_array("weights", weights)
+    values = as_array(name, weights)
     if values.shape != (rows,) or values.dtype.kind not in "iuf":
-        raise ValueError(f"weights must be ({rows},) numbers, one for every row, got {values.dtype} {values.shape}")
+        raise ValueError(f"{name} must be ({rows},) numbers, one for every row, got {values.dtype} {values.shape}")
     values = values.astype(np.float64, copy=False)
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         at = first_row(wrong)
         raise ValueError(
-            f"weights must be finite and not negative, got {values[at]:g} in row {at}; leave out rows that do not count"
+            f"{name} must be finite and not negative, got {values[at]:g} in row {at}; leave out rows that do not count"
         )
     if not values.any():
-        raise ValueError("weights must not all be 0, got 0 in every row; no row would count")
+        raise ValueError(f"{name} must not all be 0, got 0 in every row; no row would count")
     return values
 
 

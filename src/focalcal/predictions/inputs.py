@@ -28,6 +28,7 @@ from focalcal.core.checks import first_row, in_unit_interval, not_finite, yes_or
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
+from focalcal.predictions.field_checks import checked_weights
 
 
 class InputOptions(TypedDict, total=False):
@@ -38,13 +39,15 @@ class InputOptions(TypedDict, total=False):
     classes: Sequence[Any] | None
     positive: Any
     normalize: bool
+    sample_weight: Any
 
 
 class Inputs(NamedTuple):
     """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
 
     `classes` are the names of the columns if there are any: `classes[k]` is that of column k. `checked` says that
-    shapes, types, ranges and values have been.
+    shapes, types, ranges and values have been. Of the outcomes of an event `log_odds` are what its probabilities round.
+    `weights` (N,) say how much each row counts, None that all count alike.
     """
 
     kind: Literal["probs", "logits", "outcomes"]
@@ -52,6 +55,8 @@ class Inputs(NamedTuple):
     labels: Array
     classes: tuple[Any, ...] | None = None
     checked: bool = False
+    log_odds: Array | None = None
+    weights: Array | None = None
 
 
 def read_inputs(
@@ -64,12 +69,19 @@ def read_inputs(
     classes: Sequence[Any] | None = None,
     positive: Any = None,
     normalize: bool = False,
+    sample_weight: Any = None,
     ignore_index: int | None = None,
 ) -> Inputs:
     """Scores and labels in their usual form. Labels that are `ignore_index` stay what they are.
 
     An object with a method `__focalcal_inputs__`, as `Predictions` is, holds both and stands for probs or logits alone.
     """
+    if sample_weight is not None:
+        alike = read_inputs(
+            probs, labels, logits=logits, confidence=confidence, correct=correct, classes=classes, positive=positive,
+            normalize=normalize, ignore_index=ignore_index,
+        )  # fmt: skip
+        return alike._replace(weights=checked_weights(sample_weight, len(alike.labels), "sample_weight"))
     given = probs if logits is None else logits
     plain = not yes_or_no("normalize", normalize) and confidence is correct is classes is positive is None
     kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"

@@ -1,0 +1,75 @@
+"""What an event's calibration comes to, in words that a statistician would sign."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from focalcal.metrics.bootstrap import Interval
+    from focalcal.metrics.event import EventCalibration
+
+
+def event_sentence(found: EventCalibration) -> str:
+    """On average: expected, observed, O/E; then whether the probabilities are too extreme, by the slope."""
+    return " ".join(part for part in (_on_average(found), _spread(found)) if part)
+
+
+def percent(share: float) -> str:
+    """A share in percent, with three digits where it is small.
+
+    >>> percent(0.1204), percent(0.00106), percent(1e-9), percent(0.0)
+    ('12.0 %', '0.106 %', '0.0000001 %', '0 %')
+    """
+    value = 100 * share
+    if value == 0 or abs(value) >= 1:
+        return f"{value:.1f} %" if value else "0 %"
+    text = f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
+    return f"{text.rstrip('0')} %" if abs(value) < 1e-3 else f"{text} %"
+
+
+def ratio(value: float) -> str:
+    """An O/E ratio or a slope in as many digits as it deserves.
+
+    >>> ratio(1.4), ratio(0.0), ratio(0.0012), ratio(1.85e6), ratio(math.inf)
+    ('1.40', '0.00', '0.0012', '1,850,000', 'inf')
+    """
+    if not math.isfinite(value) or 0 < abs(value) < 0.01:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def _within(found: Interval, name: str) -> str:
+    return (
+        f"({name} {ratio(found.estimate)}, {100 * found.level:g} % interval {ratio(found.low)} to {ratio(found.high)})"
+    )
+
+
+def _on_average(found: EventCalibration) -> str:
+    expected, observed, oe = found.predicted_rate.estimate, found.observed_rate.estimate, found.oe
+    rows = f"{found.rows:,} rows" if found.clusters is None else f"{found.rows:,} rows in {found.clusters:,} clusters"
+    if math.isnan(oe.estimate):
+        return f"No event was predicted and none happened in {rows}: every probability is 0."
+    if math.isinf(oe.estimate):
+        return f"Events are under-predicted: every probability is 0, and {percent(observed)} observed in {rows}."
+    seen = f"{percent(observed)} observed" if found.events else f"none observed in {rows}"
+    numbers = f"{percent(expected)} expected, {seen} {_within(oe, 'O/E')}"
+    if oe.low > 1:
+        return f"Events are under-predicted: {numbers}."
+    if oe.high < 1:
+        return f"Events are over-predicted: {numbers}."
+    return f"There is no evidence that events are over- or under-predicted on average: {numbers}."
+
+
+def _spread(found: EventCalibration) -> str:
+    slope = found.slope
+    if not math.isfinite(slope.estimate):
+        return ""
+    within = _within(slope, "calibration slope")
+    if slope.high < 0:
+        return f"High probabilities go with fewer events {within}: is it the probability of the other class?"
+    if slope.high < 1:
+        return f"The probabilities are too extreme {within}."
+    if slope.low > 1:
+        return f"The probabilities are not extreme enough {within}."
+    return f"There is no evidence that they are too extreme or not extreme enough {within}."
