@@ -25,7 +25,7 @@ def sample(rows=3000, classes=5, *, temperature=1.0, seed=0, **more):
 
 @pytest.fixture(scope="module")
 def overconfident():
-    return audit(sample(temperature=2.0), resamples=200)
+    return audit(sample(temperature=2.0), trained_with="ce", resamples=200)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def overconfident():
     ],
 )
 def test_the_verdict_on_models_whose_calibration_is_known(temperature, rows, finding):
-    found = audit(sample(rows, temperature=temperature), calibrate=None, trained_with=None, resamples=200)
+    found = audit(sample(rows, temperature=temperature), calibrate=None, resamples=200)
     assert found.verdict.finding is finding
     assert f"{rows:,} rows" in found.verdict.sentence
     assert found.verdict.low < found.verdict.gap < found.verdict.high
@@ -50,7 +50,7 @@ def test_errors_that_cancel_are_not_called_calibrated():
     right = draws.random(6000) < np.where(np.arange(6000) % 2, 0.8, 0.7)
     probs = np.stack([confidence, 1 - confidence], 1)
     uneven = Predictions(probs=probs, labels=np.where(right, 0, 1), split="test")
-    found = audit(uneven, calibrate=None, trained_with=None, resamples=200)
+    found = audit(uneven, calibrate=None, resamples=200)
     assert found.verdict.finding is Finding.UNEVEN
     assert abs(found.verdict.gap) < 0.02
 
@@ -86,7 +86,7 @@ def test_calibrators_of_few_rows_are_fitted_by_one_thread(monkeypatch):
     monkeypatch.setattr(TemperatureScaling, "fit", lambda *args, **more: counts.append(threads()) or fit(*args, **more))
     torch.set_num_threads(2)
     try:
-        audit(sample(200), calibrate="temperature", trained_with=None, resamples=100)
+        audit(sample(200), calibrate="temperature", resamples=100)
         assert set(counts[:5]) == {1}, "one per fold"
         assert torch.get_num_threads() == 2
     finally:
@@ -119,7 +119,7 @@ def test_classes_and_groups_worst_first():
     groups = np.where(sick, "sick", np.where(np.arange(3000) % 3 == 1, "well", "other"))
     found = audit(
         Predictions(logits=logits, labels=rows.labels, split="test", groups=groups),
-        calibrate=None, trained_with=None, resamples=100, class_names=list("abcde"),
+        calibrate=None, resamples=100, class_names=list("abcde"),
     )  # fmt: skip
     assert found.groups[0].name == "sick"
     assert [part.off for part in found.groups] == [True, False, False]
@@ -133,7 +133,7 @@ def test_classes_and_groups_worst_first():
 
 
 def test_a_column_in_which_groups_agree_stays_on_the_page(tmp_path):
-    found = audit(sample(300, groups=np.arange(300) % 3), calibrate=None, trained_with=None, resamples=100)
+    found = audit(sample(300, groups=np.arange(300) % 3), calibrate=None, resamples=100)
     found.html(tmp_path / "audit.html")
     assert "Groups (rows 100)" not in (tmp_path / "audit.html").read_text()
 
@@ -142,7 +142,7 @@ def test_intervals_of_many_groups_are_corrected():
     flagged = 0
     for seed in range(20):
         groups = np.arange(2000) % 40
-        found = audit(sample(2000, seed=seed, groups=groups), calibrate=None, trained_with=None, resamples=100)
+        found = audit(sample(2000, seed=seed, groups=groups), calibrate=None, resamples=100)
         flagged += any(part.off for part in found.groups)
     assert flagged <= 4, "of calibrated samples about one in twenty has a group outside"
 
@@ -168,8 +168,8 @@ def test_thresholds_and_mistakes(overconfident):
 def test_ids_name_the_mistakes():
     rows = sample(200, temperature=2.0)
     named = Predictions(logits=rows.logits, labels=rows.labels, split="test", ids=[f"img{i}" for i in range(200)])
-    plain = audit(rows, calibrate=None, trained_with=None, resamples=100).mistakes
-    assert [m.row for m in audit(named, calibrate=None, trained_with=None, resamples=100).mistakes] == [
+    plain = audit(rows, calibrate=None, resamples=100).mistakes
+    assert [m.row for m in audit(named, calibrate=None, resamples=100).mistakes] == [
         f"img{mistake.row}" for mistake in plain
     ]
 
@@ -177,15 +177,13 @@ def test_ids_name_the_mistakes():
 def test_against_a_baseline():
     new, old = sample(temperature=1.0), sample(temperature=1.0)
     worse = Predictions(logits=2 * old.logits, labels=old.labels, split="test")
-    changes = {
-        c.metric: c for c in audit(new, baseline=worse, calibrate=None, trained_with=None, resamples=100).changes
-    }
+    changes = {c.metric: c for c in audit(new, baseline=worse, calibrate=None, resamples=100).changes}
     assert {name for name, change in changes.items() if change.finding == "better"} == {"nll", "brier", "ece"}
     assert changes["error"].finding == "no difference shown"
     assert changes["ece"].new == pytest.approx(ece(new.probs, new.labels))
     assert changes["ece"].low < changes["ece"].new - changes["ece"].old < changes["ece"].high
     with pytest.raises(ValueError, match="baseline must hold the same rows in the same order"):
-        audit(new, baseline=sample(100), calibrate=None, trained_with=None, resamples=100)
+        audit(new, baseline=sample(100), calibrate=None, resamples=100)
 
 
 def test_several_labels_per_row(tmp_path):

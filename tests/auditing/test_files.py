@@ -9,7 +9,7 @@ from focalcal.auditing.files import audit_files, part_files, read_rows
 from focalcal.metrics import METRICS, ece, multilabel_brier, multilabel_nll
 from focalcal.predictions import Predictions, PredictionsFileError
 
-QUICK = {"calibrate": None, "trained_with": None, "resamples": 100}
+QUICK = {"calibrate": None, "resamples": 100}
 
 
 def sample(rows=3000, classes=5, seed=0):

@@ -12,7 +12,7 @@ from focalcal.auditing.files import audit_files
 from focalcal.predictions import Predictions, PredictionsFileError
 
 pytest.importorskip("ray")
-QUICK = {"calibrate": None, "trained_with": None, "resamples": 100, "most_rows": 400}
+QUICK = {"calibrate": None, "resamples": 100, "most_rows": 400}
 
 
 @pytest.fixture

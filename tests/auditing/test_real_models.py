@@ -13,7 +13,7 @@ from focalcal.auditing import audit
 from focalcal.auditing.files import audit_files
 from focalcal.metrics import METRICS, reliability
 
-QUICK = {"calibrate": None, "trained_with": None, "resamples": 100}
+QUICK = {"calibrate": None, "resamples": 100}
 EXACT = ("error", "nll", "brier", "ece", "classwise_ece", "confidence_gap")
 
 

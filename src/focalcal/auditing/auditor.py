@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,16 @@ from focalcal.auditing.comparison import Change, compare_models
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
 from focalcal.auditing.gates import Gate, Judged
 from focalcal.auditing.metric_intervals import metric_intervals, metric_names
-from focalcal.auditing.parts import Part, parts_of
+from focalcal.auditing.parts import Part, group_families, parts_of
+from focalcal.auditing.periods import Periods, periods_of
+from focalcal.auditing.record import audit_record, flat_record, log_to
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.verdict import Verdict, verdict_of
+from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import ProbabilityWarning, shown, whole_number
 from focalcal.core.display import html_table
 from focalcal.metrics.binned_errors import sums_between
+from focalcal.metrics.proper import of_label
 from focalcal.metrics.reliability import reliability_of
 from focalcal.metrics.scan import even_edges
 from focalcal.metrics.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
@@ -31,27 +35,32 @@ from focalcal.predictions import Predictions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focalcal.auditing.rows import Design
     from focalcal.metrics import Interval
     from focalcal.metrics.reliability import Reliability
 
-SCHEMA = 1  # of `Audit.record`: raised when a key changes its meaning or goes
+TrainedWith = str | tuple[float, float]
 _MISTAKES = 10
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_ABOUT = ("title", "model", "data", "date")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What was found. `print` shows the verdict; `html(path)` writes a page.
+    """What was found. `print` shows the verdict; `html(path)` writes a page; `dict(audit)` is flat, for trackers.
 
     metrics          with 95 % intervals and what chance alone gives
-    reliability      the bins of the diagram
+    reliability      the bins of the diagram; `calibrated`, after the recommended calibrator, if there is one
     classes, groups  each by itself, worst first, with intervals corrected for their number; groups if there are any
+    periods          the same in the order of time, if times are known
     risk_coverage, thresholds, mistakes
                      what a threshold on the confidence buys, and the most confident wrong predictions
     fixes            calibrators, cross-fitted; None if none was asked for or there are too few rows
-    operating_point  for the next training, if the network was trained by cross-entropy
+    operating_point  for the next training, where it was said how the network was trained
     changes          against the baseline, if there is one
+    sample           rows that everything but the estimates comes from, of more rows than are looked at one by one
     notes            what was inferred or left out
+    about            "title", "model", "data" and "date", as far as they are known
     """
 
     verdict: Verdict
@@ -67,7 +76,16 @@ class Audit:
     changes: tuple[Change, ...]
     rows: int
     n_classes: int | None
+    periods: Periods | None = None
+    calibrated: Reliability | None = None
+    sample: int | None = None
     notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a sentence."""
+        return self.verdict.sentence
 
     def check(self, requirement: str, *, on: Judged = "interval") -> bool:
         """Whether the rows are compatible with a requirement such as `ece < 0.05`.
@@ -91,53 +109,50 @@ class Audit:
 
     def record(self) -> dict[str, Any]:
         """Everything as plain values, for JSON; the keys are documented in docs/guide/audit.md."""
-        fixes = self.fixes
-        return {
-            "schema": SCHEMA,
-            "rows": self.rows,
-            "classes": self.n_classes,
-            "verdict": {"finding": str(self.verdict.finding), "sentence": self.verdict.sentence}
-            | {name: getattr(self.verdict, name) for name in ("gap", "low", "high")},
-            "metrics": {name: asdict(interval) for name, interval in self.metrics.items()},
-            "per_class": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.classes],
-            "per_group": [asdict(part) | {"gap": part.gap, "off": part.off} for part in self.groups],
-            "thresholds": [asdict(threshold) for threshold in self.thresholds],
-            "mistakes": [asdict(mistake) for mistake in self.mistakes],
-            "fixes": None
-            if fixes is None
-            else {
-                "recommended": fixes.recommended,
-                "sentence": fixes.sentence,
-                "rows": fixes.rows,
-                "impossible": list(fixes.impossible),
-                "left_out": fixes.left_out,
-                "calibrator": None if fixes.calibrator is None else fixes.calibrator.record(),
-                "tried": [
-                    {"name": fix.name, "nll": fix.nll, "brier": fix.brier, "ece": fix.ece}
-                    | ({} if fix.change is None else {"low": fix.change.low, "high": fix.change.high})
-                    for fix in fixes.tried
-                ],
-            },
-            "operating_point": None if self.operating_point is None else self.operating_point.record(),
-            "baseline": [asdict(change) | {"finding": change.finding} for change in self.changes],
-            "notes": list(self.notes),
-        }
+        return audit_record(self)
+
+    def keys(self) -> list[str]:
+        """The names of the numbers of `dict(audit)`: `ece`, `ece_low`, `ece_high` and so on."""
+        return list(flat_record(self))
+
+    def __getitem__(self, name: str) -> float:
+        """One of these numbers."""
+        return flat_record(self)[name]
+
+    def log_to(self, tracker: Any) -> None:
+        """Log these numbers to `mlflow`, a run of Weights & Biases, or what has `log_metrics` or `log` as they have.
+
+        Where it has `log_text` and `log_dict`, as `mlflow` has, it is given the page and the record, too.
+        """
+        log_to(self, tracker)
+
+    def page(self) -> str:
+        """The page as HTML."""
+        from focalcal.auditing.page import audit_page  # the page kit is loaded where a page is asked for
+
+        return audit_page(self)
 
     def html(self, path: Any) -> None:
         """Write a page that needs nothing else."""
-        from focalcal.auditing.page import write_audit_page  # the page kit is loaded where a page is asked for
+        from focalcal.auditing.page import write_audit_page
 
         write_audit_page(self, path)
 
+    def pdf(self, path: Any) -> None:
+        """Write the page as PDF, by a Chromium, Chrome or Edge that is installed."""
+        from focalcal.pages.pdf import write_pdf
+
+        write_pdf(self.page(), path)
+
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.verdict.sentence)}</p>{html_table(self.frame())}"
+        return f"<p>{escape(self.headline)}</p>{html_table(self.frame())}"
 
     def __repr__(self) -> str:
         """The verdict and the metrics."""
         width = max(map(len, self.metrics))
         lines = [f"  {name:<{width}}  {interval}" for name, interval in self.metrics.items()]
         fix = [] if self.fixes is None else [self.fixes.sentence]
-        return "\n".join([self.verdict.sentence, *lines, *fix])
+        return "\n".join([self.headline, *lines, *fix])
 
 
 def audit(
@@ -148,76 +163,88 @@ def audit(
     confidence: Any = None,
     correct: Any = None,
     groups: Any = None,
+    weights: Any = None,
+    clusters: Any = None,
+    times: Any = None,
     positive: Any = None,
     multilabel: bool = False,
     top1: bool = False,
     calibrate: Sequence[str] | str | None = "auto",
     baseline: Predictions | None = None,
-    trained_with: tuple[float, float] | None = (0.0, 0.0),
+    trained_with: TrainedWith | None = None,
     class_names: Sequence[str] | None = None,
+    about: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
     resamples: int | None = None,
     seed: int = 0,
 ) -> Audit:
     """Look at held-out predictions and say how far their confidences can be trusted.
 
-    probs         `Predictions`, whose groups and ids are used, or (N, K) probabilities, or `logits=`
+    probs         `Predictions`, whose groups, weights, clusters, times and ids are used, or (N, K) probabilities, or
+                  `logits=`
     labels        (N,); scores and labels in any form that `Predictions` take, with `positive` and `multilabel`
     confidence    (N,) how sure each prediction is, where no more is known, and `correct` whether it is right
-    groups        the name of a group for each row
+    groups        the name of a group for each row, or several, {"site": ..., "age": ...}, whose intersections are
+                  looked at, too
+    weights       how many rows of the population each row stands for
+    clusters      what rows of one patient or customer share: they are resampled together
+    times         when each row was predicted, for a panel in the order of time
     top1          predictions of two columns are such rows: the second is the confidence, the label whether it is right
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
-    trained_with  (gamma, lam) of the loss: (0, 0) is cross-entropy; None if it was none of the focal family
+    trained_with  the loss of the network, "ce" or (gamma, lam): what to train with next is said where this is known
     class_names   one per class; by default those of the predictions, or their numbers
+    about         "title", "model", "data" and "date" of the page
     gates         that the result will be asked for: one whose metric it does not have is refused at once
     resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
     """
-    arrays = {"logits": logits, "labels": labels, "groups": groups, "positive": positive}
+    about_rows = {"groups": groups, "weights": weights, "clusters": clusters, "times": times}
+    arrays = {"logits": logits, "labels": labels, "positive": positive}
     predictions = probs
     if confidence is not None or correct is not None:
-        if any(other is not None for other in (probs, logits, labels, positive)):
+        if any(other is not None for other in (probs, *arrays.values())):
             raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
-        predictions = Predictions(confidence=confidence, correct=correct, groups=groups, split="audit")
-    elif not isinstance(probs, Predictions) or multilabel or any(array is not None for array in arrays.values()):
-        predictions = Predictions(probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays)
+        predictions = Predictions(confidence=confidence, correct=correct, split="audit", **about_rows)
+    elif not isinstance(probs, Predictions) or multilabel or any(v is not None for v in (arrays | about_rows).values()):
+        predictions = Predictions(
+            probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays, **about_rows
+        )
     top1 = top1 or predictions.top1
-    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1)
+    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, about=about)
     if predictions.kind == "logits" and not predictions.multilabel:
         refuse_probabilities(predictions.scores)
     if baseline is not None:
         _check_baseline(predictions, baseline)
     if resamples is None:
         resamples = min(1000, max(200, 10_000_000 // predictions.n))
-    trained_with = None if trained_with is None else gamma_and_lam(trained_with)
+    loss = None if trained_with is None else loss_of(trained_with)
     whole_number("resamples", resamples, least=100, most=10**7, remedy="1000 is usual")
     rows = rows_of(predictions, top1=top1)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
     metrics = metric_intervals(predictions, top1=top1, resamples=resamples, seed=seed)
-    notes: list[str] = []
+    notes = _design_notes(predictions)
     fixes = point = None
     if calibrate is not None:
         tried = calibrator_names(calibrate)
-        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(trained_with), top1=top1, seed=seed)
-        if fixes is None:
-            notes.append("Too few rows, or labels of one class, to compare calibrators.")
-        elif fixes.rows < predictions.n:
-            notes.append(f"Calibrators were compared on a uniform sample of {fixes.rows:,} rows.")
-        if fixes is not None and fixes.zeros:
-            notes.append(f"Probabilities have {fixes.zeros}; metrics take them as they are.")
-        if fixes is not None and predictions.multilabel:
-            notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
+        fixes = compare_fixes(predictions, names=tried, trained_with=_focal(loss), top1=top1, seed=seed)
+        notes += _fix_notes(fixes, predictions)
     if not predictions.multilabel and not top1:
-        point = _operating_point(predictions, trained_with, notes)
-    groups = [] if predictions.groups is None or predictions.multilabel else _groups(predictions, rows)
+        point = _operating_point(predictions, loss, notes)
+    families, said = group_families(predictions)
+    notes += said
+    sure, right, design = rows.confidence, rows.correct, rows.design
+    classes = () if rows.predicted is None else parts_of([(names, rows.predicted)], sure, right, design)
+    timed = predictions.times is not None and not predictions.multilabel
     return Audit(
-        verdict=verdict_of(rows.confidence, rows.correct, metrics["ece"]),
+        verdict=verdict_of(rows, metrics["ece"]),
         metrics=metrics,
-        reliability=_reliability(rows),
-        classes=() if rows.predicted is None else tuple(_parts(names, rows.predicted, rows)),
-        groups=tuple(groups),
-        risk_coverage=risk_coverage(rows.confidence, rows.correct),
-        thresholds=tuple(thresholds(rows.confidence, rows.correct)),
+        reliability=_reliability(rows.confidence, rows.correct, design),
+        calibrated=None if predictions.multilabel else _calibrated(fixes, rows),
+        classes=tuple(classes),
+        groups=tuple(parts_of(families, sure, right, design) if families else ()),
+        periods=periods_of(predictions.times, sure, right, design, families) if timed else None,
+        risk_coverage=risk_coverage(sure, right),
+        thresholds=tuple(thresholds(sure, right)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
         operating_point=point,
@@ -225,7 +252,57 @@ def audit(
         rows=predictions.n,
         n_classes=None if top1 else predictions.n_classes,
         notes=tuple(notes),
+        about=_about(predictions, about),
     )
+
+
+def loss_of(trained_with: TrainedWith) -> tuple[float, float]:
+    """(gamma, lam) of "ce", of a pair, or of text such as "3,1"."""
+    if isinstance(trained_with, str):
+        gamma, comma, lam = trained_with.partition(",")
+        try:
+            trained_with = (0.0, 0.0) if trained_with.lower() == "ce" else (float(gamma), float(lam) if comma else 0.0)
+        except ValueError:
+            raise ValueError(
+                f"trained_with must be ce, or the loss's gamma and lam such as 3,1, got {trained_with!r}; leave it out "
+                "where the network was trained by another loss"
+            ) from None
+    return gamma_and_lam(trained_with)
+
+
+def _about(predictions: Predictions, given: Mapping[str, str] | None) -> dict[str, str]:
+    """What is given, and the model and the data that the predictions' provenance names."""
+    known = {name: str(predictions.provenance[name]) for name in ("model", "data") if name in predictions.provenance}
+    return known | dict(given or {})
+
+
+def _design_notes(predictions: Predictions) -> list[str]:
+    """What was made of weights and clusters."""
+    notes = []
+    if predictions.weights is not None and not predictions.multilabel:
+        weights = predictions.weights
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        notes.append(
+            f"Rows count by their weights, which are taken for those of a survey: {predictions.n:,} rows stand for "
+            f"{weights.sum():,.6g}, and tell as much as {effective:,.0f} of equal weight."
+        )
+    if predictions.clusters is not None:
+        number = len(np.unique(predictions.clusters))
+        notes.append(f"Intervals are over {number:,} clusters, whose rows were resampled together.")
+    return notes
+
+
+def _fix_notes(fixes: Fixes | None, predictions: Predictions) -> list[str]:
+    if fixes is None:
+        return ["Too few rows or clusters, or labels of one class, to compare calibrators."]
+    notes = []
+    if fixes.compared.said:
+        notes.append(f"Calibrators were compared on {fixes.compared.said}.")
+    if fixes.zeros:
+        notes.append(f"Probabilities have {fixes.zeros}; metrics take them as they are.")
+    if predictions.multilabel:
+        notes.append("Each calibrator is one for all labels; MultilabelCalibration can fit one per label.")
+    return notes
 
 
 def check_request(
@@ -235,6 +312,7 @@ def check_request(
     class_names: Sequence[str] | None = None,
     gates: Sequence[Gate] = (),
     top1: bool = False,
+    about: Mapping[str, str] | None = None,
     **_others: Any,
 ) -> None:
     """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
@@ -248,12 +326,28 @@ def check_request(
         raise TypeError(f"gates must be a list of Gate, got {shown(gates)}; make them by Gate.parse('ece > 0.05')")
     for gate in gates:
         gate.check(metric_names(predictions, top1=top1))
+    if about is not None and (not isinstance(about, Mapping) or not set(about) <= set(_ABOUT)):
+        raise ValueError(f"about must hold {', '.join(_ABOUT)} and no more, got {shown(about)}")
 
 
-def _reliability(rows: AuditRows) -> Reliability:
+def _reliability(sure: NDArray[np.float64], right: NDArray[np.bool_], design: Design) -> Reliability:
+    """Even bins; of weighted or clustered rows they count as many as tell as much."""
     edges = even_edges(15)
-    sums = sums_between(rows.confidence, rows.correct, edges)
-    return reliability_of(sums, edges)
+    if design.weights is None and design.clusters is None:
+        return reliability_of(sums_between(sure, right, edges), edges)
+    weights = design.weighing(sure - right)
+    cells = even_bin_index(sure, 15)
+    sums = (np.bincount(cells, weights * values, minlength=15) for values in (np.ones_like(sure), sure, right))
+    return reliability_of(BinSums(*sums), edges)
+
+
+def _calibrated(fixes: Fixes | None, rows: AuditRows) -> Reliability | None:
+    """The diagram after the recommended calibrator, of the predictions that the scores made: on other folds' fits."""
+    if fixes is None or fixes.after is None:
+        return None
+    places, after = fixes.compared.places, fixes.after
+    sure = after[:, 1] if rows.predicted is None else of_label(after, rows.predicted[places])
+    return _reliability(sure, rows.correct[places], fixes.compared.design)
 
 
 def _names(given: Sequence[str] | None, classes: int) -> list[str]:
@@ -265,15 +359,6 @@ def _names(given: Sequence[str] | None, classes: int) -> list[str]:
             f"class_names must hold one name per class, {classes}, got {len(names)}; in the order of the columns"
         )
     return names
-
-
-def _groups(predictions: Predictions, rows: AuditRows) -> list[Part]:
-    names, member = np.unique(np.asarray(predictions.groups), return_inverse=True)
-    return _parts(list(names), member, rows)
-
-
-def _parts(names: Sequence[Any], member: NDArray[np.int64], rows: AuditRows) -> list[Part]:
-    return parts_of(names, member, rows.confidence, rows.correct)
 
 
 def _mistakes(predictions: Predictions, rows: AuditRows, names: Sequence[str]) -> Iterator[Mistake]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".npz", ".npy", ".parquet", ".csv")
 SAMPLE = 100_000  # rows at most
 _ELEMENTS = 40_000_000  # of a sample at most, whatever the number of classes
+_ABOUT_ROWS = ("groups", "weights", "clusters", "times")  # columns that a baseline need not have
 _TOP1 = {"confidence": "probs", "correct": "labels"}  # columns of top-1 rows, and what they are read as
 
 
@@ -69,7 +70,8 @@ def audit_files(
     files = part_files([paths] if isinstance(paths, str | os.PathLike) else paths)
     how: dict[str, Any] = {"most_rows": most_rows, "executor": executor, "address": address}
     read = read_rows(files, columns or {}, options=options, **how)
-    other = None if baseline is None else read_rows(part_files([baseline]), columns or {}, **how)
+    scores = {name: place for name, place in (columns or {}).items() if name not in _ABOUT_ROWS}
+    other = None if baseline is None else read_rows(part_files([baseline]), scores, **how)
     if other is not None and other.top1 != read.top1:
         raise ValueError("baseline must be of the same kind as the predictions, got top-1 rows in one of them alone")
     # Here, so that a wrong column is said without waiting for calibrators.
@@ -175,7 +177,7 @@ def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     size = f"{read.predictions.n:,}"
     if read.sketch is None:
         note = f"All numbers are of a uniform sample of {size} rows."
-        return replace(of_sample, rows=read.rows, notes=(note, *of_sample.notes))
+        return replace(of_sample, rows=read.rows, sample=read.predictions.n, notes=(note, *of_sample.notes))
     share = read.predictions.n / read.rows
     metrics = {
         name: _moved(interval, getattr(read.sketch, name)(), share) if read.sketch.has(METRICS[name]) else interval
@@ -189,7 +191,7 @@ def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     )
     return replace(
         of_sample, verdict=verdict, metrics=metrics, reliability=read.sketch.reliability(), rows=read.rows,
-        notes=(note, *of_sample.notes),
+        sample=read.predictions.n, notes=(note, *of_sample.notes),
     )  # fmt: skip
 
 

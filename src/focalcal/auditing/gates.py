@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Collection, Mapping
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
     from focalcal.metrics import Interval
 
 _COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-_GATE = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*([-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*(%?)\s*\Z")
+_GATE = re.compile(r"\s*([A-Za-z_]\w*(?:\[[^\]]+\])?)\s*(>=|<=|>|<)\s*([-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)\s*(%?)\s*\Z")
 Judged = Literal["interval", "estimate"]
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A metric compared with a bound. `100 > 5 %` of a share is written 5 % or 0.05.
+    """A metric compared with a bound. A share is written 5 % or 0.05; `slope[cat]` is that of the class `cat`.
 
     >>> Gate.parse("ece > 5 %")
     Gate(metric='ece', comparison='>', bound=0.05)
@@ -47,13 +48,14 @@ class Gate:
     def holds(self, metrics: Mapping[str, Interval], on: Judged = "interval") -> bool:
         """Whether the comparison is true, beyond chance: of the end of the interval that is nearer to it being false.
 
-        With on="estimate" of the estimate itself.
+        With on="estimate" of the estimate itself. A metric that these rows leave undefined passes nothing: it is true.
         """
         one_of("on", on, ("interval", "estimate"))
         self.check(metrics)
         found = metrics[self.metric]
         end = found.low if self.comparison.startswith(">") else found.high
-        return bool(_COMPARISONS[self.comparison](found.estimate if on == "estimate" else end, self.bound))
+        value = found.estimate if on == "estimate" else end
+        return math.isnan(value) or bool(_COMPARISONS[self.comparison](value, self.bound))
 
     def __str__(self) -> str:
         """As it was written."""

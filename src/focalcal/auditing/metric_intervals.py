@@ -32,5 +32,6 @@ def metric_intervals(predictions: Predictions, *, top1: bool, resamples: int, se
     given: dict[str, Any] = {"probs": predictions}
     if top1:
         given = {"confidence": predictions.probs[:, 1], "correct": predictions.labels}
-    intervals: dict[str, Interval] = bootstrap({name: METRICS[name] for name in names}, **given, **options)
+    asked = {name: METRICS[name] for name in names}
+    intervals: dict[str, Interval] = bootstrap(asked, **given, groups=predictions.clusters, **options)
     return intervals

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +13,12 @@ from focalcal.auditing.tables import (
     change_table,
     fix_table,
     metric_table,
+    metric_title,
     mistake_table,
     part_table,
+    shown,
     threshold_table,
+    trend_table,
 )
 from focalcal.core.atomic import write_atomically
 from focalcal.pages.page import Page, Section, html_table, render
@@ -21,69 +26,22 @@ from focalcal.pages.page import Page, Section, html_table, render
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit
     from focalcal.auditing.parts import Part
+    from focalcal.metrics.reliability import Reliability
     from focalcal.pages.tables import Table
 
-SCRIPTS = (
-    "kit/intervals.js",
-    f"{__package__}/reliability.js",
-    f"{__package__}/coverage.js",
-    f"{__package__}/page.js",
-)
-_CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first."
+_OWN = ("reliability", "coverage", "periods", "page")
+SCRIPTS = ("kit/intervals.js", *(f"{__package__}/{name}.js" for name in _OWN))
+_CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first; names in bold are off beyond chance."
+_FIGURES = ("confidence_gap", "ece", "nll", "brier", "accuracy")
 
 
-def audit_page(audit: Audit, title: str = "Can these probabilities be trusted?") -> str:
+def audit_page(audit: Audit) -> str:
     """The page as HTML."""
-    tables: dict[str, Table] = {"metrics": metric_table(audit)}
-    classes = "the confidence of each prediction alone" if audit.n_classes is None else f"{audit.n_classes} classes"
-    shape = f"{audit.rows:,} rows, {classes}."
-    sections = [
-        Section(
-            "metrics",
-            "Metrics",
-            _table("metrics", "Metrics", tables["metrics"], shape, quiet=True),
-        ),
-        Section("reliability", "Reliability", render(f"{__package__}/reliability.html.j2")),
-    ]
-    for name, heading, parts in (("groups", "Groups", audit.groups), ("classes", "Predicted classes", audit.classes)):
-        if parts:
-            tables[name] = part_table(parts)
-            body = _table(name, heading, tables[name], quiet=True)
-            sections.append(
-                Section(
-                    name,
-                    heading,
-                    render(f"{__package__}/parts.html.j2", name=name, heading=heading, note=_CORRECTED, table=body),
-                )
-            )
-    tables["thresholds"], tables["mistakes"] = threshold_table(audit), mistake_table(audit)
-    sections.append(
-        Section(
-            "confidence",
-            "What a threshold buys",
-            render(
-                f"{__package__}/confidence.html.j2",
-                thresholds=_table("thresholds", "Thresholds on the confidence", tables["thresholds"]),
-                mistakes=_table("mistakes", "The most confident mistakes", tables["mistakes"])
-                if audit.mistakes
-                else "",
-            ),
-        )
-    )
-    if audit.fixes is not None:
-        tables["fixes"] = fix_table(audit.fixes)
-        sections.append(Section("fixes", "What would fix it", _fixes(audit, tables["fixes"])))
-    if audit.changes:
-        tables["baseline"] = change_table(audit)
-        note = "New minus baseline, paired by row; 95 % intervals."
-        body = _table("baseline", "Against the baseline", tables["baseline"], note, quiet=True)
-        sections.append(Section("baseline", "Against the baseline", body))
-    if audit.notes:
-        sections.append(Section("notes", "Notes", " ".join(audit.notes)))
+    tables: dict[str, Table] = {}
     return Page(
-        title=title,
-        lead=render(f"{__package__}/lead.html.j2", sentence=audit.verdict.sentence),
-        sections=sections,
+        title=_title(audit),
+        lead=render(f"{__package__}/lead.html.j2", about=_about(audit)),
+        sections=[section for section in _sections(audit, tables) if section is not None],
         data=_data(audit),
         tables=tables,
         scripts=SCRIPTS,
@@ -96,49 +54,150 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> None:
     write_atomically(Path(path), audit_page(audit).encode())
 
 
-def _table(*parts: Any, quiet: bool = False) -> Any:
-    """Every row is a fact of its own: a column in which they happen to agree stays."""
-    return html_table(*parts, quiet=quiet, every_column=True)
+def _title(audit: Audit) -> str:
+    of = audit.about.get("model") or audit.about.get("data")
+    return audit.about.get("title") or (f"Can {of} be trusted?" if of else "Can these probabilities be trusted?")
 
 
-def _fixes(audit: Audit, table: Table) -> Any:
-    assert audit.fixes is not None
-    names: dict[str, list[str]] = {}
-    for name, why in audit.fixes.left_out.items():
-        names.setdefault(why, []).append(name)
-    note = f"{audit.fixes.rows:,} rows in five folds, each judged by what was fitted on the other four."
-    if names:
-        reasons = [f"{', '.join(each)} ({why})" for why, each in names.items()]
-        note += f" Not tried: {'; '.join(reasons)}."
+def _about(audit: Audit) -> list[str]:
+    """Model, data, date and size."""
+    named = [f"{name} {audit.about[name]}" for name in ("model", "data") if audit.about.get(name)]
+    classes = "the confidence of each prediction alone" if audit.n_classes is None else f"{audit.n_classes} classes"
+    sample = [] if audit.sample is None else [f"details of a sample of {audit.sample:,}"]
+    date = audit.about.get("date") or datetime.now(UTC).date().isoformat()
+    return [*named, date, f"{audit.rows:,} rows", classes, *sample]
+
+
+def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
+    """In the order in which people ask; `tables` is filled with those that can be downloaded."""
+
+    def table(name: str, caption: str, made: Table, note: str = "", *, quiet: bool = True) -> Any:
+        tables[name] = made  # every row is a fact of its own: a column in which they happen to agree stays
+        return html_table(name, caption, made, note, quiet=quiet, every_column=True)
+
+    def pair(name: str, heading: str, made: Sequence[Any], *, chart: bool = True, **said: str) -> Section:
+        context = {"sentence": "", "note": "", **said}
+        body = render(
+            f"{__package__}/pair.html.j2", name=name if chart else "", heading=heading, tables=made, **context
+        )
+        return Section(name, heading, body)
+
+    of_sample = "" if audit.sample is None else f" Of a uniform sample of {audit.sample:,} rows."
+    sections: list[Section | None] = [Section("verdict", "Verdict", _verdict(audit, table), quiet=True)]
+    for name, heading, parts in (("groups", "Groups", audit.groups), ("classes", "Predicted classes", audit.classes)):
+        if parts:
+            made = table(name, heading, part_table(parts, groups=name == "groups"))
+            sections.append(pair(name, heading, [made], note=_CORRECTED + of_sample))
+    if audit.periods is not None:
+        periods = audit.periods
+        made = [table("periods", f"By {periods.unit}", part_table(periods.parts), quiet=False)]
+        if periods.trends:
+            made.append(table("trends", "What moved", trend_table(periods), quiet=False))
+        sections.append(_periods(periods.sentence, made, of_sample))
+    made = [table("thresholds", "Thresholds on the confidence", threshold_table(audit), quiet=False)]
+    if audit.mistakes:
+        made.append(table("mistakes", "The most confident mistakes", mistake_table(audit), quiet=False))
+    sections.append(pair("coverage", "What a threshold buys", made, note=of_sample.strip()))
+    if audit.fixes is not None:
+        made = [table("fixes", "Calibrators", fix_table(audit.fixes))]
+        note = f"{audit.fixes.rows:,} rows in five folds, each judged by what was fitted on the other four."
+        tried = any(fix.change is not None for fix in audit.fixes.tried)
+        fixes = pair("fixes", "What would fix it", made, chart=tried, sentence=audit.fixes.sentence, note=note)
+        sections.append(fixes)
+    if audit.changes:
+        note = "New minus baseline, paired by row; 95 % intervals."
+        body = table("baseline", "Against the baseline", change_table(audit), note)
+        sections.append(Section("baseline", "Against the baseline", body))
+    if audit.operating_point is not None:
+        sections.append(Section("next", "For the next training", audit.operating_point.sentence))
+    if notes := _notes(audit):
+        sections.append(Section("notes", "Methods", render(f"{__package__}/notes.html.j2", notes=notes)))
+    return sections
+
+
+def _verdict(audit: Audit, table: Any) -> Any:
+    fixes = audit.fixes
+    figures = [name for name in _FIGURES if name in audit.metrics]
     return render(
-        f"{__package__}/fixes.html.j2",
-        sentence=audit.fixes.sentence,
-        tried=any(fix.change is not None for fix in audit.fixes.tried),
-        table=_table("fixes", "Calibrators", table, note),
-        next=None if audit.operating_point is None else audit.operating_point.sentence,
+        f"{__package__}/verdict.html.j2",
+        sentence=audit.headline,
+        action="" if fixes is None else fixes.action,
+        why="" if fixes is None or fixes.chosen is None else "On rows that it was not fitted on.",
+        formula="" if fixes is None else fixes.formula,
+        figures=[_figure(audit, name) for name in figures],
+        what="Accuracy against confidence",
+        after=fixes.recommended if fixes is not None and audit.calibrated is not None else "",
+        table=table("metrics", "Metrics", metric_table(audit)),
     )
 
 
+def _figure(audit: Audit, name: str) -> dict[str, str]:
+    """One number with its interval, in the digits of the table."""
+    found = audit.metrics[name]
+    value, low, high = (_text(shown(name, number)) for number in (found.estimate, found.low, found.high))
+    chance = "" if found.chance is None else f", {_text(shown(name, found.chance))} by chance"
+    return {"title": metric_title(name), "value": value, "span": f"{low} to {high}{chance}"}
+
+
+def _text(value: Any) -> str:
+    return "\N{EN DASH}" if value is None else str(value.text)
+
+
+def _periods(sentence: str, made: Sequence[Any], of_sample: str) -> Section:
+    body = render(f"{__package__}/periods.html.j2", sentence=sentence, note=of_sample.strip(), tables=made)
+    return Section("periods", "In the order of time", body)
+
+
+def _notes(audit: Audit) -> list[str]:
+    notes = list(audit.notes)
+    names: dict[str, list[str]] = {}
+    for name, why in ({} if audit.fixes is None else audit.fixes.left_out).items():
+        names.setdefault(why, []).append(name)
+    if names:
+        reasons = [f"{', '.join(each)} ({why})" for why, each in names.items()]
+        notes.append(f"Calibrators that were not tried: {'; '.join(reasons)}.")
+    return notes
+
+
 def _data(audit: Audit) -> dict[str, Any]:
-    bins, curve = audit.reliability, audit.risk_coverage
-    lowest, highest = bins.chance
-    columns = {
-        "lower": bins.lower, "upper": bins.upper, "rows": bins.count, "confidence": bins.confidence,
-        "accuracy": bins.accuracy, "low": bins.low, "high": bins.high, "lowest": lowest, "highest": highest,
-    }  # fmt: skip
-    risk = {"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}
+    curve = audit.risk_coverage
     fixes = () if audit.fixes is None else audit.fixes.tried
+    after = audit.calibrated
     return {
-        "reliability": _records(columns),
-        "coverage": _records(risk),
+        "reliability": {
+            "bins": _bins(audit.reliability),
+            "after": [] if after is None else _bins(after),
+            "curve": [],
+            "log": False,
+            "x": "confidence",
+            "y": "accuracy",
+        },
+        "coverage": _records(
+            {"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}
+        ),
+        "gap": {"name": "confidence minus accuracy, in points", "below": "under-confident", "above": "over-confident"},
         "classes": _lanes(audit.classes),
         "groups": _lanes(audit.groups),
+        "periods": {
+            "parts": [] if audit.periods is None else [_period(part) for part in audit.periods.parts],
+            "sure": "confidence", "right": "accuracy", "gap": "confidence minus accuracy, in points",
+        },
         "fixes": [
             {"name": fix.name, "mean": fix.change.mean, "low": fix.change.low, "high": fix.change.high}
             for fix in fixes
             if fix.change is not None and math.isfinite(fix.change.mean)
         ],
-    }
+        "calibrator": None
+        if audit.fixes is None or audit.fixes.calibrator is None
+        else audit.fixes.calibrator.record(),
+    }  # fmt: skip
+
+
+def _bins(bins: Reliability) -> list[dict[str, Any]]:
+    lowest, highest = bins.chance
+    names = ("lower", "upper", "confidence", "accuracy", "low", "high")
+    columns = {name: getattr(bins, name) for name in names} | {"rows": bins.count}
+    return _records(columns | {"lowest": lowest, "highest": highest})
 
 
 def _records(columns: dict[str, Any]) -> list[dict[str, Any]]:
@@ -153,3 +212,10 @@ def _lanes(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
         {"name": part.name, "mean": part.gap, "low": part.low, "high": part.high, "note": f"{part.rows} rows"}
         for part in parts
     ]
+
+
+def _period(part: Part) -> dict[str, Any]:
+    """A point of the panel: the ends of the gap's interval, and of the rate's, which they are measured from."""
+    fields = ("name", "rows", "confidence", "accuracy", "gap", "low", "high", "off")
+    ends = {"lowest": part.confidence - part.high, "highest": part.confidence - part.low}
+    return {name: getattr(part, name) for name in fields} | ends

@@ -57,8 +57,9 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What is kept of rows: how many there are, their sketch (None of several labels per row), sample and rounding.
+    """What is kept of rows: how many there are, their sketch, sample and rounding.
 
+    sketch  None of rows with several labels, with weights or in clusters
     keys    of the rows of the sample
     misses  how far rows of probabilities are from the sum one at most
     """
@@ -201,7 +202,7 @@ def _named(part: Predictions, chosen: NDArray[np.int64], first_row: int) -> Pred
 
 
 def _sketch(part: Predictions, top1: bool) -> CalibrationSketch | None:
-    if part.multilabel:
+    if part.multilabel or part.weights is not None or part.clusters is not None:
         return None
     if top1:
         return CalibrationSketch.of(confidence=part.scores[:, 1], correct=part.labels)

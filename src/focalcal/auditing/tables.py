@@ -1,17 +1,37 @@
-"""The tables of an audit, for the terminal and the page."""
+"""The tables of an audit: the page, the terminal and the files read the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from focalcal.metrics import METRICS
+from focalcal.pages.numbers import Percent, four
 from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit
     from focalcal.auditing.fixes import Fixes
     from focalcal.auditing.parts import Part
+    from focalcal.auditing.periods import Periods
+
+
+def shown(name: str, value: float | None) -> float | None:
+    """A metric as every sentence, figure and table shows it: a share in percent, another with four digits."""
+    if value is None or np.isnan(value):
+        return None
+    entry = METRICS.get(name.partition("[")[0])
+    if entry is not None and entry.unit == "share":
+        return Percent(value)
+    return four(value)
+
+
+def metric_title(name: str) -> str:
+    """What a metric is called, with the class that it is of."""
+    base, bracket, of = name.partition("[")
+    return (METRICS[base].title if base in METRICS else base) + (f" of {of.removesuffix(']')}" if bracket else "")
 
 
 def metric_table(audit: Audit) -> Table:
@@ -19,29 +39,43 @@ def metric_table(audit: Audit) -> Table:
     found = audit.metrics
     return Table(
         {
-            "metric": [METRICS[name].title if name in METRICS else name for name in found],
-            "estimate": [interval.estimate for interval in found.values()],
-            "low": [interval.low for interval in found.values()],
-            "high": [interval.high for interval in found.values()],
-            "by chance": [interval.chance for interval in found.values()],
+            "metric": [metric_title(name) for name in found],
+            "estimate": [shown(name, interval.estimate) for name, interval in found.items()],
+            "low": [shown(name, interval.low) for name, interval in found.items()],
+            "high": [shown(name, interval.high) for name, interval in found.items()],
+            "by chance": [shown(name, interval.chance) for name, interval in found.items()],
         },
-        digits=4,
         missing="",
     )
 
 
-def part_table(parts: Sequence[Part]) -> Table:
-    """One row per class or group, worst first."""
+def part_table(parts: Sequence[Part], *, event: bool = False, groups: bool = False) -> Table:
+    """One row per class, group or period."""
+    sure, right = ("predicted", "observed") if event else ("confidence", "accuracy")
+    columns: dict[str, list[Any]] = {
+        "name": [part.name for part in parts],
+        "rows": [part.rows for part in parts],
+        sure: [Percent(part.confidence) for part in parts],
+        right: [Percent(part.accuracy) for part in parts],
+        "gap": [Percent(part.gap, signed=True) for part in parts],
+        "low": [Percent(part.low, signed=True) for part in parts],
+        "high": [Percent(part.high, signed=True) for part in parts],
+    }
+    if groups and len(parts) > 2:
+        columns["gap, shrunk"] = [Percent(part.shrunk, signed=True) for part in parts]
+    return Table(columns, bold={"name": [part.off for part in parts]})
+
+
+def trend_table(periods: Periods) -> Table:
+    """One row per trend: what changed from the first period to the last."""
     return Table(
         {
-            "name": [part.name for part in parts],
-            "rows": [part.rows for part in parts],
-            "confidence %": [100 * part.confidence for part in parts],
-            "accuracy %": [100 * part.accuracy for part in parts],
-            "gap": [100 * part.gap for part in parts],
-            "low": [100 * part.low for part in parts],
-            "high": [100 * part.high for part in parts],
-        }
+            "change of": [trend.what for trend in periods.trends],
+            "points": [Percent(trend.change, signed=True) for trend in periods.trends],
+            "low": [Percent(trend.low, signed=True) for trend in periods.trends],
+            "high": [Percent(trend.high, signed=True) for trend in periods.trends],
+        },
+        bold={"change of": [trend.moved for trend in periods.trends]},
     )
 
 
@@ -49,11 +83,11 @@ def threshold_table(audit: Audit) -> Table:
     """One row per wanted accuracy."""
     return Table(
         {
-            "wanted accuracy %": [100 * threshold.wanted for threshold in audit.thresholds],
+            "wanted accuracy": [Percent(threshold.wanted) for threshold in audit.thresholds],
             "keep confidence from": [threshold.confidence for threshold in audit.thresholds],
-            "rows kept %": [100 * threshold.coverage for threshold in audit.thresholds],
-            "accuracy %": [100 * threshold.accuracy for threshold in audit.thresholds],
-            "its lower end": [100 * threshold.low for threshold in audit.thresholds],
+            "rows kept": [Percent(threshold.coverage) for threshold in audit.thresholds],
+            "accuracy": [Percent(threshold.accuracy) for threshold in audit.thresholds],
+            "its lower end": [Percent(threshold.low) for threshold in audit.thresholds],
         },
         digits=4,
     )
@@ -72,33 +106,42 @@ def mistake_table(audit: Audit) -> Table:
 
 
 def fix_table(fixes: Fixes) -> Table:
-    """One row per calibrator, best first; the recommended one stands out."""
+    """One row per calibrator, best first; the recommended one stands out. The last is the scores as they are."""
     changes = [fix.change for fix in fixes.tried]
-    chosen = [fix.name == fixes.recommended for fix in fixes.tried]
     return Table(
         {
-            "calibrator": [fix.name for fix in fixes.tried],
-            "NLL": [fix.nll for fix in fixes.tried],
-            "change": [None if change is None else change.mean for change in changes],
-            "low": [None if change is None else change.low for change in changes],
-            "high": [None if change is None else change.high for change in changes],
-            "Brier": [fix.brier for fix in fixes.tried],
-            "ECE %": [100 * fix.ece for fix in fixes.tried],
+            "calibrator": [*(fix.name for fix in fixes.tried), "as they are"],
+            "NLL": [shown("nll", value) for value in (*(fix.nll for fix in fixes.tried), fixes.raw_nll)],
+            "change": [*(None if change is None else change.mean for change in changes), None],
+            "low": [*(None if change is None else change.low for change in changes), None],
+            "high": [*(None if change is None else change.high for change in changes), None],
+            "Brier": [shown("brier", value) for value in (*(fix.brier for fix in fixes.tried), fixes.raw_brier)],
+            "ECE": [shown("ece", value) for value in (*(fix.ece for fix in fixes.tried), fixes.raw_ece)],
         },
-        bold={"calibrator": chosen},
+        bold={"calibrator": [*(fix.name == fixes.recommended for fix in fixes.tried), False]},
     )
 
 
 def change_table(audit: Audit) -> Table:
     """One row per metric that both models have."""
+    share = [METRICS[change.metric].unit == "share" for change in audit.changes]
+
+    def column(name: str) -> list[Any]:
+        values = [
+            change.new - change.old if name == "difference" else getattr(change, name) for change in audit.changes
+        ]
+        signed = name not in ("new", "old")
+        return [Percent(v, signed=signed) if s else v for v, s in zip(values, share, strict=True)]
+
     return Table(
         {
             "metric": [METRICS[change.metric].title for change in audit.changes],
-            "new": [change.new for change in audit.changes],
-            "baseline": [change.old for change in audit.changes],
-            "difference": [change.new - change.old for change in audit.changes],
-            "low": [change.low for change in audit.changes],
-            "high": [change.high for change in audit.changes],
+            "new": column("new"),
+            "baseline": column("old"),
+            "difference": column("difference"),
+            "low": column("low"),
+            "high": column("high"),
             "finding": [change.finding for change in audit.changes],
-        }
+        },
+        digits=4,
     )

@@ -9,11 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
+
+from focalcal.auditing.rows import Design
+from focalcal.pages.numbers import Percent
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focalcal.auditing.rows import AuditRows
     from focalcal.metrics import Interval
 
 ALPHA = 0.05  # how often a calibrated model may be called anything else
@@ -52,51 +53,57 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The finding in words, with the interval and what chance alone gives."""
-        span = f"{100 * self.low:+.1f} to {100 * self.high:+.1f} points"
-        error = (
-            f"ECE is {100 * self.ece.estimate:.1f} %, of which chance alone gives {100 * (self.ece.chance or 0):.1f} %"
-        )
+        gap, low, high = (Percent(value, signed=True).text for value in (self.gap, self.low, self.high))
+        span, size = f"{low} to {high} points", Percent(abs(self.gap), signed=True).text.lstrip("+")
+        error, chance = Percent(self.ece.estimate).text, Percent(self.ece.chance or 0).text
+        error = f"ECE is {error}, of which chance alone gives {chance}"
         rows = f"{self.rows:,} rows"
         match self.finding:
             case Finding.CALIBRATED:
                 return (
-                    f"Calibrated, as far as {rows} can tell: confidence minus accuracy is {100 * self.gap:+.1f} points "
+                    f"Calibrated, as far as {rows} can tell: confidence minus accuracy is {gap} points "
                     f"(95 % interval {span}), and {error}."
                 )
             case Finding.OVERCONFIDENT:
-                return f"Over-confident by {100 * self.gap:.1f} points (95 % interval {span}, {rows}); {error}."
+                return f"Over-confident by {size} points (95 % interval {span}, {rows}); {error}."
             case Finding.UNDERCONFIDENT:
-                return f"Under-confident by {-100 * self.gap:.1f} points (95 % interval {span}, {rows}); {error}."
+                return f"Under-confident by {size} points (95 % interval {span}, {rows}); {error}."
             case Finding.UNEVEN:
                 return (
                     f"Unevenly calibrated: over-confident for some rows and under-confident for others, "
-                    f"{100 * self.gap:+.1f} points on balance (95 % interval {span}, {rows}); {error}."
+                    f"{gap} points on balance (95 % interval {span}, {rows}); {error}."
                 )
         return (
-            f"Too few rows to say: with {rows} confidence minus accuracy is {100 * self.gap:+.1f} points, and anything "
+            f"Too few rows to say: with {rows} confidence minus accuracy is {gap} points, and anything "
             f"from {span} is compatible with that."
         )
 
 
-def verdict_of(confidence: NDArray[np.float64], correct: NDArray[np.bool_], ece: Interval) -> Verdict:
-    """From confidences (n,), whether each prediction is right (n,), and the interval of the ECE at 95 %.
+def verdict_of(rows: AuditRows, ece: Interval) -> Verdict:
+    """From confidences c and whether each prediction is right, a, of `rows`, and the interval of the ECE at 95 %.
 
     Two tests share alpha = 5 %. The gap d = mean(c - a) is compared with its standard error if the confidences c are
     right, sqrt(mean(c (1 - c)) / n), two-sided at alpha / 2; the ECE with what it is for labels drawn from the
     confidences, at alpha / 2. The first gives the direction. The interval of the gap is d -+ 1.96 s / sqrt(n), s the
-    standard deviation of c - a.
+    standard deviation of c - a. Weights and clusters enter both standard errors; of clusters the first is that of the
+    interval, if it is larger, and t takes the place of the normal distribution.
     """
-    difference = confidence - correct
-    square, variance = float(np.mean(difference**2)), float(np.mean(confidence * (1 - confidence)))
-    return verdict_of_means(len(difference), float(difference.mean()), square, variance, ece)
+    design, difference = rows.design, rows.confidence - rows.correct
+    gap = design.mean(difference)
+    spread = design.spread(difference - gap)
+    by_chance = design.spread(np.sqrt(rows.confidence * (1 - rows.confidence)), independent=True)
+    by_chance = by_chance if design.clusters is None else max(by_chance, spread)
+    return _judged(len(difference), gap, spread, by_chance, ece, design)
 
 
 def verdict_of_means(n: int, gap: float, square: float, variance: float, ece: Interval) -> Verdict:
-    """The same from the means over n rows of c - a, (c - a)^2 and c (1 - c)."""
-    by_chance = math.sqrt(variance / n)
-    spread = math.sqrt(max(0.0, square - gap**2) / n)
-    half = float(norm.ppf(1 - ALPHA / 2) * max(spread, by_chance if n < 30 else 0.0))
-    if abs(gap) > norm.ppf(1 - ALPHA / 4) * by_chance:
+    """The same from the means over n rows, of equal weight, of c - a, (c - a)^2 and c (1 - c)."""
+    return _judged(n, gap, math.sqrt(max(0.0, square - gap**2) / n), math.sqrt(variance / n), ece, Design())
+
+
+def _judged(n: int, gap: float, spread: float, by_chance: float, ece: Interval, design: Design) -> Verdict:
+    half = design.quantile(1 - ALPHA / 2) * max(spread, by_chance if n < 30 else 0.0)
+    if abs(gap) > design.quantile(1 - ALPHA / 4) * by_chance:
         finding = Finding.OVERCONFIDENT if gap > 0 else Finding.UNDERCONFIDENT
     elif ece.low > 0:
         finding = Finding.UNEVEN

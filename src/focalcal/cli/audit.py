@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from focalcal.auditing import Audit, Gate
 
 FAILED = 1  # exit code of a gate that is not met
+_SHOWN = 10  # groups and classes on the terminal
 
 
 @plain_failures()
@@ -43,16 +44,28 @@ def audit(
     correct: Annotated[
         str | None, typer.Option(help="The column that says whether the prediction is right; goes with --confidence.")
     ] = None,
-    groups: Annotated[str | None, typer.Option(help="A column whose values are audited apart, e.g. a site.")] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Columns whose values, and intersections, are audited apart, e.g. 'site' or 'site,age'."),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(help="The column of what rows share, e.g. a patient: intervals are over these, not over rows."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column of dates: a panel by day, week, month, quarter or year.")
+    ] = None,
     ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
     classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
     calibrate: Annotated[
         str, typer.Option(help="Which calibrators to try: auto for all, none, or names with commas.")
     ] = "auto",
     trained_with: Annotated[
-        tuple[float, float],
-        typer.Option(help="The gamma and lam of the loss that the network was trained with; 0 0 is cross-entropy."),
-    ] = (0.0, 0.0),
+        str | None,
+        typer.Option(
+            help="The network's loss, ce or gamma and lam as 3,1: the audit then says what to train with next."
+        ),
+    ] = None,
     baseline: Annotated[Path | None, typer.Option(help="Another model's predictions of the same rows.")] = None,
     fail_if: Annotated[
         list[str] | None, typer.Option(help="Exit with 1 if this holds, e.g. 'ece > 0.05'; may be repeated.")
@@ -70,6 +83,11 @@ def audit(
     address: Annotated[
         str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
     ] = None,
+    title: Annotated[str | None, typer.Option(help="What stands above the page.")] = None,
+    model: Annotated[str | None, typer.Option(help="The name of the model, for the page.")] = None,
+    pdf: Annotated[
+        Path | None, typer.Option(help="Write the page as PDF, by a Chromium, Chrome or Edge that is installed.")
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -81,11 +99,14 @@ def audit(
     """
     from focalcal.auditing import Gate
     from focalcal.auditing.files import audit_files
+    from focalcal.pages.pdf import find_browser
 
     gates = [Gate.parse(text) for text in fail_if or ()]
     on = _judged(fail_on)
     if out is not None and out.is_file():
         raise ValueError(f"--out must be a folder, got the file {str(out)!r}; name another")
+    if pdf is not None:
+        find_browser()
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     columns = given(
@@ -95,16 +116,20 @@ def audit(
         positive=positive,
         confidence=confidence,
         correct=correct,
-        groups=groups,
+        groups=column_names(groups),
+        clusters=clusters,
+        times=time,
         ids=ids,
         classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
     )
+    data = ", ".join(path.name for path in files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     found = audit_files(
         files,
         baseline=baseline,
         columns=columns,
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
+        about=given(title=title, model=model, data=data),
         gates=gates,
         executor=executor,
         address=address,
@@ -112,6 +137,8 @@ def audit(
     failed = [gate for gate in gates if gate.holds(found.metrics, on)]
     if out is not None:
         _write(found, out)
+    if pdf is not None:
+        found.pdf(pdf)
     if junit is not None:
         _write_junit(gates, failed, found, junit)
     if as_json:
@@ -134,13 +161,18 @@ def _judged(text: str) -> Literal["interval", "estimate"]:
 
 
 def _text(found: Audit) -> str:
-    from focalcal.auditing.tables import change_table, fix_table, metric_table, part_table, threshold_table
+    from focalcal.auditing.tables import change_table, fix_table, metric_table, part_table, threshold_table, trend_table
 
-    parts = [_wrapped(found.verdict.sentence), "", metric_table(found).text()]
+    parts = [_wrapped(found.headline), "", metric_table(found).text()]
     for heading, rows in (("Groups, worst first", found.groups), ("Predicted classes, worst first", found.classes)):
         if rows:
-            shown = part_table(rows[:10]).text()
-            parts += [f"{heading}{f' (10 of {len(rows)})' if len(rows) > 10 else ''}:", shown]
+            shown = part_table(rows[:_SHOWN]).text()
+            more = f" ({_SHOWN} of {len(rows)})" if len(rows) > _SHOWN else ""
+            parts += [f"{heading}{more}:", shown]
+    if found.periods is not None:
+        parts += [f"By {found.periods.unit}:", part_table(found.periods.parts).text()]
+        parts += [trend_table(found.periods).text()] if found.periods.trends else []
+        parts += [_wrapped(found.periods.sentence), ""]
     parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
     if found.fixes is not None:
         parts += [

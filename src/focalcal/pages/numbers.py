@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+_DECIMALS = 5  # of a percentage that can still be read
+
 
 class Shown(float):
     """A number with a text of its own; `printed` is what a reader compares, the text without a spread."""
@@ -41,6 +43,39 @@ class Rounded(Shown):
         text = format(float(value) + 0.0, form)
         made.text = text if any(digit in text for digit in "123456789in") else text.replace("-", "+" * ("+" in form))
         return made
+
+
+class Percent(Shown):
+    """A share in percent, with the digits that sentences, tables and figures have in common; NaN is missing.
+
+    One decimal from 1 % on, else three significant digits; of `signed` differences, points without the sign %.
+
+    >>> Percent(0.0532).text, Percent(0.00185).text, Percent(-0.004, signed=True).text
+    ('5.3 %', '0.185 %', '-0.400')
+    """
+
+    def __new__(cls, value: float, *, signed: bool = False) -> Percent:
+        """Of a share from 0 to 1, or a difference of two."""
+        made = super().__new__(cls, value)
+        size = abs(100 * value)
+        if not math.isfinite(size):
+            made.text = str(float(value))
+            return made
+        decimals = 1 if size >= 0.9995 or size == 0 else 2 - math.floor(math.log10(size))
+        form = f".{decimals}f" if decimals <= _DECIMALS else ".2e"
+        made.text = Rounded(100 * value, ("+" if signed and value > 0 else "") + form).text + " %" * (not signed)
+        return made
+
+
+def four(value: float) -> Rounded:
+    """A score as sentences, tables and figures show it: four digits, or three and a power of ten.
+
+    >>> four(1.94871).text, four(0.0123).text, four(3e-6).text
+    ('1.949', '0.01230', '3.00e-06')
+    """
+    size = abs(value)
+    digits = 3 - math.floor(math.log10(size)) if math.isfinite(size) and 1e-3 <= size < 1e4 else None
+    return Rounded(value, ".2e" if digits is None and size else f".{digits or 0}f")
 
 
 class Mean(Shown):

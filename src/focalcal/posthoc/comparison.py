@@ -135,11 +135,12 @@ class Rated:
             brier_change = self.change(losses["brier"] - self.losses["brier"])
         means = {score: self.mean(values) for score, values in losses.items()}
         return Candidate(
-            name, **means, ece=self._ece(probs), change=change, brier_change=brier_change, seconds=seconds,
+            name, **means, ece=self.ece(probs), change=change, brier_change=brier_change, seconds=seconds,
             row_losses=losses, confidence=of_label(probs, self.scores.argmax(1)),
         )  # fmt: skip
 
-    def _ece(self, probs: Float[np.ndarray, "n k"]) -> float:
+    def ece(self, probs: Float[np.ndarray, "n k"]) -> float:
+        """Of such probabilities of these rows."""
         if self.labels.ndim > 1:
             return float(np.mean(multilabel_ece(probs, self.labels)))
         confidence, correct = probs.max(1), probs.argmax(1) == self.labels

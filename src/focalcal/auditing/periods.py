@@ -1,0 +1,160 @@
+"""Rows in the order of time: calibration, rate, mean score and volume of each day, week, month, quarter or year."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focalcal.auditing.parts import LEAST, Part, parts_in_order
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focalcal.auditing.parts import Family
+    from focalcal.auditing.rows import Design
+
+_CODES = {"day": "D", "month": "M", "year": "Y"}
+UNITS = ("day", "week", "month", "quarter", "year")
+_MOST = {"day": 45, "week": 60, "month": 60, "quarter": 60, "year": 200}  # periods of a panel that can be read
+_ROWS, _EVENTS = 400, 20  # of the median period: with fewer its interval says nothing
+
+
+@dataclass(frozen=True)
+class Trend:
+    """By how much something changed from the first period to the last, along a straight line through all rows.
+
+    what    "gap", "predicted", "observed", or the gap of a part
+    change  with `low` and `high`, its 95 % interval; those of parts hold for all of them at once
+    """
+
+    what: str
+    change: float
+    low: float
+    high: float
+
+    @property
+    def moved(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """A panel in the order of time.
+
+    unit    "day", "week" (from Monday), "month", "quarter" or "year"
+    parts   one per period that has rows, by its first day or its name, such as 2026-03 or 2026-Q1
+    trends  of the whole, then of each group
+    """
+
+    unit: str
+    parts: tuple[Part, ...]
+    trends: tuple[Trend, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What moved, the whole first."""
+        names = {"gap": "the calibration gap", "predicted": "the mean score", "observed": "the observed rate"}
+        span = f"from {self.parts[0].name} to {self.parts[-1].name} ({len(self.parts)} {self.unit}s)"
+        if not self.trends:
+            return f"All rows are of one {self.unit}, {self.parts[0].name}."
+        moved = [trend for trend in self.trends if trend.moved]
+        off = [part.name for part in self.parts if part.off]
+        if not moved:
+            said = f"No trend is shown {span}"
+        else:
+            each = [
+                f"{names.get(t.what, f'the gap of {t.what}')} by {100 * t.change:+.2f} points "
+                f"({100 * t.low:+.2f} to {100 * t.high:+.2f})"
+                for t in moved[:6]
+            ]
+            said = f"Moved {span}: {', '.join(each)}"
+        apart = f"; off in {', '.join(off[:6])}{', ...' if len(off) > 6 else ''}" if off else ""
+        return f"{said}{apart}."
+
+
+def periods_of(
+    times: NDArray[np.datetime64],
+    sure: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    design: Design,
+    groups: Sequence[Family] = (),
+    *,
+    rare: bool = False,
+) -> Periods:
+    """The panel by the finest unit whose periods have rows enough, and, of `rare` events, events enough."""
+    unit, starts, member = _unit(times, right if rare else None)
+    parts = parts_in_order([([_named(start, unit) for start in starts], member)], sure, right, design)
+    trends = () if len(parts) < 2 else tuple(_trends(member.astype(np.float64), sure, right, design, groups))
+    return Periods(unit, tuple(parts), trends)
+
+
+def _unit(
+    times: NDArray[np.datetime64], right: NDArray[np.bool_] | None
+) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
+    """The unit, the beginnings of all periods from the first to the last, and each row's place among them."""
+    for unit in UNITS:
+        begins = _begins(times, unit)
+        starts = np.arange(begins.min(), begins.max() + 1)
+        member = (begins - begins.min()).astype(np.int64)
+        rows = np.bincount(member)
+        enough = np.median(rows[rows > 0]) >= _ROWS
+        if right is not None:
+            enough &= np.median(np.bincount(member, right)[rows > 0]) >= _EVENTS
+        if unit == UNITS[-1] or (enough and len(starts) <= _MOST[unit]):
+            return unit, starts, member
+        if len(starts) <= 3 and unit != UNITS[0]:  # coarser ones would leave no order to see
+            return unit, starts, member
+    raise AssertionError
+
+
+def _begins(times: NDArray[np.datetime64], unit: str) -> NDArray[Any]:
+    """Each row's period as a whole number; a week begins on Monday."""
+    if unit == "week":
+        return (times.astype("M8[D]").astype(np.int64) + 3) // 7
+    if unit == "quarter":
+        return times.astype("M8[M]").astype(np.int64) // 3
+    return times.astype(f"M8[{_CODES[unit]}]").astype(np.int64)
+
+
+def _named(start: int, unit: str) -> str:
+    if unit == "week":
+        return str(np.datetime64(int(start) * 7 - 3, "D"))
+    if unit == "quarter":
+        return f"{1970 + start // 4}-Q{start % 4 + 1}"
+    return str(np.array(start).astype(f"M8[{_CODES[unit]}]"))
+
+
+def _trends(
+    place: NDArray[np.float64],
+    sure: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    design: Design,
+    groups: Sequence[Family],
+) -> Iterator[Trend]:
+    """Slopes of weighted least squares times the number of periods, with sandwich errors over rows or clusters."""
+    span, truth = place.max() - place.min(), right.astype(np.float64)
+    for what, values in (("gap", sure - truth), ("predicted", sure), ("observed", truth)):
+        yield _trend(what, values, place, design, span, 0.05)
+    some = [(name, member == at) for names, member in groups for at, name in enumerate(names)]
+    some = [(name, rows) for name, rows in some if rows.sum() >= LEAST and np.ptp(place[rows]) > 0]
+    found = []
+    for name, rows in some:
+        own = design.part(rows)
+        if own.clusters is None or own.clusters.max() > 1:
+            found.append(_trend(str(name), (sure - truth)[rows], place[rows], own, span, 0.05 / len(some)))
+    yield from sorted(found, key=lambda trend: (not trend.moved, -abs(trend.change)))
+
+
+def _trend(
+    what: str, values: NDArray[np.float64], place: NDArray[np.float64], design: Design, span: float, alpha: float
+) -> Trend:
+    at = place - design.mean(place)
+    square = design.mean(at**2)
+    slope = design.mean(at * values) / square
+    error = design.spread(at * (values - design.mean(values) - slope * at)) / square
+    half = design.quantile(1 - alpha / 2) * error * span
+    return Trend(what, slope * span, slope * span - half, slope * span + half)
