@@ -75,13 +75,13 @@ def test_list_filters_and_speaks_json(run):
 
 def test_list_names_failures_and_problems_on_stderr(run, store):
     store.record_failure(spec(4), kind="non-finite loss", message="loss is nan\nin batch 3")
-    (store.path / "runs" / spec(1).key / "result.json").write_text("{")
+    (store.path / "runs" / spec(1).key / "record.json").write_text("{")
     result = run("list")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 3
     failed, problem = result.stderr.splitlines()
     assert failed == f"failed: {spec(4).key[:12]} non-finite loss: loss is nan in batch 3"
-    assert problem.startswith(f"problem: {store.path}/runs/{spec(1).key}: damaged: result.json must have")
+    assert problem.startswith(f"problem: {store.path}/runs/{spec(1).key}: damaged: record.json was changed")
 
 
 def test_show_prints_everything_about_a_run(run, store):
@@ -156,13 +156,13 @@ def test_rm_refuses_what_is_not_clear_and_then_removes_nothing(run, store):
 
 def test_rm_takes_damaged_runs_by_their_whole_name(run, store):
     folder = store.path / "runs" / spec(0).key
-    (folder / "spec.json").write_text("{")
+    (folder / "record.json").write_text("{")
     short = run("rm", folder.name[:8], "--yes")
     assert short.exit_code == 2
     assert "give the whole name" in short.stderr
     whole = run("rm", folder.name, "--yes")
     assert whole.exit_code == 0
-    assert "spec.json must have" in whole.stderr
+    assert "record.json was changed" in whole.stderr
     assert not folder.exists()
 
 

@@ -62,7 +62,7 @@ def test_a_half_finished_study_names_what_is_missing_and_shows_the_rest(tmp_path
     add(store, spec("focal", 0))  # of another study
     store.record_failure(cells[3], kind="FloatingPointError", message="the loss is NaN\nin epoch 2")
     broken = add(store, cells[4])
-    (broken.path / "result.json").unlink()
+    (broken.path / "record.json").unlink()
     made = write_report(store, specs=cells, title="Half", with_figures=False)
     assert [run.name for run in made.evidence.runs] == [f"digits/small_cnn ce seed {seed}" for seed in (0, 1, 2)]
     said = "\n".join(gap_sentences(made.evidence.missing))

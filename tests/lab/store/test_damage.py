@@ -1,4 +1,3 @@
-import json
 import re
 import shutil
 
@@ -29,35 +28,18 @@ def edited(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def lacking_seed(run):
-    """Of the right length, so that only its meaning is wrong."""
-    text = (run / "spec.json").read_bytes()
-    return text.replace(b'"seed"', b'"sead"')
-
-
 DAMAGES = {
-    "truncated result.json": (lambda run: cut(run / "result.json"), "result.json must have"),
-    "truncated spec.json": (lambda run: cut(run / "spec.json"), "spec.json must have"),
-    "truncated files.json": (lambda run: cut(run / "files.json"), "files.json must be a whole JSON object"),
-    "empty result.json": (lambda run: (run / "result.json").write_text(""), "result.json must have"),
-    "no result.json": (lambda run: (run / "result.json").unlink(), "result.json is missing"),
-    "no files.json": (lambda run: (run / "files.json").unlink(), "files.json is missing"),
+    "truncated record": (lambda run: cut(run / "record.json"), "record.json was changed .* or is cut off"),
+    "empty record": (lambda run: (run / "record.json").write_text(""), "record.json was changed"),
+    "no record": (lambda run: (run / "record.json").unlink(), "record.json is missing"),
+    "no object": (lambda run: (run / "record.json").write_text("[]"), "record.json was changed"),
+    "deep": (lambda run: (run / "record.json").write_text("[" * 100_000), "record.json was changed"),
     "no epochs": (lambda run: (run / "epochs.jsonl").unlink(), "epochs.jsonl is missing"),
     "no predictions": (lambda run: shutil.rmtree(run / "predictions"), "predictions/test.npz is missing"),
     "truncated predictions": (lambda run: cut(run / "predictions" / "val.npz"), "predictions/val.npz must have"),
-    "another seed": (lambda run: edited(run / "spec.json", '"seed": 1', '"seed": 7'), "its content is that of run"),
-    "another metric": (lambda run: edited(run / "result.json", "0.125", "0.025"), "result.json was changed"),
-    "no object": (
-        lambda run: (run / "files.json").write_text("[]"),
-        "whole JSON object .* a list of 1 levels",
-    ),
-    "no list": (lambda run: (run / "files.json").write_text('{"schema": 1}'), "must list files and splits"),
-    "no schema": (lambda run: (run / "files.json").write_text("{}"), "must state its schema, got None"),
-    "no seed": (
-        lambda run: (run / "spec.json").write_bytes(lacking_seed(run)),
-        "spec.json must hold .* other seed",
-    ),
-    "empty": (lambda run: [shutil.rmtree(run), run.mkdir()], "files.json is missing"),
+    "another seed": (lambda run: edited(run / "record.json", '"seed": 1', '"seed": 7'), "record.json was changed"),
+    "another metric": (lambda run: edited(run / "record.json", "0.125", "0.025"), "record.json was changed"),
+    "empty": (lambda run: [shutil.rmtree(run), run.mkdir()], "record.json is missing"),
 }
 
 
@@ -80,7 +62,7 @@ def test_a_damaged_run_is_named_and_the_others_are_listed(store, damage):
     assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("damage", ["truncated result.json", "no files.json", "another seed"])
+@pytest.mark.parametrize("damage", ["truncated record", "no record", "another seed"])
 def test_a_damaged_run_that_is_run_again_is_set_aside_and_kept(store, damage):
     folder = store.path / "runs" / spec(1).key
     DAMAGES[damage][0](folder)
@@ -112,7 +94,7 @@ def test_replaced_predictions_are_noticed_when_they_are_read(store):
 
 def test_a_flipped_bit_in_any_file_makes_the_run_a_missing_one(store):
     run = store.run(spec(1).key)
-    for path in [run.path / name for name in (*run.files, "files.json")]:
+    for path in [run.path / name for name in (*run.files, "record.json")]:
         for at in range(0, path.stat().st_size, 29):
             flip_a_bit(path, at, at % 7)
             assert not Store(store.path).has(spec(1)), (path.name, at)
@@ -138,7 +120,7 @@ def test_contents_are_compared_once_and_again_when_a_file_was_touched(store, mon
     again = Store(store.path)
     for _ in range(3):
         assert again.missing([spec(1)]) == []
-    assert sorted(compared) == ["epochs.jsonl", "result.json", "spec.json", "test.npz", "val.npz"]
+    assert sorted(compared) == ["epochs.jsonl", "test.npz", "val.npz"]
     path = store.path / "runs" / spec(1).key / "predictions" / "test.npz"
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -163,17 +145,12 @@ def test_a_renamed_run_is_not_another(store):
     assert not store.has(spec(5))
 
 
-@pytest.mark.parametrize(
-    ("name", "schema", "kind"), [("files.json", 2, "newer"), ("spec.json", 3, "newer"), ("spec.json", 0, "older")]
-)
-def test_a_run_of_another_schema_is_flagged(store, name, schema, kind):
-    folder = store.path / "runs" / spec(1).key
-    told = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps({**told, "schema": schema}, indent=1) + "\n")
+@pytest.mark.parametrize(("schema", "kind"), [(3, "newer"), (1, "older")])
+def test_a_run_of_another_schema_is_flagged(store, schema, kind):
+    edited(store.path / "runs" / spec(1).key / "record.json", '"schema": 2', f'"schema": {schema}')
     (problem,) = store.problems()
     assert problem.kind == kind
-    reads = "1" if name == "files.json" else "1 to 2"
-    assert f"{name} has schema {schema}, this version reads {reads}; " in problem.message
+    assert f"record.json has schema {schema}, this version reads 2; " in problem.message
     assert len(store.runs()) == 2
 
 
@@ -205,8 +182,8 @@ def test_a_broken_failure_is_named(store):
 
 
 def test_a_folder_in_the_place_of_a_file_is_damage(store):
-    path = store.path / "runs" / spec(1).key / "result.json"
+    path = store.path / "runs" / spec(1).key / "record.json"
     path.unlink()
     path.mkdir()
     (problem,) = store.problems()
-    assert "result.json is missing" in problem.message
+    assert "record.json is missing" in problem.message

@@ -23,7 +23,7 @@ def texts(folder):
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("name", ["tmp", "work", "runs", "failures", "set-aside", "cache"])
+@pytest.mark.parametrize("name", ["tmp", "work", "runs", "failures", "set-aside", "runs.parquet"])
 def test_a_store_with_a_link_in_the_place_of_a_folder_is_refused(store, foreign, name):
     (store.path / name).symlink_to(foreign)
     with pytest.raises(OSError, match=f"{name} must lie in the store itself, got a link to .*thesis; remove the link"):
@@ -77,7 +77,7 @@ def test_a_linked_run_is_foreign_and_set_aside_as_a_link(store, tmp_path):
     assert sorted(elsewhere.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["result.json", "files.json", "epochs.jsonl", "predictions/test.npz", "predictions"])
+@pytest.mark.parametrize("name", ["record.json", "epochs.jsonl", "predictions/test.npz", "predictions"])
 def test_a_linked_file_of_a_run_is_damage(store, tmp_path, name):
     run = stored(store, spec(), epochs=epochs_file(tmp_path))
     (run.path / name).rename(tmp_path / "moved")

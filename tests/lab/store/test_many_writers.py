@@ -187,7 +187,7 @@ def test_without_flock_nothing_is_locked_by_lesser_means(store, monkeypatch):
 
 def test_two_writers_replace_a_damaged_run_once(store):
     run = stored(store, spec())
-    (run.path / "result.json").write_text("{")
+    (run.path / "record.json").write_text("{")
     writers = [started(lambda nll=nll: stored(store, spec(), nll=nll)) for nll in (1.0, 2.0, 3.0)]
     assert [ended(one) for one in writers] == [0, 0, 0]
     assert [one.kind for one in store.problems()] == ["set aside"]

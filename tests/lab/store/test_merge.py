@@ -35,7 +35,7 @@ def test_damage_and_failures_are_told_unless_another_store_has_the_run(tmp_path)
     failed = synthetic.spec("fcl", 0)
     one.record_failure(failed, kind="DivergedError", message="the loss\nis nan")
     broken = one.runs()[0]
-    (broken.path / "result.json").write_text("{}")
+    (broken.path / "record.json").write_text("{}")
     runs, findings = runs_of([one])
     assert runs == []
     assert {finding.key for finding in findings} == {broken.key, failed.key}

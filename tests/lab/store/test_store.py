@@ -49,7 +49,7 @@ def test_metrics_that_are_not_finite_are_kept_in_standard_json(store):
     def refuse(word):
         raise AssertionError(word)
 
-    json.loads((run.path / "result.json").read_text(), parse_constant=refuse)
+    json.loads((run.path / "record.json").read_text(), parse_constant=refuse)
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=2, max_size=4, unique=True))
@@ -98,7 +98,7 @@ def test_the_workspace_lasts_until_the_run_is_there(store):
         ({"predictions": [sample(), sample()]}, ValueError, "different splits, got 'test' twice"),
         ({"predictions": [3]}, TypeError, "predictions must be Predictions, got int"),
         ({"files": {"../x": "x"}}, ValueError, "plain names"),
-        ({"files": {"spec.json": "x"}}, ValueError, "plain names other than spec.json"),
+        ({"files": {"record.json": "x"}}, ValueError, "plain names other than record.json"),
         ({"files": {"weights.pt": "nowhere"}}, FileNotFoundError, "nowhere"),
         ({"epochs": "broken"}, ValueError, "broken.jsonl, line 2: must be a JSON object"),
     ],
@@ -221,8 +221,8 @@ def test_the_folder_must_be_a_store_or_empty(tmp_path):
 
 def test_a_store_of_a_newer_schema_is_refused(tmp_path):
     Store(tmp_path)
-    (tmp_path / "STORE.json").write_text('{"what": "focalcal store of runs", "schema": 2}')
-    with pytest.raises(ValueError, match="has schema 2 and this version of focalcal reads schemas up to 1; install"):
+    (tmp_path / "STORE.json").write_text('{"what": "focalcal store of runs", "schema": 3}')
+    with pytest.raises(ValueError, match="has schema 3 and this version of focalcal reads schema 2; install"):
         Store(tmp_path)
     for wrong in ("{", "[]", '{"schema": "1"}', '{"schema": 1}'):
         (tmp_path / "STORE.json").write_text(wrong)

@@ -72,7 +72,7 @@ def test_a_cell_that_failed_says_why(store):
 
 def test_a_damaged_run_is_a_gap(store):
     run = add(store)
-    (run.path / "result.json").unlink()
+    (run.path / "record.json").unlink()
     (sentence,) = sentences(store)
     assert sentence.startswith("stored, but damaged: ")
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from support.data_folders import FABRICATED, cifar_batch, pixels
-from support.older_store import made_older
 from support.small_runs import digits_spec
 from support.stored_runs import contents
 
@@ -164,35 +163,6 @@ def test_a_cell_that_cannot_be_evaluated_fails_and_the_other_is_trained_with_its
     (failed,) = [one.message for one in events if type(one).__name__ == "Failed"]
     assert "was stored without its weights" in failed
     assert store.has(new, study.evaluations())
-
-
-def test_runs_of_an_older_store_are_not_trained_again(trained, data, tmp_path):
-    """Its protocol had shifts and saliency in the key; what they left in the run counts as evaluated."""
-    new = Store(tmp_path / "new")
-    run = run_spec(cifar_spec(), new, evaluations=BOTH, data_dir=data)
-    folder = made_older(run, tmp_path / "old", shifts=["svhn"], saliency=3)
-    made_older(trained.run(cifar_spec(1).key), tmp_path / "old")
-    old = Store(tmp_path / "old", create=False)
-    told = []
-    for asked in (Evaluations(), SVHN, BOTH, Evaluations(saliency=2)):
-        found = run_spec(cifar_spec(), old, evaluations=asked, data_dir=tmp_path / "nowhere", report=told.append)
-        assert (found.key, found.path) == (run.key, folder)
-    assert {one.note for one in told} == {"already stored"}
-    assert found.metrics("svhn") == run.metrics("svhn")
-    assert found.predictions("svhn").equals(run.predictions("svhn"))
-    assert np.load(found.file("saliency.npz"))["maps"].shape[0] == 3
-    with pytest.raises(NoWeightsError):
-        run_spec(cifar_spec(1), old, evaluations=SVHN, data_dir=data)
-
-
-def test_an_older_run_with_weights_is_asked_more(trained, data, tmp_path):
-    folder = made_older(trained.run(cifar_spec().key), tmp_path / "old", keep_weights=True)
-    old = Store(tmp_path / "old", create=False)
-    files = contents(folder)
-    run = run_spec(cifar_spec(), old, evaluations=SVHN, data_dir=data)
-    assert (run.path, run.evaluations) == (folder, ("svhn",))
-    kept = contents(folder)
-    assert {name: kept[name] for name in files} == files
 
 
 def test_another_test_set(store, data, tmp_path):

@@ -100,12 +100,12 @@ def test_another_seed_gives_other_numbers_on_the_same_examples(reference, tmp_pa
 
 def test_a_run_that_is_there_is_not_made_again(reference):
     store = Store(reference.path.parent.parent)
-    before = (reference.path / "result.json").stat().st_mtime_ns
+    before = (reference.path / "record.json").stat().st_mtime_ns
     told = []
     again = run_spec(digits_spec(), store, report=told.append, data_dir=Path("/nowhere"))
     assert [(one.done, one.of, one.note) for one in told] == [(4.0, 4.0, "already stored")]
     assert again.key == reference.key
-    assert (again.path / "result.json").stat().st_mtime_ns == before
+    assert (again.path / "record.json").stat().st_mtime_ns == before
 
 
 def test_progress_grows_from_step_to_step_and_ends_at_the_end(tmp_path):

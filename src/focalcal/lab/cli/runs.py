@@ -181,14 +181,14 @@ def check(store: StoredRuns = None) -> None:
 
     Example: focalcal runs check --store my-runs
     """
-    from focalcal.lab.store.layout import FILES
+    from focalcal.lab.store.layout import RECORD
     from focalcal.lab.store.run_folder import state_of
 
     runs, problems = open_store(store).survey(contents=True)
     typer.echo(f"{len(runs)} runs are whole")
     for run in runs:
         for name in sorted(state_of(str(run.path)).keys() - set(run.files)):
-            if Path(name).name != FILES:
+            if Path(name).name != RECORD:
                 typer.echo(f"note: {run.path / name} has no checksum: it was not stored with the run", err=True)
     _print_problems(problems)
     if problems:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.checks import text
-from focalcal.lab.store.keys import current_fields, current_key
 from focalcal.lab.store.layout import EVALUATIONS, is_key, json_bytes, now
 
 if TYPE_CHECKING:
@@ -155,7 +154,6 @@ def clear_failure(folder: Path, key: str) -> None:
 
 
 def _read_failure(path: Path) -> dict[str, Any] | None:
-    """With the key that the spec has now, whatever version wrote it."""
     try:
         failure = None if path.is_symlink() else json.loads(path.read_bytes())
         if not isinstance(failure, dict) or not failure.keys() >= _FAILURE_FIELDS or not is_key(path.stem):
@@ -165,6 +163,6 @@ def _read_failure(path: Path) -> dict[str, Any] | None:
             return None
         if not isinstance(spec["objective_options"], dict) or not isinstance(failure["message"], str):
             return None
-        return {**failure, "key": current_key(spec), "spec": current_fields(spec)}
+        return failure
     except (ValueError, RecursionError, OSError):
         return None

@@ -2,19 +2,18 @@
 
 STORE.json              what the folder is, and the number of this layout
 runs/<key>/             a run: whole, and never changed
-    spec.json           what was run; the key follows from it
-    result.json         metrics by split, provenance, seconds, epochs
-    epochs.jsonl        one line per epoch, if there are any
+    record.json         what was run (the key follows from it), metrics by split, provenance, seconds, number of epochs,
+                        the file of each split, size and SHA-256 of each file; sealed by its own SHA-256, written last
+    epochs.jsonl        one line per epoch, if there are any: larger than all else of long runs, read for curves
     predictions/*.npz   one file per split
-    files.json          written last: size and SHA-256 of each file, and which file holds which split
     evaluations/<name>/ of the trained network on other sets: whole, added at any time, and never changed;
-                        a result.json, predictions/*.npz and files.json of its own
+                        a record.json and predictions/*.npz of its own
+runs.parquet            what listings know already; safe to delete
 work/<key>/             what a run in progress wants to find again after a crash
 work/<key>.lock         locked by the process that works on it
 failures/<key>.json     the last failure of a run
 set-aside/              damaged runs that were run again
 tmp/                    runs being written, and what running cells print
-cache/                  what listings know already; safe to delete
 
 Links are not followed: none of these is read, written or cleared if it is one.
 """
@@ -32,15 +31,14 @@ from urllib.parse import quote
 
 from focalcal.core.atomic import write_atomically
 
-LAYOUT = 1  # raised when older versions of this package could not read what is here
+LAYOUT = 2  # raised when older versions of this package could not read what is here
 WHAT = "focalcal store of runs"
 MARK = "STORE.json"
-RUNS, WORK, FAILURES, SET_ASIDE, TMP, CACHE = "runs", "work", "failures", "set-aside", "tmp", "cache"
-SPEC, RESULT, EPOCHS, PREDICTIONS, FILES = "spec.json", "result.json", "epochs.jsonl", "predictions", "files.json"
-EVALUATIONS = "evaluations"
+RUNS, WORK, FAILURES, SET_ASIDE, TMP, INDEX = "runs", "work", "failures", "set-aside", "tmp", "runs.parquet"
+RECORD, EPOCHS, PREDICTIONS, EVALUATIONS = "record.json", "epochs.jsonl", "predictions", "evaluations"
 DEFAULT, VARIABLE = "focalcal-runs", "FOCALCAL_STORE"
 
-_FOLDERS = (RUNS, WORK, FAILURES, SET_ASIDE, TMP, CACHE)
+_FOLDERS = (RUNS, WORK, FAILURES, SET_ASIDE, TMP, INDEX)
 _KEY = re.compile(r"[0-9a-f]{32}\Z")
 _LONGEST_FILE_NAME = 200
 _EVALUATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
@@ -108,10 +106,11 @@ def open_layout(folder: Path, *, create: bool) -> None:
             f"{mark} must say {{'what': {WHAT!r}, 'schema': {LAYOUT}}}, got something else; "
             "name another folder, or write that into it if this is a store"
         )
-    if schema > LAYOUT:
+    if schema != LAYOUT:
+        remedy = "install a newer focalcal" if schema > LAYOUT else "read it with the focalcal that made it"
         raise ValueError(
-            f"{folder} has schema {schema} and this version of focalcal reads schemas up to {LAYOUT}; "
-            "install a newer focalcal, or name another store"
+            f"{folder} has schema {schema} and this version of focalcal reads schema {LAYOUT}; {remedy}, "
+            "or name another store"
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.lab.store.layout import now
-from focalcal.lab.store.run_writer import check_epoch, stored_number
+from focalcal.lab.store.run_folder import check_epoch, stored_number
 from focalcal.lab.store.spec import Spec
 from focalcal.lab.store.split_metrics import split_metrics
 from focalcal.predictions import Predictions

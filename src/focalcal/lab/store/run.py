@@ -8,31 +8,40 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.lab.store.keys import ELSEWHERE, current_fields
-from focalcal.lab.store.layout import EPOCHS, EVALUATIONS, RESULT, SPEC
-from focalcal.lab.store.run_folder import check_content, read_epoch, read_number
+from focalcal.lab.store.keys import ELSEWHERE
+from focalcal.lab.store.layout import EPOCHS, EVALUATIONS
+from focalcal.lab.store.run_folder import Checksums, read_number
 
 if TYPE_CHECKING:
     from focalcal.lab.store.spec import Spec
     from focalcal.predictions import Predictions
 
+GLANCE = ("data_set", "model", "objective", "objective_options", "seed")  # of a spec, in a list of runs
+
 
 class Run:
     """A run that is complete: what was run, what came out, and the predictions it came from. Read when asked for.
 
-    `texts` are what `run_folder.examine` made of its folder, as text until something of it is asked for; `left_out`
-    names evaluations that are not to be used.
+    `records` are its own and, by name, those of its evaluations, or the JSON of both, {"run", "evaluations"},
+    which is read when something of it is asked for: lists of thousands of runs need the `glance` alone.
     """
 
-    def __init__(self, folder: str, texts: bytes, *, left_out: Collection[str] = ()) -> None:
-        self._folder = folder
-        self.texts = texts
-        self._left_out = left_out
+    def __init__(
+        self,
+        folder: str,
+        records: str | dict[str, Any],
+        checksums: Checksums,
+        *,
+        glance: str | None = None,
+        left_out: Collection[str] = (),
+    ) -> None:
+        self._folder, self._given, self._checksums = folder, records, checksums
+        self._glance, self._left_out = glance, left_out
 
     @property
     def key(self) -> str:
-        """The key of its spec: the name of its folder, unless an older version stored it."""
-        return self.texts[:32].decode("ascii")
+        """The key of its spec: the name of its folder."""
+        return self._folder[-32:]
 
     @property
     def path(self) -> Path:
@@ -42,25 +51,26 @@ class Run:
     @cached_property
     def spec(self) -> Spec:
         """What was run."""
-        from focalcal.lab.store.spec import Spec  # costs what torch costs
+        from focalcal.lab.store.spec import Spec  # costs what pydantic costs
 
-        return Spec.from_dict(self._fields)
+        return Spec.from_dict(self.settings)
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The spec as plain values; quicker than `spec`, for whoever looks at thousands of runs."""
-        return self._fields
+        fields: dict[str, Any] = self._own["spec"]
+        return fields
 
     @property
     def trained_elsewhere(self) -> bool:
         """Whether `Store.record` stored it: then its network is not one that this package could build again."""
-        training: dict[str, Any] = self._fields["training"]
+        training: dict[str, Any] = self.settings["training"]
         return ELSEWHERE.items() <= training.items()
 
     @property
     def glance(self) -> Mapping[str, Any]:
         """What a list shows: what was run, its seconds, and the metrics of the split `test`; made anew each time."""
-        seen = json.loads(self.texts[33 : self.texts.index(b"\t", 33)].decode())  # a tenth of the text
+        seen = json.loads(self._glance) if self._glance is not None else glance_of(self._own)
         return {**seen, "test": {name: read_number(value) for name, value in (seen["test"] or {}).items()}}
 
     @property
@@ -74,17 +84,12 @@ class Run:
 
         `metrics` are those of the evaluations too; `evaluations` has provenance and seconds of each by its name.
         """
-        stored = self._part(3)
-        records = {name: evaluation["record"] for name, evaluation in self._own_folders.items()}
         metrics: dict[str, dict[str, float]] = {}
-        for record in (stored, *records.values()):
+        for record in (self._own, *self._evaluations.values()):
             for split, values in record["metrics"].items():
                 metrics.setdefault(split, {name: read_number(value) for name, value in values.items()})
-        about = {
-            evaluation: {name: value for name, value in record.items() if name != "metrics"}
-            for evaluation, record in records.items()
-        }
-        return {**stored, "metrics": metrics, "evaluations": about}
+        about = {name: _told(record, "metrics", "epochs") for name, record in self._evaluations.items()}
+        return {**_told(self._own), "metrics": metrics, "evaluations": about}
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -93,7 +98,7 @@ class Run:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of its folder, `weights.pt` say; one that an evaluation added also by its name alone."""
+        """The files that are listed, `weights.pt` say; one that an evaluation added also by its name alone."""
         return tuple(self._places)
 
     def metrics(self, split: str) -> dict[str, float]:
@@ -106,14 +111,11 @@ class Run:
         """The record of each epoch; none if none were stored."""
         if EPOCHS not in self.files:
             return []
-        folder = self.path
-        content = (folder / EPOCHS).read_bytes()
-        check_content(folder, EPOCHS, content, self._manifest)
-        return [read_epoch(folder, EPOCHS, line) for line in content.splitlines()]
+        return [json.loads(line) for line in self.file(EPOCHS).read_bytes().splitlines()]
 
     def predictions(self, split: str) -> Predictions:
         """The predictions of a split, if their file is still what was stored; else `RunProblem`."""
-        from focalcal.predictions import Predictions  # costs what torch costs
+        from focalcal.predictions import Predictions
 
         _check_known(f"split with predictions of run {self.key[:12]}", split, self._split_files)
         return Predictions.load(self.file(self._split_files[split]))
@@ -121,9 +123,8 @@ class Run:
     def file(self, name: str) -> Path:
         """The path of one of its files, if its content is what was stored; else `RunProblem`."""
         _check_known(f"name of a file of run {self.key[:12]}", name, self._places)
-        folder, within, manifest = self._places[name]
-        check_content(folder, within, None, manifest)
-        return folder / within
+        folder, within, record = self._places[name]
+        return self._checksums.check(folder, within, record)
 
     def verify(self, evaluation: str | None = None, *, kept: bool = True) -> None:
         """Compare every file of the run, or of one of its evaluations, with its checksum; `RunProblem` if one differs.
@@ -131,60 +132,66 @@ class Run:
         An evaluation that is damaged leaves the run as it is. Without `kept`, files that no number comes from, weights
         above all, are left to whoever reads them: they are large.
         """
-        folder, manifest = self.path, self._manifest
-        if evaluation is not None:
-            folder = folder / EVALUATIONS / evaluation
-            manifest = self._own_folders[evaluation]["manifest"] if evaluation in self._own_folders else {"files": {}}
-        for name in manifest["files"]:
-            if kept or "/" in name or name in (SPEC, RESULT, EPOCHS):
-                check_content(folder, name, None, manifest)
+        folder = self.path if evaluation is None else self.path / EVALUATIONS / evaluation
+        record = self._own if evaluation is None else self._evaluations[evaluation]
+        for name in record["files"]:
+            if kept or "/" in name or name == EPOCHS:
+                self._checksums.check(folder, name, record)
+
+    def without(self, evaluations: Collection[str]) -> Run:
+        """The run as if it had not these evaluations."""
+        return Run(self._folder, self._given, self._checksums, left_out=evaluations)
 
     def __repr__(self) -> str:
         """The key and what was run."""
         return f"Run({self.key[:12]}, {self.spec.name})"
 
     @cached_property
-    def _fields(self) -> dict[str, Any]:
-        return current_fields(self._part(2))
+    def _records(self) -> dict[str, Any]:
+        records: dict[str, Any] = json.loads(self._given) if isinstance(self._given, str) else self._given
+        return records
 
-    @cached_property
-    def _manifest(self) -> dict[str, Any]:
-        """`files`: size and checksum by name; `splits`: file by split. Without those of its evaluations."""
-        return self._part(4)
+    @property
+    def _own(self) -> dict[str, Any]:
+        own: dict[str, Any] = self._records["run"]
+        return own
 
     @cached_property
     def _evaluations(self) -> dict[str, dict[str, Any]]:
-        """`record` and `manifest` of each evaluation by name; empty for one that an older version kept in the run."""
-        return {name: value for name, value in self._part(5).items() if name not in self._left_out}
-
-    @property
-    def _own_folders(self) -> dict[str, dict[str, Any]]:
-        """The evaluations that have a folder of their own; older versions' have none."""
-        return {name: evaluation for name, evaluation in self._evaluations.items() if evaluation}
+        return {name: record for name, record in self._records["evaluations"].items() if name not in self._left_out}
 
     @cached_property
     def _split_files(self) -> dict[str, str]:
-        files: dict[str, str] = dict(self._manifest["splits"])
-        for name, evaluation in self._own_folders.items():
-            for split, file in evaluation["manifest"]["splits"].items():
+        files: dict[str, str] = dict(self._own["splits"])
+        for name, evaluation in self._evaluations.items():
+            for split, file in evaluation["splits"].items():
                 files.setdefault(split, f"{EVALUATIONS}/{name}/{file}")
         return files
 
     @cached_property
     def _places(self) -> dict[str, tuple[Path, str, dict[str, Any]]]:
-        """By every name that a file has: the folder whose `files.json` lists it, its name there, and that list."""
-        places = {file: (self.path, file, self._manifest) for file in self._manifest["files"]}
-        for name, evaluation in self._own_folders.items():
-            folder, manifest = self.path / EVALUATIONS / name, evaluation["manifest"]
-            for file in manifest["files"]:
-                places[f"{EVALUATIONS}/{name}/{file}"] = folder, file, manifest
-                if file != RESULT and "/" not in file:
-                    places[file] = folder, file, manifest
+        """By every name that a file has: the folder whose record lists it, its name there, and that record."""
+        places = {file: (self.path, file, self._own) for file in self._own["files"]}
+        for name, evaluation in self._evaluations.items():
+            for file in evaluation["files"]:
+                places[f"{EVALUATIONS}/{name}/{file}"] = self.path / EVALUATIONS / name, file, evaluation
+                if "/" not in file:
+                    places[file] = places[f"{EVALUATIONS}/{name}/{file}"]
         return places
 
-    def _part(self, number: int) -> dict[str, Any]:
-        part: dict[str, Any] = json.loads(self.texts.split(b"\t")[number])
-        return part
+
+def glance_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a list shows of a run with this record, as plain values."""
+    named = {name: record["spec"][name] for name in GLANCE}
+    return {**named, "seconds": record["seconds"], "test": record["metrics"].get("test")}
+
+
+_OF_THE_FOLDER = ("schema", "key", "spec", "evaluation", "splits", "files", "sha256")  # in a record
+
+
+def _told(record: Mapping[str, Any], *less: str) -> dict[str, Any]:
+    """What was stored as a run's or an evaluation's record."""
+    return {name: value for name, value in record.items() if name not in (*_OF_THE_FOLDER, *less)}
 
 
 def _check_known(what: str, name: str, known: Mapping[str, Any]) -> None:

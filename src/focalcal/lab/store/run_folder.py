@@ -1,8 +1,9 @@
-"""A run's folder, read with suspicion: what it holds, or what is wrong with it. `run_writer` writes one.
+"""A run's folder: written whole by `write_run`, read with suspicion by `read_folder`.
 
-Sizes are compared whenever a folder is read, and so are the checksums of its spec and record; those of the other files
-are compared by whoever reads them. What is not as it was stored, or makes no sense, is a `RunProblem` of this run, and
-of no other.
+`record.json` says what was run, what came out, and size and SHA-256 of every other file; its last line is the SHA-256
+of what stands before it. Sizes and that checksum are compared whenever a folder is read, those of the other files where
+their content is used (`Checksums`). What is not as it was stored is a `RunProblem` of this run, and of no other.
+An evaluation of the run has a folder of the same kind within it.
 """
 
 from __future__ import annotations
@@ -12,48 +13,51 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from focalcal.core.checks import whole
 from focalcal.lab.store.diagnostics import Kind, RunProblem, StoreProblem
-from focalcal.lab.store.keys import OLDEST, SCHEMA, current_key, old_evaluations, stored_key
-from focalcal.lab.store.layout import (
-    EVALUATIONS,
-    FILES,
-    LAYOUT,
-    PREDICTIONS,
-    RESULT,
-    SPEC,
-    is_evaluation,
-    is_key,
-    split_file,
-)
+from focalcal.lab.store.keys import spec_key
+from focalcal.lab.store.layout import EPOCHS, EVALUATIONS, LAYOUT, PREDICTIONS, RECORD, is_key, split_file
+
+if TYPE_CHECKING:
+    from focalcal.lab.store.spec import Evaluation, Spec
+    from focalcal.predictions import Predictions
 
 State = dict[str, tuple[int, int]]  # of each file: size and time of change
 
-_LISTED = ("data_set", "model", "objective", "objective_options", "seed")  # of a spec, in a list of runs
-_FIELDS = {
-    **dict.fromkeys(_LISTED[:3], str),
-    "objective_options": dict,
-    "seed": int,
-    "training": dict,
-    "protocol": dict,
-}
-_DEEPEST = 50  # levels of JSON; a run of ours has fewer than ten
-_LARGEST = 2**53  # of whole numbers: beyond it floats, and so tables and keys, do not tell them apart
-_WORDS = (None, "Infinity", "-Infinity")  # in the place of a metric that is not finite
+_SEAL = b',\n "sha256": "'  # between what is sealed and its checksum
+_OURS = (RECORD, EPOCHS, PREDICTIONS, EVALUATIONS)
+_WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}  # standard JSON has none of them
+_LARGEST = 2**53  # of whole numbers: beyond it floats, and so tables, do not tell them apart
 
 
-class Examined(NamedTuple):
-    """What a folder holds, for `Run` to read, and which of its evaluations cannot be used.
+class Read(NamedTuple):
+    """What a run's folder holds: its record and those of its evaluations by name, and which of these are damaged."""
 
-    texts  the key; then a glance at the run, its spec, its record, its files and its evaluations, each as JSON on one
-           line, with tabs between
-    """
-
-    texts: bytes
+    record: dict[str, Any]
+    evaluations: dict[str, dict[str, Any]]
     problems: list[StoreProblem]
+
+
+def read_folder(folder: str, state: State | None = None) -> Read:
+    """The run in a folder, or `RunProblem`."""
+    try:
+        state = state_of(folder) if state is None else state
+        path = Path(folder)
+        if not is_key(path.name):
+            raise RunProblem(path, "foreign", "a run's folder has 32 hexadecimal digits as its name")
+        record = _read_record(path, state)
+        key = spec_key(record["spec"])
+        if not key == record["key"] == path.name:
+            raise damage(path, f"its content is that of run {key}; it was renamed")
+        evaluations, problems = _read_evaluations(path, key, state)
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return Read(record, evaluations, problems)
 
 
 def state_of(folder: str) -> State:
@@ -77,147 +81,86 @@ def _add_state(folder: str, within: str, state: State) -> None:
                 _add_state(entry.path, f"{within}{entry.name}/", state)
 
 
-def examine(folder: str, state: State | None = None) -> Examined:
-    """The run in a folder, or `RunProblem`. Checks all sizes, and the content of the spec and the record."""
-    try:
-        return _examine(Path(folder), state_of(folder) if state is None else state)
-    except OSError as error:
-        raise unreadable(folder, error) from error
-
-
-def _examine(folder: Path, state: State) -> Examined:
-    if not is_key(folder.name):
-        raise RunProblem(folder, "foreign", "a run's folder has 32 hexadecimal digits as its name")
-    files_text, manifest = _read_manifest(folder, (SPEC, RESULT), state)
-    spec_text, spec = _read_object(folder, SPEC, state)
-    _check_schema(folder, SPEC, spec, OLDEST, SCHEMA)
-    _check_spec(folder, spec)
-    try:
-        key = stored_key(spec_text)
-    except ValueError:
-        raise damage(folder, f"{SPEC} must have finite numbers, got others") from None
-    if not key == manifest.get("key") == folder.name:
-        other = key if key != folder.name else manifest.get("key")
-        raise damage(folder, f"its content is that of run {other}; it was renamed or edited")
-    check_content(folder, SPEC, spec_text, manifest)
-    record_text, record = _read_record(folder, manifest, state)
-    kept: dict[str, Any] = {}
-    if spec["schema"] < SCHEMA:
-        try:
-            key, kept = current_key(spec), {name: {} for name in old_evaluations(spec)}
-        except (TypeError, ValueError) as error:
-            raise damage(folder, f"{SPEC} must have the protocol of schema {spec['schema']}, got {error}") from None
-    added, problems = _read_evaluations(folder, key, state)
-    glance = {name: spec[name] for name in _LISTED}
-    glance |= {"seconds": record["seconds"], "test": record["metrics"].get("test")}
-    parts = (_compact(glance), *map(_line, (spec_text, record_text, files_text)), _compact({**kept, **added}))
-    return Examined(b"\t".join((key.encode(), *parts)), problems)
-
-
 def _read_evaluations(folder: Path, key: str, state: State) -> tuple[dict[str, Any], list[StoreProblem]]:
-    """The evaluations in a run's folder, by name and then number, and what is wrong with those that are not whole."""
+    """By name and then number, `saliency-8` before `saliency-10`."""
+
+    def by_number(name: str) -> tuple[str, int]:
+        stem, _, number = name.rpartition("-")
+        return (stem, int(number)) if number.isdecimal() else (name, 0)
+
     names = {name.split("/")[1] for name in state if name.startswith(f"{EVALUATIONS}/") and name.count("/") > 1}
     evaluations: dict[str, Any] = {}
     problems: list[StoreProblem] = []
-    for name in sorted(names, key=_by_number):
-        within = f"{EVALUATIONS}/{name}/"
-        own = {file.removeprefix(within): size for file, size in state.items() if file.startswith(within)}
+    for name in sorted(names, key=by_number):
+        within, own = f"{EVALUATIONS}/{name}/", folder / EVALUATIONS / name
         try:
-            evaluations[name] = _read_evaluation(folder / EVALUATIONS / name, key, own)
+            record = _read_record(own, {file.removeprefix(within): at for file, at in state.items() if within in file})
+            if (record["key"], record.get("evaluation")) != (key, name):
+                raise damage(own, f"it is the evaluation {record.get('evaluation')!r} of run {record['key']}")
+            evaluations[name] = record
         except RunProblem as error:
             problems.append(error.problem)
         except OSError as error:
-            problems.append(unreadable(str(folder / EVALUATIONS / name), error).problem)
+            problems.append(unreadable(str(own), error).problem)
     return evaluations, problems
 
 
-def _by_number(name: str) -> tuple[str, int]:
-    """`saliency-8` before `saliency-10`."""
-    stem, _, number = name.rpartition("-")
-    return (stem, int(number)) if number.isdecimal() else (name, 0)
-
-
-def _read_evaluation(folder: Path, key: str, state: State) -> dict[str, Any]:
-    _, manifest = _read_manifest(folder, (RESULT,), state)
-    if (manifest.get("key"), manifest.get("evaluation")) != (key, folder.name) or not is_evaluation(folder.name):
-        raise damage(folder, f"it is the evaluation {manifest.get('evaluation')!r} of run {manifest.get('key')}")
-    return {"record": _read_record(folder, manifest, state, trained=False)[1], "manifest": manifest}
-
-
-def _read_manifest(folder: Path, needed: tuple[str, ...], state: State) -> tuple[bytes, dict[str, Any]]:
-    """`files.json`, whose files are all there and as large as it says."""
-    text, manifest = _read_object(folder, FILES, state)
-    _check_schema(folder, FILES, manifest, LAYOUT, LAYOUT)
-    files, splits = manifest.get("files"), manifest.get("splits")
-    if not isinstance(files, dict) or not isinstance(splits, dict) or not set(needed) <= files.keys():
-        raise damage(folder, f"{FILES} must list files and splits, {' and '.join(needed)} among them")
-    for name, stated in files.items():
-        if not isinstance(stated, dict) or not {"bytes", "sha256"} <= stated.keys():
-            raise damage(folder, f"{FILES} must give the size and SHA-256 of {name}, got {stated!r}")
+def _read_record(folder: Path, state: State) -> dict[str, Any]:
+    """What is sealed was written by `write_run`, which had checked it; the files are those that it lists."""
+    _check_there(folder, RECORD, state)
+    text = (folder / RECORD).read_bytes()
+    sealed, seal, digest = text.rpartition(_SEAL)
+    if not seal or digest != f'{hashlib.sha256(sealed).hexdigest()}"\n}}\n'.encode():
+        _refuse_schema(folder, text)
+        raise damage(folder, f"{RECORD} was changed after it was stored or is cut off (its SHA-256 is another)")
+    record: dict[str, Any] = json.loads(text)
+    _refuse_schema(folder, text)
+    for name, stated in record["files"].items():
         _check_there(folder, name, state)
         if state[name][0] != stated["bytes"]:
             raise damage(folder, f"{name} must have {stated['bytes']} bytes, got {state[name][0]}")
-    for split, name in splits.items():
-        if name != f"{PREDICTIONS}/{split_file(split)}" or name not in files:
-            raise damage(folder, f"{FILES} must give the file of every split, got another for {split!r}")
-    return text, manifest
-
-
-def _read_record(
-    folder: Path, manifest: Mapping[str, Any], state: State, *, trained: bool = True
-) -> tuple[bytes, dict[str, Any]]:
-    """Numbers where numbers belong; the record of an evaluation, not `trained`, has no epochs."""
-    text, record = _read_object(folder, RESULT, state)
-    check_content(folder, RESULT, text, manifest)
-    metrics = record.get("metrics")
-    right = {
-        "metrics": isinstance(metrics, dict) and all(map(_are_metrics, metrics.values())),
-        "provenance": isinstance(record.get("provenance"), dict),
-        "seconds": _is_number(record.get("seconds")),
-        "epochs": not trained or (type(record.get("epochs")) is int and _is_number(record["epochs"])),
-    }
-    if wrong := [name for name, is_right in right.items() if not is_right]:
-        rule = "metrics (numbers by split and name), provenance, seconds and epochs (numbers)"
-        raise damage(folder, f"{RESULT} must hold {rule}, got other {', '.join(wrong)}")
-    return text, record
-
-
-def read_spec_key(folder: Path) -> str:
-    """The key that what a folder says was run has now, without looking further."""
-    spec = json.loads((folder / SPEC).read_bytes())
-    return folder.name if spec["schema"] == SCHEMA else current_key(spec)
-
-
-def read_epoch(folder: Path, name: str, line: bytes) -> dict[str, Any]:
-    """The record of an epoch; numbers where reports and queries count on them."""
-    record = _parse_object(folder, name, line)
-    if wrong := wrong_epoch_fields(record):
-        raise damage(folder, f"{name} must have numbers for {wrong[0]}, got {record[wrong[0]]!r:.60}")
     return record
 
 
-def wrong_epoch_fields(record: Mapping[str, Any]) -> list[str]:
-    """Those of epoch, lr and seconds that are no number, and those of train, val and test that are no metrics."""
-    numbers = [name for name in ("epoch", "lr", "seconds") if name in record and not _is_number(record[name])]
-    return numbers + [name for name in ("train", "val", "test") if name in record and not _are_metrics(record[name])]
+def _refuse_schema(folder: Path, text: bytes) -> None:
+    """Of a file of another version of this package, say so, whatever else it holds."""
+    try:
+        schema = json.loads(text)["schema"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return
+    if type(schema) is int and schema != LAYOUT:
+        fact = f"{RECORD} has schema {schema}, this version reads {LAYOUT}"
+        raise RunProblem(folder, "newer" if schema > LAYOUT else "older", fact)
 
 
-def read_number(value: Any) -> float:
-    """A stored metric."""
-    return math.nan if value is None else float(value)
+def _check_there(folder: Path, name: str, state: State) -> None:
+    if name not in state:
+        linked = any(path.is_symlink() for path in (folder / name, (folder / name).parent))
+        raise damage(folder, f"{name} must be a file of the run itself, got a link" if linked else f"{name} is missing")
+
+
+class Checksums:
+    """Compares files with the checksums of their records: each once, and again when its size or time has changed."""
+
+    def __init__(self) -> None:
+        self._compared: set[tuple[Path, int, int]] = set()
+
+    def check(self, folder: Path, name: str, record: Mapping[str, Any]) -> Path:
+        """The file's path; `RunProblem` if its content is another."""
+        path = folder / name
+        stat = path.stat()
+        which = (path, stat.st_size, stat.st_mtime_ns)
+        if which not in self._compared:
+            if sha256(path) != record["files"][name]["sha256"]:
+                raise damage(folder, f"{name} was changed after it was stored (its SHA-256 is another)")
+            self._compared.add(which)
+        return path
 
 
 def sha256(path: Path) -> str:
     """Of a file's content."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def check_content(folder: Path, name: str, content: bytes | None, manifest: Mapping[str, Any]) -> None:
-    """Compare a file with its checksum; its content is read here if that is not given."""
-    digest = sha256(folder / name) if content is None else hashlib.sha256(content).hexdigest()
-    if digest != manifest["files"][name]["sha256"]:
-        raise damage(folder, f"{name} was changed after it was stored (its SHA-256 is another)")
 
 
 def damage(folder: Path, fact: str) -> RunProblem:
@@ -232,71 +175,151 @@ def unreadable(folder: str, error: OSError) -> RunProblem:
     return RunProblem(Path(folder), kinds.get(type(error), "unreadable"), fact)
 
 
-def _compact(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def write_run(
+    folder: Path,
+    spec: Spec,
+    record: Mapping[str, Any],
+    epochs: Path | None,
+    predictions: Iterable[Predictions],
+    files: Mapping[str, Path],
+) -> None:
+    """Every file of a run into an empty folder; `record.json`, which lists them, last."""
+    _check_names(files)
+    if epochs is not None:
+        (folder / EPOCHS).write_bytes(_read_epochs(Path(epochs)))
+    for name, source in files.items():
+        shutil.copyfile(source, folder / name)
+    _write_record(folder, {"key": spec.key, "spec": spec.as_dict()}, checked_record(record), predictions)
 
 
-def _line(text: bytes) -> bytes:
-    """On one line, without tabs: they stand between tokens, since JSON escapes them in strings."""
-    return text.replace(b"\n", b" ").replace(b"\t", b" ").replace(b"\r", b" ")
+def write_evaluation(folder: Path, key: str, evaluation: Evaluation) -> None:
+    """Every file of an evaluation of the run with this key into a folder that is empty or new; `record.json` last."""
+    _check_names(evaluation.files)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in evaluation.files.items():
+        (folder / name).write_bytes(content)
+    record = checked_record({**evaluation.record, "epochs": 0})
+    _write_record(folder, {"key": key, "evaluation": evaluation.name}, record, evaluation.predictions)
 
 
-def _check_there(folder: Path, name: str, state: State) -> None:
-    if name not in state:
-        linked = any(path.is_symlink() for path in (folder / name, (folder / name).parent))
-        raise damage(folder, f"{name} must be a file of the run itself, got a link" if linked else f"{name} is missing")
-
-
-def _read_object(folder: Path, name: str, state: State) -> tuple[bytes, dict[str, Any]]:
-    _check_there(folder, name, state)
-    text = (folder / name).read_bytes()
-    return text, _parse_object(folder, name, text)
-
-
-def _parse_object(folder: Path, name: str, text: bytes) -> dict[str, Any]:
-    """The JSON object in a text; `RunProblem` for anything that no run of ours has."""
+def checked_record(record: Any) -> dict[str, Any]:
+    """A record as it is stored; metrics that are not finite become "Infinity", "-Infinity" and null for NaN."""
+    needed = ("metrics", "provenance", "seconds", "epochs")
+    if not isinstance(record, Mapping) or (absent := [name for name in needed if name not in record]):
+        lacking = f"a mapping without {', '.join(absent)}" if isinstance(record, Mapping) else type(record).__name__
+        raise ValueError(f"record must be a mapping with metrics, provenance, seconds and epochs, got {lacking}")
+    stored = {
+        **record,
+        "metrics": {
+            split: {name: _metric(split, name, value) for name, value in _items(f"metrics[{split!r}]", values)}
+            for split, values in _items("metrics", record["metrics"])
+        },
+        "provenance": dict(_items("provenance", record["provenance"])),
+        "seconds": float(record["seconds"]),
+        "epochs": whole("record['epochs']", record["epochs"], 0),
+    }
     try:
-        value = json.loads(text)
-        may_be_deep = text.count(b"{") + text.count(b"[") > _DEEPEST  # which is quicker to see
-        if not isinstance(value, dict) or (may_be_deep and _depth(value) > _DEEPEST):
-            raise ValueError(f"a {type(value).__name__} of {_depth(value)} levels")
-        if b"\\u" in text or not text.isascii():
-            json.dumps(value, ensure_ascii=False).encode()  # refuses half a character, which cannot be printed
-    except (ValueError, RecursionError) as error:
-        rule = f"{name} must be a whole JSON object of at most {_DEEPEST} levels"
-        raise damage(folder, f"{rule}, got {len(text)} bytes that are not: {error}") from None
-    return value
+        json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # which refuses half a character
+    except UnicodeError as error:
+        raise ValueError(f"record must be text that can be printed: {error}; leave it out") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"record must be what JSON can say, with finite numbers outside metrics: {error}; "
+            "convert arrays and NumPy numbers with .tolist()"
+        ) from None
+    return stored
 
 
-def _depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, inner), default=0)
+def stored_number(value: float) -> float | str | None:
+    """What standard JSON has for a number that may not be finite."""
+    return None if math.isnan(value) else _WORDS.get(value, value)
 
 
-def _check_schema(folder: Path, name: str, fields: Mapping[str, Any], oldest: int, newest: int) -> None:
-    """Refuse a file of a version of this package that this one does not read, with the numbers."""
-    schema = fields.get("schema")
-    if isinstance(schema, bool) or not isinstance(schema, int):
-        raise damage(folder, f"{name} must state its schema, got {schema!r}")
-    if not oldest <= schema <= newest:
-        reads = newest if oldest == newest else f"{oldest} to {newest}"
-        fact = f"{name} has schema {schema}, this version reads {reads}"
-        raise RunProblem(folder, "newer" if schema > newest else "older", fact)
+def read_number(value: Any) -> float:
+    """A stored metric."""
+    return math.nan if value is None else float(value)
 
 
-def _check_spec(folder: Path, spec: Mapping[str, Any]) -> None:
-    """That the fields are there and of the right kind, and numbers such as tables and keys tell apart."""
-    right = {name: type(spec.get(name)) is kind for name, kind in _FIELDS.items()}
-    if all(right.values()):
-        numbers = {"seed": spec["seed"], **spec["objective_options"]}
-        right = {name: type(value) is not int or _is_number(value) for name, value in numbers.items()}
-    if wrong := [name for name, is_right in right.items() if not is_right]:
-        kinds = ", ".join(f"{name} ({kind.__name__})" for name, kind in _FIELDS.items())
-        raise damage(folder, f"{SPEC} must hold {kinds}, whole numbers up to 2**53, got other {', '.join(wrong)}")
+def wrong_epoch_fields(record: Mapping[str, Any]) -> list[str]:
+    """Those of epoch, lr and seconds that are no number, and those of train, val and test that are no metrics."""
+    numbers = [name for name in ("epoch", "lr", "seconds") if name in record and not _is_number(record[name])]
+    return numbers + [name for name in ("train", "val", "test") if name in record and not _are_metrics(record[name])]
+
+
+def check_epoch(record: Mapping[str, Any], where: str) -> None:
+    """Refuse the record of an epoch that reports and queries could not use."""
+    if wrong := wrong_epoch_fields(record):
+        raise ValueError(
+            f"{where}: {wrong[0]} must be a number, or for train, val and test a mapping from names to numbers, "
+            f"got {record[wrong[0]]!r:.60}; give it another name"
+        )
+
+
+def _metric(split: str, name: str, value: Any) -> float | str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(
+            f"record: metrics[{split!r}][{name!r}] must be a number, got {value!r} of type {type(value).__name__}; "
+            "give each number a name of its own"
+        )
+    return stored_number(float(value))
+
+
+def _items(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):
+        raise TypeError(f"record: {name} must be a mapping from names, got {value!r}")
+    return value.items()
+
+
+def _check_names(files: Iterable[str]) -> None:
+    for name in files:
+        if name in _OURS or name != os.path.basename(name) or name.startswith(".") or not name:
+            raise ValueError(f"files must have plain names other than {', '.join(_OURS)}, got {name!r}; rename it")
+
+
+def _read_epochs(path: Path) -> bytes:
+    content = path.read_bytes()
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{path}, line {number}: must be a JSON object, got {line[:60]!r}; write one line per epoch"
+            )
+        check_epoch(record, f"{path}, line {number}")
+    return content
+
+
+def _write_record(
+    folder: Path, about: dict[str, Any], record: dict[str, Any], predictions: Iterable[Predictions]
+) -> None:
+    from focalcal.predictions import Predictions
+    from focalcal.predictions.arrays_file import write_archive
+
+    splits: dict[str, str] = {}
+    (folder / PREDICTIONS).mkdir()
+    for part in predictions:
+        if not isinstance(part, Predictions):
+            raise TypeError(f"predictions must be Predictions, got {type(part).__name__}")
+        if part.split in splits:
+            raise ValueError(f"predictions must have different splits, got {part.split!r} twice; rename or join them")
+        splits[part.split] = f"{PREDICTIONS}/{split_file(part.split)}"
+        with open(folder / splits[part.split], "xb") as handle:  # not `save`: the whole folder is forced to the disk
+            write_archive(handle, part)
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    files = {name: {"bytes": os.path.getsize(folder / name), "sha256": sha256(folder / name)} for name in names}
+    told = {name: value for name, value in record.items() if name != "schema" and name not in about}
+    listed = {"schema": LAYOUT, **about, **told, "splits": splits, "files": files}
+    sealed = json.dumps(listed, indent=1, allow_nan=False).encode().removesuffix(b"\n}")
+    (folder / RECORD).write_bytes(sealed + _SEAL + f'{hashlib.sha256(sealed).hexdigest()}"\n}}\n'.encode())
 
 
 def _are_metrics(values: Any) -> bool:
-    return isinstance(values, dict) and all(_is_number(value) or value in _WORDS for value in values.values())
+    words = (None, *_WORDS.values())
+    return isinstance(values, dict) and all(_is_number(value) or value in words for value in values.values())
 
 
 def _is_number(value: Any) -> bool:

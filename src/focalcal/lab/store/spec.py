@@ -9,7 +9,6 @@ not installed any more.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 
 from focalcal.core.schema import Count, Described, Name, NoneOrMore, Number, Options, Plain, Seed, Whole, YesNo, frozen
-from focalcal.lab.store.keys import SCHEMA, evaluation_names, stored_key
+from focalcal.lab.store.keys import spec_key
 from focalcal.lab.store.layout import is_evaluation
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Spec(Described):
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits of SHA-256 over the schema and the fields, sorted, with every number a float."""
-        return stored_key(json.dumps({"schema": SCHEMA, **self.as_dict()}))
+        return spec_key(self.as_dict())
 
     @property
     def name(self) -> str:
@@ -115,7 +114,10 @@ class Evaluations(Described):
     @property
     def names(self) -> tuple[str, ...]:
         """One for each evaluation: `cifar10c-5`, `svhn`, `saliency-8`."""
-        return evaluation_names(self.shifts, self.severities, self.saliency)
+        names: list[str] = []
+        for shift in self.shifts:  # a severity of CIFAR-10-C is an evaluation of its own
+            names += [f"{shift}-{severity}" for severity in self.severities] if shift == "cifar10c" else [shift]
+        return (*names, *([f"saliency-{self.saliency}"] if self.saliency else []))
 
     def apart(self) -> dict[str, Evaluations]:
         """Each of them alone, by its name."""

@@ -7,17 +7,23 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.checks import text, whole
 from focalcal.lab.store import layout
 from focalcal.lab.store.diagnostics import RunProblem, StoreProblem, clear_failure, read_failures, write_failure
-from focalcal.lab.store.index import list_store, older_folders, run_folders
+from focalcal.lab.store.index import list_store, run_folders
 from focalcal.lab.store.keys import ELSEWHERE
 from focalcal.lab.store.run import Run
-from focalcal.lab.store.run_folder import State, examine, state_of, unreadable
+from focalcal.lab.store.run_folder import (
+    Checksums,
+    checked_record,
+    read_folder,
+    unreadable,
+    write_evaluation,
+    write_run,
+)
 from focalcal.lab.store.staging import check_disk_space, clear_leftovers, commit, discard, force, hold, staging
 
 if TYPE_CHECKING:
@@ -32,12 +38,12 @@ _SHORTEST_PREFIX = 4
 class Store:
     """The runs in a folder, made if it is not there and `create` is left at True.
 
-    The folder may lie on a file system that several machines share. See `paper/layout.py` for what is in it.
+    The folder may lie on a file system that several machines share. See `layout.py` for what is in it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         self.path = Path(path)
-        self._compared: dict[str, State] = {}  # sizes and times of runs whose content was compared
+        self._checksums = Checksums()
         layout.open_layout(self.path, create=create)
 
     def __repr__(self) -> str:
@@ -105,14 +111,13 @@ class Store:
         files        others to keep, by the name they get: {"weights.pt": path}
         evaluations  of the trained network, which are there when the run is
         """
-        from focalcal.lab.store.run_writer import stored_record, write_evaluation, write_run
 
         def write(folder: Path) -> None:
             write_run(folder, spec, record, epochs, predictions, files or {})
             for evaluation in evaluations:
                 write_evaluation(folder / layout.EVALUATIONS / evaluation.name, spec.key, evaluation)
 
-        stored_record(record)  # raises, of a record that is none, before anything is looked at
+        checked_record(record)  # raises, of a record that is none, before anything is looked at
         self._place(self.path / layout.RUNS / spec.key, lambda: self._find(spec.key) is not None, write)
         shutil.rmtree(self.path / layout.WORK / spec.key, ignore_errors=True)
         clear_failure(self.path / layout.FAILURES, spec.key)
@@ -171,8 +176,6 @@ class Store:
 
         If the run has one of that name, that one stays.
         """
-        from focalcal.lab.store.run_writer import write_evaluation
-
         run = self.run(key)
         layout.refuse_link(run.path / layout.EVALUATIONS)
         self._place(
@@ -191,26 +194,20 @@ class Store:
             )
         if len(key) < _SHORTEST_PREFIX:
             raise ValueError(f"key must have at least {_SHORTEST_PREFIX} digits, got {key!r}; give more of them")
-        now = {
-            name: current for current, names in self._older_folders.items() for name in names
-        }  # of older versions' folders
         if len(key) == 32:  # then thousands of names need not be listed
-            names = [key] if os.path.lexists(self.path / layout.RUNS / key) else []
+            keys = [key] if os.path.lexists(self.path / layout.RUNS / key) else []
         else:
-            names = run_folders(self.path)
-        keys = sorted({now.get(name, name) for name in (*names, *self._older_folders) if name.startswith(key)})
+            keys = [name for name in run_folders(self.path) if name.startswith(key)]
         if len(keys) > 1:
             several = ", ".join(name[:12] for name in keys[:5]) + (" and more" if len(keys) > 5 else "")
             raise ValueError(f"key must begin that of one run, got {key!r}, which begins {len(keys)}: {several}")
         if not keys:
             raise ValueError(f"there is no run {key} in {self.path}; see `focalcal runs list`")
-        if (run := self._find(keys[0])) is not None:
-            return run
-        return self._read(self._folders(keys[0])[-1])  # raises what is wrong
+        return self._read(keys[0])
 
     def runs(self) -> list[Run]:
         """Every run that is whole, by key, judged by sizes and times; see `problems` for the others."""
-        return list(list_store(self.path).runs.values())
+        return list(list_store(self.path, self._checksums).runs.values())
 
     def problems(self, *, contents: bool = False) -> list[StoreProblem]:
         """What in the store cannot be used, and why. With `contents` every file is read and no cache trusted."""
@@ -218,7 +215,7 @@ class Store:
 
     def survey(self, *, contents: bool = False) -> tuple[list[Run], list[StoreProblem]]:
         """`runs()` and `problems()` of one moment, for the price of one."""
-        by_key, problems = list_store(self.path, cached=not contents)
+        by_key, problems = list_store(self.path, Checksums() if contents else self._checksums, indexed=not contents)
         runs = list(by_key.values())
         if contents:
             damage = {run.key: _damage(run) for run in runs}
@@ -240,7 +237,7 @@ class Store:
         return [failure for failure in failures if not self.has(failure["key"])]
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """The rows of a query over the tables `runs`, `metrics` and `epochs`; see `paper/tables.py`.
+        """The rows of a query over the tables `runs`, `metrics` and `epochs`; see `tables.py`.
 
         The query sees a copy and can neither read nor write files.
         """
@@ -263,8 +260,8 @@ class Store:
         """Delete runs for good, each at once for every reader. A damaged or foreign folder needs its whole name."""
         names = set(run_folders(self.path))
         for key in [keys] if isinstance(keys, str) else list(keys):
-            for name in [key] if key in names else names.intersection(self._folders(self.run(key).key)):
-                discard(self.path / layout.RUNS / name, self._folder(layout.TMP))
+            name = key if key in names else self.run(key).key
+            discard(self.path / layout.RUNS / name, self._folder(layout.TMP))
 
     def check_writable(self, needed_bytes: int = 0) -> None:
         """Raise OSError, with the remedy, if runs of so many bytes in all could not be stored here."""
@@ -277,45 +274,24 @@ class Store:
         folder.mkdir(exist_ok=True)
         return folder
 
-    @cached_property
-    def _older_folders(self) -> dict[str, list[str]]:
-        """Looked for once: this version adds none."""
-        return older_folders(self.path)
-
-    def _folders(self, key: str) -> list[str]:
-        return [key, *self._older_folders.get(key, ())]
-
     def _find(self, key: str) -> Run | None:
-        """The run in its own folder if that is whole, else that of an older version with most evaluations."""
-        if (run := self._read_if_whole(key)) is not None:
-            return run
-        older = [run for name in self._older_folders.get(key, ()) if (run := self._read_if_whole(name)) is not None]
-        return max(older, key=lambda run: len(run.evaluations), default=None)
-
-    def _read_if_whole(self, name: str) -> Run | None:
+        """The run, if it is there and whole."""
         try:
-            return self._read(name) if os.path.lexists(self.path / layout.RUNS / name) else None
+            return self._read(key) if os.path.lexists(self.path / layout.RUNS / key) else None
         except RunProblem:
             return None
 
     def _read(self, name: str) -> Run:
-        """The run in a folder, its content compared with the checksums unless that was done for these sizes and times.
-
-        Evaluations that are damaged are left out of it.
-        """
+        """The run in a folder, its content compared with the checksums; evaluations that are damaged are left out."""
         folder = os.path.join(self.path, layout.RUNS, name)
+        read = read_folder(folder)
+        run = Run(folder, {"run": read.record, "evaluations": read.evaluations}, self._checksums)
         try:
-            state = state_of(folder)
-            run = Run(folder, examine(folder, state).texts)
-            if self._compared.get(name) == state:
-                return run
             run.verify(kept=False)
         except OSError as error:
             raise unreadable(folder, error) from error
-        if damaged := [evaluation for evaluation in run.evaluations if _damage(run, evaluation) is not None]:
-            return Run(folder, run.texts, left_out=damaged)
-        self._compared[name] = state
-        return run
+        damaged = [evaluation for evaluation in run.evaluations if _damage(run, evaluation) is not None]
+        return run.without(damaged) if damaged else run
 
     def _place(self, target: Path, is_there: Callable[[], bool], write: Callable[[Path], None]) -> None:
         """Unless it is there, have a folder written and give it its name; what is not whole there is set aside."""

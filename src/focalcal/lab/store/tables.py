@@ -22,7 +22,7 @@ from focalcal.core.atomic import atomic_file, write_atomically
 from focalcal.core.csv_text import csv_text
 from focalcal.core.extras import required
 from focalcal.lab.store.diagnostics import RunProblem
-from focalcal.lab.store.layout import EVALUATIONS, FILES, LAYOUT, MARK, RUNS, WHAT, json_bytes
+from focalcal.lab.store.layout import EVALUATIONS, LAYOUT, MARK, RECORD, RUNS, WHAT, json_bytes
 from focalcal.lab.store.run import Run
 
 if TYPE_CHECKING:
@@ -217,8 +217,8 @@ def _write_zip(runs: Sequence[Run], path: Path) -> None:
     with atomic_file(path) as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))
         for run in runs:
-            lists = [run.path / FILES, *(run.path / EVALUATIONS / name / FILES for name in run.evaluations)]
-            for file in dict.fromkeys([*map(run.file, run.files), *filter(Path.exists, lists)]):
+            records = [run.path / RECORD, *(run.path / EVALUATIONS / name / RECORD for name in run.evaluations)]
+            for file in dict.fromkeys([*map(run.file, run.files), *records]):
                 archive.write(file, f"{RUNS}/{run.path.name}/{file.relative_to(run.path)}")
 
 

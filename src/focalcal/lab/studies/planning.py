@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import Any, Literal
 
 from focalcal.lab.store import Evaluations, Run, Spec, Store
-from focalcal.lab.store.keys import stored_key
+from focalcal.lab.store.keys import key_of
 from focalcal.lab.store.spec import NOTHING_MORE
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.evaluate import WEIGHTS
@@ -163,4 +162,4 @@ def _alike(settings: Mapping[str, Any]) -> str:
     training = {name: value for name, value in settings["training"].items() if name not in _NOT_TIMED}
     optimizer = settings["training"].get("optimizer", {})
     kind = optimizer.get("name") if isinstance(optimizer, Mapping) else optimizer
-    return stored_key(json.dumps([settings["data_set"], settings["model"], kind, training, settings["protocol"]]))
+    return key_of([settings["data_set"], settings["model"], kind, training, settings["protocol"]])
