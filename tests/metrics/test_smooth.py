@@ -88,7 +88,7 @@ def test_the_width_is_no_smaller_than_the_error_and_the_next_one_is():
     generator = np.random.default_rng(0)
     f = generator.random(4000)
     a = generator.random(4000) < f**1.5
-    smoother = Smoother(lambda n: interval_moments(f, a, n)[None])
+    smoother = Smoother(lambda n: node_sums(interval_moments(f, a, n)[None]))
     (value,), (width,) = smooth_ece_of(smoother, 1)
     assert value <= width
     assert smoother.error(width - 1 / 1024, np.array([0]))[0] > width - 1 / 1024
@@ -120,7 +120,9 @@ def test_many_sets_at_once_are_each_alone():
     generator = np.random.default_rng(0)
     sets = [(generator.random(300), generator.random(300)) for _ in range(9)]
     pairs = [(f, u < f - off) for (f, u), off in zip(sets, np.linspace(-0.4, 0.4, 9), strict=True)]
-    together, _ = smooth_ece_of(Smoother(lambda n: np.stack([interval_moments(f, a, n) for f, a in pairs])), 9)
+    together, _ = smooth_ece_of(
+        Smoother(lambda n: node_sums(np.stack([interval_moments(f, a, n) for f, a in pairs]))), 9
+    )
     assert together == pytest.approx([binary_smooth_ece(f, a) for f, a in pairs], abs=1e-12)
 
 

@@ -142,7 +142,11 @@ def test_the_bound_of_gamma_holds_no_search_that_could_leave_it():
 
 def test_a_search_that_stops_early_is_a_warning(monkeypatch):
     def lazy(function, start, **_):
-        return OptimizeResult(x=np.array([start[0] + 0.3, 1.0]), fun=function((start[0] + 0.3, 1.0)) - 1)
+        point = np.array([start[0] + 0.3, 1.0])
+        value, gradient = function(point)
+        slopes = [(function(point + step)[0] - function(point - step)[0]) / 2e-5 for step in 1e-5 * np.eye(2)]
+        assert gradient == pytest.approx(slopes, rel=1e-7)
+        return OptimizeResult(x=point, fun=value - 1, jac=gradient)
 
     monkeypatch.setattr("focalcal.posthoc.focal_temperature.minimize", lazy)
     with pytest.warns(CalibrationWarning, match="not optimal: the NLL still falls by"):

@@ -35,25 +35,46 @@ def at_least_float32(values: Any) -> Any:
     return values.astype(np.float32) if xp is np else xp.astype(values, xp.float32)
 
 
+def _largest(values: Any, axis: int) -> Any:
+    """The largest along an axis, which stays. Column by column NumPy takes a thirtieth of the time for two columns."""
+    xp = namespace(values)
+    if xp is not np or axis != 1 or values.ndim != 2 or not 1 < values.shape[1] <= 16 or len(values) < 100:
+        return xp.max(values, axis=axis, keepdims=True)
+    largest = values[:, 0].copy()
+    for k in range(1, values.shape[1]):
+        np.maximum(largest, values[:, k], out=largest)
+    return largest[:, None]
+
+
+def _sum(values: Any, axis: int) -> Any:
+    """The sum likewise; of eight and more columns NumPy adds in another order."""
+    xp = namespace(values)
+    if xp is not np or axis != 1 or values.ndim != 2 or not 1 < values.shape[1] < 8 or len(values) < 100:
+        return xp.sum(values, axis=axis, keepdims=True)
+    total = values[:, 0] + values[:, 1]
+    for k in range(2, values.shape[1]):
+        total += values[:, k]
+    return total[:, None]
+
+
 def softmax(logits: Any, axis: int = 1) -> Any:
     """exp(z_k) / sum_j exp(z_j), in the dtype of the logits; a class at -inf has 0."""
-    xp = namespace(logits)
-    odds = xp.exp(logits - xp.max(logits, axis=axis, keepdims=True))
-    return odds / xp.sum(odds, axis=axis, keepdims=True)
+    odds = namespace(logits).exp(logits - _largest(logits, axis))
+    return odds / _sum(odds, axis)
 
 
 def log_softmax(logits: Any, axis: int = 1) -> Any:
     """The logarithm of `softmax`, finite wherever the logits are."""
     xp = namespace(logits)
-    shifted = logits - xp.max(logits, axis=axis, keepdims=True)
-    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+    shifted = logits - _largest(logits, axis)
+    return shifted - xp.log(_sum(xp.exp(shifted), axis))
 
 
 def logsumexp(logits: Any, axis: int = 1) -> Any:
     """log sum_k exp(z_k), for rows with a finite entry."""
     xp = namespace(logits)
-    top = xp.max(logits, axis=axis, keepdims=True)
-    total = top + xp.log(xp.sum(xp.exp(logits - top), axis=axis, keepdims=True))
+    top = _largest(logits, axis)
+    total = top + xp.log(_sum(xp.exp(logits - top), axis))
     return xp.squeeze(total, axis=axis)
 
 
@@ -79,7 +100,7 @@ def log_probs_and_complements(logits: Any) -> tuple[Any, Any]:
     """
     xp = namespace(logits)
     largest = xp.argmax(logits, axis=1, keepdims=True) == column_index(logits)
-    shifted = xp.clip(logits - xp.max(logits, axis=1, keepdims=True), _LOWEST, None)
+    shifted = xp.clip(logits - _largest(logits, 1), _LOWEST, None)
     rest = logsumexp(xp.where(largest, -xp.inf, shifted))[:, None]  # of the others; the largest's own share is exp(0)
     total = xp.clip(rest, 0.0, None) + xp.log1p(xp.exp(-xp.abs(rest)))  # log(1 + exp(rest)), exact for rest << 0
     log_p = xp.where(largest, -total, shifted - total)

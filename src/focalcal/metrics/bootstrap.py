@@ -25,7 +25,7 @@ from focalcal.core.arrays import Array, as_values, is_tensor, like_given
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
 from focalcal.core.numerics import softmax
-from focalcal.metrics.bootstrap_statistics import Classwise, Draw, RankedPairs, Rowwise, batches, row_weights
+from focalcal.metrics.bootstrap_statistics import Classwise, Draw, Ranked, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
 from focalcal.metrics.event_metrics import FromEvent, OfOutcomeDraws
 from focalcal.metrics.event_rows import read_event
@@ -225,6 +225,9 @@ class _Plan:
         keep = None if ignore_index is None else labels.ravel() != ignore_index
         self._group(groups, labels.shape, keep)
         self.statistics = [self._statistic(name) for name in metrics]
+        ranked: list[Any] = [statistic for statistic in self.statistics if isinstance(statistic, Ranked)]
+        for each in ranked:
+            each.ranking = ranked[0].ranking  # of the same rows
 
     def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
         """`self.group_of`: the group of each row that counts; None where each is its own."""
@@ -292,7 +295,8 @@ class _Plan:
         """For each batch of resamples a list of (resamples,) values, one for each metric."""
         statistics = self.statistics if chosen is None else [self.statistics[at] for at in chosen]
         for draw in draws:
-            yield [statistic(draw) for statistic in statistics]
+            for piece in draw.pieces():
+                yield [statistic(piece) for statistic in statistics]
 
     def resampled_rows(self, resamples: int, seed: int) -> Iterator[Draw]:
         """As many rows, or groups of them, as there are, drawn with replacement."""

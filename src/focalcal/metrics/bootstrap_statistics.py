@@ -1,13 +1,14 @@
 """Metrics of many resamples at once, each from what was computed of the rows once and for all.
 
 A resample is a weight for each row, or other labels for the same rows. Nearly every metric is a function of sums over
-rows, so a batch of resamples is a product of a sparse matrix with their weights; AdaECE goes through the cells of a
-sketch, ranks through cumulative weights in the order of the scores.
+rows, so a batch of resamples is a product of a sparse matrix with their weights; ranks go through cumulative weights
+in the order of the scores, which all metrics of ranks share.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from scipy import sparse
 
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index
+from focalcal.metrics.cells import CELLS, equal_mass_error
 from focalcal.metrics.detection import generalised_risk, optimal_aurc, runs
+from focalcal.metrics.smooth import Smoother, smooth_ece_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _AT_ONCE = 1 << 20  # weights
+_IN_CACHE = 1 << 17  # weights, several arrays of which are read again before they leave the cache
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,17 @@ class Draw:
     def right(self, actual: Array) -> Array:
         """How often each row counts as right, given which rows really are."""
         return self.weights * actual[:, None] if self.correct is None else self.weights * self.correct
+
+    def pieces(self) -> Iterator[Draw]:
+        """The same resamples, a few at a time, so that one metric after another finds them in the cache."""
+        resamples = (self.weights if self.correct is None else self.correct).shape[1]
+        step = max(8, _IN_CACHE // len(self.weights))
+        for start in range(0, resamples, step):
+            some = slice(start, start + step)
+            weights = self.weights if self.weights.shape[1] == 1 else np.ascontiguousarray(self.weights[:, some])
+            labels = None if self.labels is None else np.ascontiguousarray(self.labels[:, some])
+            correct = None if self.correct is None else np.ascontiguousarray(self.correct[:, some])
+            yield Draw(weights, labels, correct)
 
 
 def row_weights(units: int, rows: int, resamples: int, seed: int) -> Iterator[Array]:
@@ -125,122 +140,162 @@ class Classwise:
         return self._of(np.moveaxis(residual.reshape(*self._shape, -1), -1, 0), draw.weights.sum(0))
 
 
-class Moments:
-    """Sums of 1, f, a, f^2 and f a over equal parts of [0, 1], for confidences f and correctness a."""
+class AdaptiveCells:
+    """AdaECE, by cells of confidence as in a sketch."""
+
+    def __init__(self, confidence: Array, correct: Array, n_bins: int = 15) -> None:
+        self._correct, self._n_bins = correct, n_bins
+        occupied, cells = np.unique(even_bin_index(confidence, CELLS), return_inverse=True)
+        self._count, self._f = (
+            _sum_matrix(cells, len(occupied), each) for each in (np.ones_like(confidence), confidence)
+        )
+
+    def __call__(self, draw: Draw) -> Array:
+        """One value per resample."""
+        residual = self._f @ draw.weights - self._count @ draw.right(self._correct)
+        return equal_mass_error((self._count @ draw.weights).cumsum(0).T, residual.cumsum(0).T, self._n_bins)
+
+
+class SmoothNodes:
+    """smECE, by what each row gives to the two nodes around its confidence."""
 
     def __init__(self, confidence: Array, correct: Array) -> None:
         self._f, self._correct = confidence, correct
-        self._matrices: dict[int, tuple[Array, list[Any]]] = {}
-
-    def of(self, draw: Draw, intervals: int) -> Array:
-        """(resamples, 5, intervals)."""
-        if intervals not in self._matrices:
-            f = self._f
-            occupied, cells = np.unique(even_bin_index(f, intervals), return_inverse=True)
-            powers = [_sum_matrix(cells, len(occupied), values) for values in (np.ones_like(f), f, f * f)]
-            self._matrices[intervals] = occupied, powers
-        occupied, (ones, f, ff) = self._matrices[intervals]
-        right = draw.right(self._correct)
-        moments = np.zeros((right.shape[1], 5, intervals))
-        sums = (ones @ draw.weights, f @ draw.weights, ones @ right, ff @ draw.weights, f @ right)
-        for at, part in enumerate(sums):
-            moments[:, at, occupied] = part.T
-        return moments
-
-
-class Cells:
-    """A function of moments over cells of confidence, which it is given as `moments(cells)`."""
-
-    def __init__(self, confidence: Array, correct: Array, of: Callable[[Callable[[int], Array]], Array]) -> None:
-        self._moments, self._of = Moments(confidence, correct), of
+        self._matrices: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        return self._of(lambda cells: self._moments.of(draw, cells))
+        right = draw.right(self._correct)
+
+        def nodes(intervals: int) -> Array:
+            """(resamples, 2, intervals + 1): residuals and counts."""
+            count, f = self._matrix(intervals)
+            sums = np.empty((right.shape[1], 2, intervals + 1))
+            sums[:, 0], sums[:, 1] = (f @ draw.weights - count @ right).T, (count @ draw.weights).T
+            return sums
+
+        return smooth_ece_of(Smoother(nodes), right.shape[1])[0]
+
+    def _matrix(self, intervals: int) -> tuple[Any, Any]:
+        if intervals not in self._matrices:
+            left, rows = even_bin_index(self._f, intervals), np.arange(len(self._f))
+            to_right = self._f * intervals - left
+            where = np.concatenate([left, left + 1]), np.concatenate([rows, rows])
+            shares = np.concatenate([1 - to_right, to_right])
+            count, f = (
+                sparse.csr_array((values, where), shape=(intervals + 1, len(rows)))
+                for values in (shares, shares * np.tile(self._f, 2))
+            )
+            self._matrices[intervals] = count, f
+        return self._matrices[intervals]
 
 
-class RankedPairs:
+class Ranking:
+    """Rows by falling score, and what all metrics of that order have in common for a draw."""
+
+    def __init__(self, scores: Array, positives: Array) -> None:
+        self._order = np.argsort(-scores, kind="stable")
+        self.start, self.negative = runs(scores[self._order]), 1 - positives[self._order, None]
+        self._last: tuple[Draw, RankSums] | None = None
+
+    def sums(self, draw: Draw) -> RankSums:
+        """Those of the last draw are kept: several metrics ask for them."""
+        if self._last is None or self._last[0] is not draw:
+            weights = draw.weights[self._order]
+            size, negatives = (_over_runs(each, self.start) for each in (weights, weights * self.negative))
+            self._last = draw, RankSums(self, size, negatives)
+        return self._last[1]
+
+
+class RankSums:
+    """How many rows, and how many negatives, each run of equal scores has in each resample, (runs, resamples)."""
+
+    def __init__(self, ranking: Ranking, size: Array, negatives: Array) -> None:
+        self._ranking, self.size, self.negatives = ranking, size, negatives
+        self.up_to, self.negatives_up_to = size.cumsum(0), negatives.cumsum(0)
+        self.rows: Array = self.up_to[-1]
+
+    @cached_property
+    def auroc(self) -> Array:
+        """NaN of a resample without one of the outcomes."""
+        negatives = self.negatives_up_to[-1]
+        pairs = (self.rows - negatives) * negatives
+        below = negatives - self.negatives_up_to + self.negatives / 2
+        won = np.einsum("ij,ij->j", self.size - self.negatives, below)
+        value: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+        return value
+
+    @cached_property
+    def aurc(self) -> Array:
+        """See `binary_aurc` for the sum over a run of equal confidences."""
+        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(self.rows.max()) + 1)))
+        reached = harmonic.take(self.up_to.astype(np.intp))
+        rise = np.diff(reached, axis=0, prepend=0.0)
+        before = self.up_to - self.size
+        if len(self.size) == len(self._ranking.negative):  # no two scores are equal: a row is wrong or it is not
+            before *= self._ranking.negative
+        else:
+            before *= np.divide(self.negatives, self.size, out=np.zeros_like(self.size), where=self.size > 0)
+        slope = self.negatives_up_to - self.negatives - before
+        value: Array = (self.negatives_up_to[-1] + np.einsum("ij,ij->j", slope, rise)) / self.rows
+        return value
+
+
+class Ranked:
+    """A function of the order of the scores; the statistics of one plan share their `ranking`."""
+
+    def __init__(self, scores: Array, positives: Array) -> None:
+        self.ranking = Ranking(scores, positives)
+
+
+class RankedPairs(Ranked):
     """`auroc`; `undefined` of a resample without one of the outcomes."""
 
     def __init__(self, scores: Array, positives: Array, undefined: float = np.nan) -> None:
+        super().__init__(scores, positives)
         self._undefined = undefined
-        self._order = np.argsort(scores, kind="stable")
-        self._start, self._positive = runs(scores[self._order]), positives[self._order, None]
 
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        weights = draw.weights[self._order]
-        wins = _over_runs(weights * self._positive, self._start)
-        losses = _over_runs(weights * (1 - self._positive), self._start)
-        pairs = wins.sum(0) * losses.sum(0)
-        won = (wins * (losses.cumsum(0) - losses / 2)).sum(0)
-        value: Array = np.divide(won, pairs, out=np.full_like(won, self._undefined), where=pairs > 0)
-        return value
+        return np.nan_to_num(self.ranking.sums(draw).auroc, nan=self._undefined)
 
 
-class RiskCoverage:
-    """`aurc`; see `binary_aurc` for the sum over a run of equal confidences."""
-
-    def __init__(self, confidence: Array, correct: Array) -> None:
-        self._order = np.argsort(-confidence, kind="stable")
-        self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
+class RiskCoverage(Ranked):
+    """`aurc`."""
 
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        weights = draw.weights[self._order]
-        size = _over_runs(weights, self._start)
-        errors = _over_runs(weights * self._wrong, self._start)
-        end = size.cumsum(0).astype(int)
-        first = end - size.astype(int)
-        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, end[-1].max() + 1)))
-        rise = harmonic[end] - harmonic[first]
-        before = errors.cumsum(0) - errors
-        slope = before - np.divide(errors * first, size, out=np.zeros_like(errors), where=size > 0)
-        value: Array = (errors + slope * rise).sum(0) / size.sum(0)
-        return value
+        return self.ranking.sums(draw).aurc
 
 
-class ExcessRiskCoverage(RiskCoverage):
+class ExcessRiskCoverage(Ranked):
     """`e_aurc`."""
 
-    def __init__(self, confidence: Array, correct: Array) -> None:
-        super().__init__(confidence, correct)
-        self._correct = correct
-
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        best = optimal_aurc(draw.right(self._correct).sum(0), draw.weights.sum(0))
-        value: Array = np.maximum(super().__call__(draw) - best, 0.0)
+        sums = self.ranking.sums(draw)
+        value: Array = np.maximum(sums.aurc - optimal_aurc(sums.rows - sums.negatives_up_to[-1], sums.rows), 0.0)
         return value
 
 
-class GeneralisedRiskCoverage(RankedPairs):
+class GeneralisedRiskCoverage(Ranked):
     """`augrc`."""
 
-    def __init__(self, confidence: Array, correct: Array) -> None:
-        super().__init__(confidence, correct, undefined=0.5)
-        self._accuracy = Mean(correct)
-
     def __call__(self, draw: Draw) -> Array:
         """One value per resample."""
-        value: Array = generalised_risk(super().__call__(draw), self._accuracy(draw))
+        sums = self.ranking.sums(draw)
+        value: Array = generalised_risk(np.nan_to_num(sums.auroc, nan=0.5), 1 - sums.negatives_up_to[-1] / sums.rows)
         return value
 
 
-class Coverage:
+class Coverage(Ranked):
     """`coverage`, at its usual accuracy."""
 
-    def __init__(self, confidence: Array, correct: Array, accuracy: float = 0.95) -> None:
-        self._order, self._least = np.argsort(-confidence, kind="stable"), accuracy
-        self._start, self._wrong = runs(confidence[self._order]), 1 - correct[self._order, None]
-
-    def __call__(self, draw: Draw) -> Array:
+    def __call__(self, draw: Draw, accuracy: float = 0.95) -> Array:
         """One value per resample."""
-        weights = draw.weights[self._order]
-        accepted = _over_runs(weights, self._start).cumsum(0)
-        wrong = _over_runs(weights * self._wrong, self._start).cumsum(0)
-        enough = 1 - wrong / np.maximum(accepted, 1) >= self._least
-        value: Array = (accepted * enough).max(0) / weights.sum(0)
+        sums = self.ranking.sums(draw)
+        enough = 1 - sums.negatives_up_to / np.maximum(sums.up_to, 1) >= accuracy
+        value: Array = (sums.up_to * enough).max(0) / sums.rows
         return value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from focalcal.core.arrays import Array
 from focalcal.metrics.scan import check_bins
-from focalcal.metrics.smooth import STEPS, Smoother, intervals_for, sensitivity, smooth_ece_of
+from focalcal.metrics.smooth import STEPS, Smoother, intervals_for, node_sums, sensitivity, smooth_ece_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +26,12 @@ def adaptive_ece_from_cells(moments: Callable[[int], Array], n_bins: int = 15) -
 
 def smooth_ece_from_cells(moments: Callable[[int], Array]) -> Array:
     """smECE (sets,) from `moments(cells)`, asked for as many cells as the width needs."""
-    smoother = Smoother(moments)
+    smoother = Smoother(lambda intervals: node_sums(moments(intervals)))
     return smooth_ece_of(smoother, smoother.sets)[0]
 
 
-def _splits(count: Array, n_bins: int) -> tuple[Array, Array]:
+def _splits(cumulative: Array, n_bins: int) -> tuple[Array, Array]:
     """For each inner edge of equal mass the cell that holds its order statistic, and that of the next one."""
-    cumulative = count.cumsum(-1)
     total = cumulative[..., -1:]
     below = np.minimum(np.floor(np.arange(1, n_bins) * total / n_bins), total - 1)
     after = np.minimum(below + 1, total - 1)
@@ -43,13 +42,16 @@ def _splits(count: Array, n_bins: int) -> tuple[Array, Array]:
 
 def adaptive_ece_of(moments: Array, n_bins: int = 15) -> Array:
     """AdaECE (sets,) with the members of a cell kept together: all on the near side of an edge inside it."""
-    n_bins = check_bins(n_bins)
     count, residual = moments[:, 0], moments[:, 1] - moments[:, 2]
-    cumulative = residual.cumsum(-1)
-    at_edge = np.take_along_axis(cumulative, _splits(count, n_bins)[0], -1)
-    whole = cumulative[:, -1:]
+    return equal_mass_error(count.cumsum(-1), residual.cumsum(-1), check_bins(n_bins))
+
+
+def equal_mass_error(count: Array, residual: Array, n_bins: int) -> Array:
+    """AdaECE (sets,) from cumulative sums over cells, (sets or 1, cells)."""
+    at_edge = np.take_along_axis(residual, _splits(count, n_bins)[0], -1)
+    whole = residual[:, -1:]
     sums = np.diff(np.concatenate([np.zeros_like(whole), at_edge, whole], -1))
-    error: Array = np.abs(sums).sum(-1) / count.sum(-1)
+    error: Array = np.abs(sums).sum(-1) / count[:, -1]
     return error
 
 
@@ -61,7 +63,7 @@ def adaptive_ece_bound_of(moments: Array, n_bins: int = 15) -> float:
     one cell the bins between them hold both kinds.
     """
     count, f, correct, _, products = moments
-    cell, following = (part[0] for part in _splits(count[None], n_bins))
+    cell, following = (part[0] for part in _splits(count.cumsum()[None], n_bins))
     inside, times = np.unique(cell[cell == following], return_counts=True)
     wrong, right = (f - products)[inside], (correct - products)[inside]
     larger = np.maximum(wrong, right)
@@ -98,7 +100,7 @@ def smooth_ece_bound_of(moments: Array) -> float:
     width. Where that could change which width is chosen, the errors at all widths that might be count too.
     """
     count = moments[0].sum()
-    smoother, first = Smoother(lambda n: spread(moments[None], n)), np.array([0])
+    smoother, first = Smoother(lambda n: node_sums(spread(moments[None], n))), np.array([0])
     value, width = (float(part[0]) for part in smooth_ece_of(smoother, 1))
     residual = float((moments[1] - moments[4]).sum() + (moments[2] - moments[4]).sum()) / count
     h = 1 / CELLS

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
 _COARSEST = 1000  # node intervals of all widths from 0.01 on
+_FINEST_COARSE = 11  # of the multiples of 1 / 1024; what is narrower costs a transform of its own
 _GUESS_BINS = 20  # of the ECE at which the search for a width begins
 
 
@@ -54,11 +55,11 @@ def binary_smooth_ece(
         raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
     coarse = interval_moments(confidence, correct, _COARSEST)
 
-    def moments(intervals: int) -> Array:
+    def nodes(intervals: int) -> Array:
         sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals)
-        return sums[None]
+        return node_sums(sums[None])
 
-    smoother, only = Smoother(moments, convention), np.array([0])
+    smoother, only = Smoother(nodes, convention), np.array([0])
     if bandwidth is not None:
         return float(smoother.error(bandwidth, only)[0])
     residual = (coarse[1] - coarse[2]).reshape(_GUESS_BINS, -1).sum(1)
@@ -90,7 +91,7 @@ class SmoothReliability:
 
 def smooth_reliability(confidence: Float[Array, " n"], correct: Bool[Array, " n"]) -> SmoothReliability:
     """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
-    smoother = Smoother(lambda intervals: interval_moments(confidence, correct, intervals)[None])
+    smoother = Smoother(lambda intervals: node_sums(interval_moments(confidence, correct, intervals)[None]))
     (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
     (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
     at, density = np.linspace(0, 1, len(density)), density.clip(0)
@@ -131,7 +132,7 @@ def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
     The width is the first multiple of 1/1024, not below 0.001, that is no smaller than the error it gives. Wider
     kernels give smaller errors, so there is one, between any width tried and the error found there, and the search
     goes where the last error points (then halves what is left). The reference bisects and finds the same.
-    All sets go on together, those at the same width in one transform.
+    All sets go on together.
     """
     everyone = np.arange(sets)
     narrow, wide = np.ones(sets, dtype=int), np.full(sets, STEPS)  # 1/1024 < 0.001; no error exceeds 1
@@ -139,14 +140,16 @@ def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
     trial = np.full(sets, STEPS // 16)
     for attempt in range(2 * STEPS.bit_length()):
         searching = everyone[wide - narrow > 1]
-        for step in set(trial[searching].tolist()):
-            chosen = searching[trial[searching] == step]
-            error = smoother.error(step / STEPS, chosen)
-            enough = step / STEPS >= error
-            narrow[chosen[~enough]] = step
-            wide[chosen[enough]], value[chosen[enough]] = step, error[enough]
-            pointed = np.ceil(error * STEPS).astype(int) if attempt < 4 else (narrow + wide)[chosen] // 2
-            trial[chosen] = np.clip(pointed, narrow[chosen] + 1, wide[chosen] - 1)
+        if not len(searching):
+            break
+        error, steps = smoother.errors(trial[searching] / STEPS, searching), trial[searching]
+        enough = steps / STEPS >= error
+        narrow[searching[~enough]] = steps[~enough]
+        found = searching[enough]
+        wide[found], value[found] = steps[enough], error[enough]
+        pointed = np.ceil(error * STEPS).astype(int) if attempt < 4 else (narrow + wide)[searching] // 2
+        low, high = narrow[searching] + 1, wide[searching] - 1
+        trial[searching] = np.clip(pointed, np.maximum(low, np.minimum(high, _FINEST_COARSE)), high)
     unseen = everyone[wide == STEPS]
     if len(unseen):
         value[unseen] = smoother.error(1.0, unseen)
@@ -154,10 +157,10 @@ def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
 
 
 class Smoother:
-    """The smoothed residual of several sets at any width, from `moments(intervals)` -> (sets, 5, intervals)."""
+    """The smoothed residual of several sets at any width, from `nodes(intervals)` -> (sets, 2, intervals + 1)."""
 
-    def __init__(self, moments: Callable[[int], Array], convention: str = "whole") -> None:
-        self._moments = moments
+    def __init__(self, nodes: Callable[[int], Array], convention: str = "whole") -> None:
+        self._nodes = nodes
         self._at_ends = 2.0 if convention == "whole" else 1.0
         self._spectra: dict[int, Array] = {}
 
@@ -168,13 +171,24 @@ class Smoother:
 
     def error(self, width: float, chosen: Array) -> Array:
         """smECE at the width: sum |residual| / sum (count + 1e-4) over the mesh, for the chosen sets."""
-        residual, count = self.on_mesh(width, chosen)
-        error: Array = np.abs(residual).sum(-1) / (count + 1e-4).sum(-1)
-        return error
+        return _error(*self.on_mesh(width, chosen))
+
+    def errors(self, widths: Array, chosen: Array) -> Array:
+        """The same at a width of each set's own; those with the same nodes and mesh in one transform."""
+        kernels = [_kernel(width) for width in widths.tolist()]
+        errors, alike = np.empty(len(chosen)), np.array([(each[0], len(each[2])) for each in kernels])
+        for intervals, mesh in np.unique(alike, axis=0):
+            at = np.flatnonzero((alike == (intervals, mesh)).all(1))
+            own = np.stack([kernels[each][1] for each in at])[:, None]
+            _, _, left, weight = kernels[at[0]]
+            errors[at] = _error(*self._meshed(int(intervals), own, left, weight, chosen[at]))
+        return errors
 
     def on_mesh(self, width: float, chosen: Array) -> tuple[Array, Array]:
         """The smoothed residual and count, each (chosen, mesh), at even steps from 0 to 1."""
-        intervals, kernel, left, weight = _kernel(width)
+        return self._meshed(*_kernel(width), chosen)
+
+    def _meshed(self, intervals: int, kernel: Array, left: Array, weight: Array, chosen: Array) -> tuple[Array, Array]:
         spectra = self._spectrum(intervals)
         smooth = fft.irfft((spectra if len(chosen) == len(spectra) else spectra[chosen]) * kernel, 2 * intervals)
         meshed = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
@@ -183,10 +197,15 @@ class Smoother:
     def _spectrum(self, intervals: int) -> Array:
         """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""
         if intervals not in self._spectra:
-            nodes = node_sums(self._moments(intervals))
+            nodes = self._nodes(intervals)
             nodes[..., [0, -1]] *= self._at_ends
             self._spectra[intervals] = fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
         return self._spectra[intervals]
+
+
+def _error(residual: Array, count: Array) -> Array:
+    error: Array = np.abs(residual).sum(-1) / (count + 1e-4).sum(-1)
+    return error
 
 
 def node_sums(moments: Array) -> Array:

@@ -19,7 +19,7 @@ from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.checks import possible_logits, simplex_miss, warn_of_rounding
 from focalcal.core.numerics import at_least_float32, softmax
 from focalcal.metrics.array_pass import Scan, flat_pieces
-from focalcal.metrics.bootstrap_statistics import Binned, Cells, Classwise, Draw, Mean
+from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, Mean
 from focalcal.metrics.cells import spread
 from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
 from focalcal.predictions.inputs import read_inputs
@@ -162,7 +162,7 @@ class FromOutcomes(Source):
     """`of(confidence, correct, **options)` of every row's confidence (n,) and whether it is right (n,) bool.
 
     And the same for many sets of rows at once: `cells(moments, **options)`, of moments over cells of confidence, which
-    will do for a sketch, or `statistic(confidence, correct)`, a function of resamples.
+    will do for a sketch, and `statistic(confidence, correct, **options)`, a function of resamples.
     """
 
     asks = MappingProxyType({"rows": True})
@@ -172,7 +172,7 @@ class FromOutcomes(Source):
         of: Callable[..., float],
         *,
         cells: Callable[..., Array] | None = None,
-        statistic: Callable[[Array, Array], Statistic] | None = None,
+        statistic: Callable[..., Statistic] | None = None,
     ) -> None:
         super().__init__(of)
         self.cells, self.statistic = cells, statistic
@@ -199,13 +199,11 @@ class FromOutcomes(Source):
         return float(self.of(confidence, correct, **options))
 
     def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
-        """From cells or ranks."""
+        """From cells, nodes or ranks."""
         pair = confidence.astype(np.float64), correct.astype(np.float64)
-        if self.statistic is not None and not options:
-            return self.statistic(*pair)
-        if self.cells is not None and options.keys() <= self.sketch_options.keys():
-            return Cells(*pair, partial(self.cells, **options))
-        return None
+        if self.statistic is None or not options.keys() <= self.sketch_options.keys():
+            return None
+        return self.statistic(*pair, **options)
 
 
 class FromProbabilities(Source):

@@ -20,11 +20,13 @@ from focalcal.metrics.binned_errors import (
     rms_ce_of,
 )
 from focalcal.metrics.bootstrap_statistics import (
+    AdaptiveCells,
     Coverage,
     ExcessRiskCoverage,
     GeneralisedRiskCoverage,
     RankedPairs,
     RiskCoverage,
+    SmoothNodes,
 )
 from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
 from focalcal.metrics.detection import (
@@ -90,7 +92,7 @@ ece = Metric("ece", "ECE", FromBins(ece_of), by_chance=True, in_summary=True, ad
 adaptive_ece = Metric(
     "adaptive_ece",
     "AdaECE",
-    FromOutcomes(binary_adaptive_ece, cells=adaptive_ece_from_cells),
+    FromOutcomes(binary_adaptive_ece, cells=adaptive_ece_from_cells, statistic=AdaptiveCells),
     by_chance=True,
     in_summary=True,
     adapter="AdaptiveECE",
@@ -109,7 +111,7 @@ debiased_ece = Metric("debiased_ece", "Debiased ECE", FromBins(debiased_ece_of),
 smooth_ece = Metric(
     "smooth_ece",
     "smECE",
-    FromOutcomes(binary_smooth_ece, cells=smooth_ece_from_cells),
+    FromOutcomes(binary_smooth_ece, cells=smooth_ece_from_cells, statistic=SmoothNodes),
     by_chance=True,
     in_summary=True,
     adapter="SmoothECE",

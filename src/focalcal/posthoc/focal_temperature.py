@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from focalcal.core.checks import user_level
 from focalcal.core.chunks import row_chunks
-from focalcal.core.numerics import namespace
+from focalcal.core.numerics import log_probs_and_complements, log_softmax, namespace
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import (
     HIGHEST_TEMPERATURE,
@@ -23,12 +23,10 @@ from focalcal.posthoc.storage import Decoder, nonnegative, positive
 from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxtyping import Float, Int
 
 _HIGHEST_GAMMA = 20.0
-_STEP, _FLAT = 1e-4, 1e-4  # of the differences that the optimum is checked with, and what they may leave
+_FLAT = 1e-4  # what the gradient may be at the optimum
 
 
 class FocalTemperatureScaling(Calibrator):
@@ -57,20 +55,21 @@ class FocalTemperatureScaling(Calibrator):
         start = -math.log(optimal_inverse_temperature(logits, labels, weights).inverse_temperature)
         bounds = [(math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)), (0.0, _HIGHEST_GAMMA)]
 
-        def nll(point: tuple[float, float]) -> float:
-            temperature, total = math.exp(point[0]), 0.0
+        def nll(point: Any) -> tuple[float, Float[np.ndarray, " 2"]]:
+            sums = np.zeros(3)
             for first, rows in row_chunks(logits):
                 own, weight = (each[first : first + len(rows)] for each in (labels, weights))
-                log_p = _log_probs(rows.astype(np.float64), temperature, float(point[1]))
-                total -= float(log_p[np.arange(len(rows)), own] @ weight)
-            return total / float(weights.sum())
+                sums += _loss_and_slopes(rows.astype(np.float64), own, weight, math.exp(point[0]), float(point[1]))
+            sums /= weights.sum()
+            return float(sums[0]), sums[1:]
 
         options = {"ftol": 1e-14, "gtol": 1e-8}
-        search = minimize(nll, (start, 0.0), jac="3-point", method="L-BFGS-B", bounds=bounds, options=options)
-        best = (float(search.x[0]), float(search.x[1]))
-        if nll((start, 0.0)) - search.fun <= 1e-13 * abs(search.fun):  # less is rounding
-            best = (start, 0.0)
-        slope = _slope(nll, best, bounds)
+        search = minimize(nll, (start, 0.0), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        best, gradient = (float(search.x[0]), float(search.x[1])), search.jac
+        without, its_gradient = nll((start, 0.0))
+        if without - search.fun <= 1e-13 * abs(search.fun):  # less is rounding
+            best, gradient = (start, 0.0), its_gradient
+        slope = _slope(gradient, best, bounds)
         if slope > _FLAT * max(1.0, abs(search.fun)):
             warnings.warn(
                 f"the fit stopped at a point that is not optimal: the NLL still falls by {slope:.1e} per unit of log T "
@@ -87,20 +86,38 @@ class FocalTemperatureScaling(Calibrator):
         return namespace(logits).exp(_log_probs(logits, learnt["temperature"], learnt["gamma"]))
 
 
-def _slope(
-    nll: Callable[[tuple[float, float]], float], point: tuple[float, float], bounds: list[tuple[float, float]]
-) -> float:
-    """The largest derivative along an axis by which the loss could fall within the bounds, from differences."""
-    slopes = []
-    for axis, (low, high) in enumerate(bounds):
-        left, right = max(low, point[axis] - _STEP), min(high, point[axis] + _STEP)
-        rise = [nll((at, point[1]) if axis == 0 else (point[0], at)) for at in (left, right)]
-        slope = (rise[1] - rise[0]) / (right - left)
-        outward = (left == point[axis] and slope > 0) or (right == point[axis] and slope < 0)
-        slopes.append(0.0 if outward else abs(slope))
-    return max(slopes)
+def _slope(gradient: Any, point: tuple[float, float], bounds: list[tuple[float, float]]) -> float:
+    """The largest derivative along an axis by which the loss could fall within the bounds."""
+    outward = [
+        (at <= low and by > 0) or (at >= high and by < 0)
+        for at, by, (low, high) in zip(point, gradient, bounds, strict=True)
+    ]
+    return float(np.abs(np.where(outward, 0.0, gradient)).max())
+
+
+def _loss_and_slopes(logits: Any, labels: Any, weights: Any, temperature: float, gamma: float) -> Any:
+    """The sum over rows of -log eta_y and its derivatives in log T and in gamma.
+
+    -log eta_y = log s_y + log sum_k 1 / s_k, s = -phi'(q); with r = -log u / (1 - u),
+    log s = gamma log(1 - u) + log(1 + gamma u r) - log u.
+    """
+    shifted = _shifted(logits) / temperature
+    log_q, log_not_q = log_probs_and_complements(shifted)
+    q, not_q = np.exp(log_q), np.exp(log_not_q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ur = np.where(not_q < 1e-8, q * (1 + not_q / 2), -q * log_q / not_q)
+        bend = np.where(not_q < 1e-5, -0.5 - not_q / 6, (ur - 1) / not_q)  # u dr/du
+    log_eta = log_softmax(log_q - gamma * log_not_q - np.log1p(gamma * ur))
+    along_log_q = (gamma * q * bend - 1) / (1 + gamma * ur) - gamma * np.exp(np.minimum(log_q - log_not_q, 700.0))
+    slopes = along_log_q * ((q * shifted).sum(1, keepdims=True) - shifted), log_not_q + ur / (1 + gamma * ur)
+    eta, rows = np.exp(log_eta), np.arange(len(labels))
+    own = -log_eta[rows, labels], *(each[rows, labels] - (eta * each).sum(1) for each in slopes)
+    return np.stack(own) @ weights
+
+
+def _shifted(logits: Any) -> Any:
+    return logits - namespace(logits).max(logits, axis=1, keepdims=True)
 
 
 def _log_probs(logits: Any, temperature: Any, gamma: Any) -> Any:
-    shifted = logits - namespace(logits).max(logits, axis=1, keepdims=True)
-    return inverse_map(shifted / temperature, gamma, 0.0)
+    return inverse_map(_shifted(logits) / temperature, gamma, 0.0)

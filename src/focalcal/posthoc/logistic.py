@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+_ROUNDING = 1e-14  # of the loss: smaller gains are not seen in it, and Newton's steps need no proof of them
 _RIDGE = 1e-10  # on coefficients of features scaled to unit size: separated data, too, have a finite optimum
 
 
@@ -22,21 +24,26 @@ def logistic_coefficients(features: Any, targets: Any, weights: Any) -> tuple[An
     x = features / scale
     w = np.zeros(x.shape[1])
     value = _loss(x, targets, share, w)
+    last = math.inf
     for _ in range(200):
         p = expit(x @ w)
         gradient = x.T @ (share * (p - targets)) + _RIDGE * w
         hessian = (x.T * (share * p * (1 - p))) @ x + _RIDGE * np.eye(len(w))
         step = np.linalg.solve(hessian, gradient)
-        decrement = float(gradient @ step)
+        decrement, length = float(gradient @ step), 1.0
         if decrement < 1e-22:
             break
-        length = 1.0
-        while (
-            trial := _loss(x, targets, share, w - length * step)
-        ) > value - 0.1 * length * decrement and length > 1e-10:
-            length /= 2
-        w, value = w - length * step, trial
-        if length <= 1e-10 or decrement < 1e-18:  # what is left is rounding
+        if decrement > _ROUNDING * value:  # a gain that values can show
+            while (
+                trial := _loss(x, targets, share, w - length * step)
+            ) > value - 0.1 * length * decrement and length > 1e-10:
+                length /= 2
+        elif decrement < last:
+            trial = _loss(x, targets, share, w - step)
+        else:  # what is left is rounding
+            break
+        w, value, last = w - length * step, trial, decrement
+        if length <= 1e-10 or decrement < 1e-18:
             break
     return w / scale, value
 

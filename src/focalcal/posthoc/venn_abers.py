@@ -80,26 +80,30 @@ def _with_one_more(count: NDArray[np.float64], events: NDArray[np.float64]) -> N
     """
     xs = np.concatenate([[-1.0, 0.0], np.cumsum(count)]).tolist()  # from P_-1 = (-1, -1) and P_0 = (0, 0) on
     ys = np.concatenate([[-1.0, 0.0], np.cumsum(events)]).tolist()
-    corners: list[tuple[float, float]] = []  # of the minorant from here on, the next one last
-    for point in reversed(list(zip(xs, ys, strict=True))):
-        _push(corners, point)
-    result = np.empty(len(count))
-    for i in range(len(count)):
-        (x0, y0), (x1, y1) = corners[-1], corners[-2]
-        result[i] = (y1 - y0) / (x1 - x0)
-        xs[i + 1] = xs[i] + xs[i + 2] - xs[i + 1]
-        ys[i + 1] = ys[i] + ys[i + 2] - ys[i + 1]
-        if (ys[i + 1] - y0) * (x1 - x0) < (y1 - y0) * (xs[i + 1] - x0):  # a new corner, below the old edge
-            corners.pop()
-            _push(corners, (xs[i + 1], ys[i + 1]))
-    return np.clip(np.maximum.accumulate(result), 0.0, 1.0)  # rising but for rounding
+    cx: list[float] = []  # corners of the minorant from here on, the next one last
+    cy: list[float] = []
+    for x, y in zip(reversed(xs), reversed(ys), strict=True):
+        _push(cx, cy, x, y)
+    slopes = []
+    for i in range(1, len(xs) - 1):
+        x0, y0, x1, y1 = cx[-1], cy[-1], cx[-2], cy[-2]
+        slopes.append((y1 - y0) / (x1 - x0))
+        x, y = xs[i - 1] + xs[i + 1] - xs[i], ys[i - 1] + ys[i + 1] - ys[i]
+        xs[i], ys[i] = x, y
+        if (y - y0) * (x1 - x0) < (y1 - y0) * (x - x0):  # a new corner, below the old edge
+            cx.pop()
+            cy.pop()
+            _push(cx, cy, x, y)
+    return np.clip(np.maximum.accumulate(slopes), 0.0, 1.0)  # rising but for rounding
 
 
-def _push(corners: list[tuple[float, float]], point: tuple[float, float]) -> None:
+def _push(cx: list[float], cy: list[float], x: float, y: float) -> None:
     """A point to the left of all corners, without those that are no corners any more."""
-    while len(corners) > 1:
-        (x0, y0), (x1, y1), (x2, y2) = point, corners[-1], corners[-2]
-        if (x1 - x0) * (y2 - y1) > (y1 - y0) * (x2 - x1):
+    while len(cx) > 1:
+        x1, y1 = cx[-1], cy[-1]
+        if (x1 - x) * (cy[-2] - y1) > (y1 - y) * (cx[-2] - x1):
             break
-        corners.pop()
-    corners.append(point)
+        cx.pop()
+        cy.pop()
+    cx.append(x)
+    cy.append(y)

@@ -354,10 +354,19 @@ def _names(column: Any, size: int) -> NDArray[Any]:
     return names
 
 
+def _array(column: Any) -> NDArray[Any]:
+    """A column without nulls."""
+    types = _arrow(".types")
+    if column.num_chunks and (types.is_integer(column.type) or types.is_floating(column.type)):
+        return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])  # `to_numpy` imports pandas
+    array: NDArray[Any] = column.to_numpy()
+    return array
+
+
 def _matrix(table: Any, columns: list[str], numbers: str) -> NDArray[Any]:
     """Columns side by side, or one column of lists of equal length, (rows, K); kinds of `numbers` may be mixed."""
     if len(columns) > 1 or not _arrow(".types").is_nested(table.column(columns[0]).type):
-        arrays = [table.column(column).to_numpy() for column in columns]
+        arrays = [_array(table.column(column)) for column in columns]
         if not {array.dtype.kind for array in arrays} <= {*numbers} and len({array.dtype for array in arrays}) > 1:
             types = ", ".join(f"{column} {table.column(column).type}" for column in columns[:24])
             raise PredictionsFileError(f"columns side by side must hold numbers, got {types}; name or convert columns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,12 @@ from focalcal.core.display import Displayed
 from focalcal.core.rng import numpy_stream
 from focalcal.stats.differences import checked_differences
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 METHODS = ("bca", "percentile")
-_DRAWN_AT_ONCE = 1 << 23
+_DRAWN_AT_ONCE = 1 << 23  # of pairs, as indices
+_COUNTS_KEPT = 1 << 25  # bytes
 _ENUMERATED = (
     400_000  # distinct resamples: those of 11 pairs are listed in a tenth of a second, those of 12 in half of one
 )
@@ -62,7 +66,7 @@ def bootstrap_ci(
     if (d == d[0]).all():
         return PairedInterval(mean, float(d[0]), float(d[0]), level, method, len(d))
     weights = None  # all alike
-    if comb(2 * len(d) - 1, len(d)) <= _ENUMERATED:
+    if len(d) < 32 and comb(2 * len(d) - 1, len(d)) <= _ENUMERATED:
         counts, weights = _distinct_resamples(len(d))
         d = np.sort(d)  # sums round alike in whatever order the pairs came
         means = counts @ d / len(d)
@@ -89,23 +93,28 @@ def _distinct_resamples(n: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
 
 
 def _resampled_means(d: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
-    rows = max(1, _DRAWN_AT_ONCE // len(d))
-    if resamples <= rows:
-        return _drawn_counts(len(d), resamples, seed) @ d / len(d)
-    generator = numpy_stream(seed, "paired-bootstrap")
-    parts = [
-        d[generator.integers(0, len(d), (min(rows, resamples - start), len(d)))].mean(1)
-        for start in range(0, resamples, rows)
-    ]
-    return np.concatenate(parts)
+    if resamples * len(d) <= _COUNTS_KEPT:
+        counts = _drawn_counts(len(d), resamples, seed)
+        step = max(1, (1 << 17) // len(d))  # of which float64 stays in the cache
+        parts = [counts[start : start + step].astype(np.float64) @ d for start in range(0, resamples, step)]
+        return np.concatenate(parts) / len(d)
+    return np.concatenate([d[drawn].mean(1) for drawn in _drawn(len(d), resamples, seed)])
+
+
+def _drawn(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Indices of n pairs, (some resamples, n) at a time."""
+    generator, rows = numpy_stream(seed, "paired-bootstrap"), max(1, _DRAWN_AT_ONCE // n)
+    return (generator.integers(0, n, (min(rows, resamples - start), n)) for start in range(0, resamples, rows))
 
 
 @lru_cache(maxsize=1)
-def _drawn_counts(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
+def _drawn_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
     """How often each of n pairs is drawn, (resamples, n): kept, since many methods are compared on the same rows."""
-    drawn = numpy_stream(seed, "paired-bootstrap").integers(0, n, (resamples, n))
-    drawn += n * np.arange(resamples)[:, None]
-    return np.bincount(drawn.ravel(), minlength=resamples * n).reshape(resamples, n).astype(np.float64)
+    counts = [
+        np.bincount((drawn + n * np.arange(len(drawn))[:, None]).ravel(), minlength=drawn.size).astype(np.uint8)
+        for drawn in _drawn(n, resamples, seed)
+    ]  # none is drawn 256 times
+    return np.concatenate(counts).reshape(resamples, n)
 
 
 def _weighted_quantiles(
