@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from focalcal import _native
-from focalcal._native.fused_loss import fused_rows
 from focalcal.losses import FocalCalibrationLoss
+from focalcal.losses.native_engine import fused_rows
 
 CALLS = 300
 

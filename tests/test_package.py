@@ -58,7 +58,7 @@ focalcal.metrics.summary([[0.7, 0.3]], [0])
 loaded("torch", "sklearn", "jaxtyping", "pandas", "matplotlib", "torchmetrics", "transformers")
 for package in ("_native", "auditing", "cli", "core", "metrics", "pages", "posthoc", "predictions", "stats", "theory"):
     for module in pkgutil.walk_packages(import_module(f"focalcal.{package}").__path__, f"focalcal.{package}."):
-        if module.name not in ("focalcal._native.fused_loss", "focalcal.posthoc.module", "focalcal.cli.__main__"):
+        if module.name not in ("focalcal.posthoc.module", "focalcal.cli.__main__"):
             import_module(module.name)
 loaded("torch", "focalcal.lab", "focalcal.losses", "ray", "duckdb", "transformers", "torchmetrics")
 """

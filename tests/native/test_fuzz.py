@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from focalcal import _native
-from focalcal._native.fused_loss import fused_loss
 from focalcal.losses import functional
 from focalcal.losses.engines import reduced_formula
 from focalcal.losses.formula import Terms
+from focalcal.losses.native_engine import fused_loss
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from focalcal import _native
-from focalcal._native.fused_loss import fused_loss
 from focalcal.losses import FocalCalibrationLoss
+from focalcal.losses.native_engine import fused_loss
 
 needs_kernel = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 

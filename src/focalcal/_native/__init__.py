@@ -2,8 +2,8 @@
 
 `FOCALCAL_NATIVE=0` in the environment turns it off; `FOCALCAL_INSTRUCTION_SET` holds it to `baseline`, `avx2` or
 `avx512`, where it would use the best set that the processor has. Both are read when the kernel is first asked for.
-Nothing here imports torch but `fused_loss`, which hands it tensors; `scores`, `softmax` and `focalcal.theory` hand it
-NumPy arrays.
+Nothing here imports torch: `scores`, `softmax` and `focalcal.theory` hand it arrays, `losses.native_engine`
+tensors.
 """
 
 from __future__ import annotations

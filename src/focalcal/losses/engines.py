@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from focalcal import _native
-from focalcal._native import fused_loss as native_kernel
-from focalcal.losses import triton_engine
+from focalcal.losses import native_engine, triton_engine
 from focalcal.losses.analytic import loss_and_gradient
 from focalcal.losses.checks import bad_label, class_count, dense, holds_probabilities, labels_in_range
 from focalcal.losses.formula import Terms, per_example, per_example_expected
@@ -120,7 +119,7 @@ def _smooth(
 
 def natively(logits: Tensor) -> bool:
     """True if the kernel can read these logits."""
-    return logits.is_cpu and logits.dtype in native_kernel.DTYPES and type(logits) in _PLAIN and _native.available()
+    return logits.is_cpu and logits.dtype in native_engine.DTYPES and type(logits) in _PLAIN and _native.available()
 
 
 def _usual(logits: Tensor, target: Tensor) -> bool:
@@ -266,11 +265,11 @@ def _compute(logits: Tensor, call: _Call, gradient: bool) -> tuple[Tensor, Tenso
         try:
             if bare:
                 focal, gamma, lam, _, _, smoothing, rival = terms[:7]
-                loss, grad, bad = native_kernel.fused_rows(
+                loss, grad, bad = native_engine.fused_rows(
                     logits, labels, focal, gamma, lam, smoothing, rival, ignore_index, reduction, gradient
                 )
             else:
-                loss, grad, bad = native_kernel.fused_loss(
+                loss, grad, bad = native_engine.fused_loss(
                     logits, labels, weight, *terms[:7], ignore_index, reduction, gradient
                 )
         except RuntimeError:  # tensors without memory to read; looking for them beforehand would cost every call

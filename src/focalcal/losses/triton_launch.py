@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from focalcal._native.fused_loss import evenly_spaced
 from focalcal.core.extras import required
 from focalcal.losses.checks import bad_label
 from focalcal.losses.formula import Terms
+from focalcal.losses.native_engine import evenly_spaced
 
 _LABELS_PER_BLOCK, _PARTS = 1024, 256
 _TILE = 1024  # logits per program where several examples share one
