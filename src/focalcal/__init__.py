@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc.headroom import headroom as headroom
     from focalcal.posthoc.label_shift import label_shift as label_shift
     from focalcal.posthoc.operating_point import operating_point as operating_point
+    from focalcal.posthoc.selective_threshold import selective_threshold as selective_threshold
     from focalcal.posthoc.split_half import split_half as split_half
     from focalcal.predictions import InputWarning as InputWarning
     from focalcal.predictions import Predictions as Predictions
@@ -125,6 +126,7 @@ _HOME = {
     "label_shift": "posthoc",
     "load_calibrator": "posthoc",
     "operating_point": "posthoc",
+    "selective_threshold": "posthoc",
     "split_half": "posthoc",
     "ProbabilityWarning": "core.checks",
     "InputWarning": "predictions",

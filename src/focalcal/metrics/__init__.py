@@ -7,6 +7,7 @@ from focalcal.metrics.corp import Corp, CorpParts, corp
 from focalcal.metrics.detection import auroc
 from focalcal.metrics.event import EventCalibration, Spiegelhalter, event_calibration
 from focalcal.metrics.event_curve import EventCurve
+from focalcal.metrics.graded import graded_scores
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel import (
     MultilabelSummary,
@@ -39,6 +40,7 @@ __all__ = [
     "bootstrap",
     "corp",
     "event_calibration",
+    "graded_scores",
     "multilabel_bootstrap",
     "multilabel_murphy",
     "multilabel_reliability",

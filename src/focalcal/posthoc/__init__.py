@@ -26,6 +26,7 @@ from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.platt import PlattScaling
 from focalcal.posthoc.quadratic import QuadraticScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
+from focalcal.posthoc.selective_threshold import SelectiveThreshold, selective_threshold
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
@@ -60,6 +61,7 @@ __all__ = [
     "PlattScaling",
     "PosteriorRecovery",
     "QuadraticScaling",
+    "SelectiveThreshold",
     "SetCoverage",
     "SplineCalibration",
     "SplitHalf",
@@ -75,6 +77,7 @@ __all__ = [
     "log_posterior",
     "operating_point",
     "optimal_inverse_temperature",
+    "selective_threshold",
     "split_half",
 ]
 

@@ -18,6 +18,7 @@ from focalcal.core.checks import whole, yes_or_no
 from focalcal.core.display import html_table
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
+from focalcal.predictions.answer_options import Normalize, option_probs
 from focalcal.predictions.field_checks import (
     checked_classes,
     checked_groups,
@@ -32,6 +33,7 @@ from focalcal.predictions.field_checks import (
 from focalcal.predictions.header import Names, Place
 from focalcal.predictions.inputs import Inputs, read_inputs
 
+OTHER = "other"  # what answer options leave
 ROWS = 65536  # of a batch, unless told otherwise
 _OPTIONAL = ("ids", "groups", "clusters", "weights", "times", "posterior")
 _WHOLE = ("kind", "multilabel", "top1", "classes", "group_names", "split", "_provenance")
@@ -48,7 +50,9 @@ class Predictions:
     is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of yes, labels (N, L) are 0 or 1
     and are kept as bool. Where no more is known than how sure each prediction is and whether it is right, `confidence`
     and `correct`, (N,) each, take the place of scores and labels (`top1`): the two columns are then the probabilities
-    of being wrong and of being right. `split` names the set: "test", "val", a shift. Optional, one per row:
+    of being wrong and of being right. `logprobs` (N, K) are log-probabilities of answer options, with `normalize` and
+    `missing` of `focalcal.predictions.option_probs`; with normalize="none" the last class is "other". `split` names
+    the set: "test", "val", a shift. Optional, one per row:
 
         ids         integers or strings
         groups      integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
@@ -89,6 +93,7 @@ class Predictions:
         *,
         logits: Any = None,
         probs: Any = None,
+        logprobs: Any = None,
         labels: Any = None,
         confidence: Any = None,
         correct: Any = None,
@@ -103,8 +108,17 @@ class Predictions:
         provenance: Mapping[str, Any] | None = None,
         classes: Sequence[Any] | None = None,
         positive: Any = None,
-        normalize: bool = False,
+        normalize: bool | Normalize = False,
+        missing: float | None = None,
     ) -> None:
+        if logprobs is not None:
+            if logits is not None or probs is not None or multilabel:
+                raise TypeError("logprobs take the place of logits and probs, one label per row; give one or the other")
+            probs, normalize = option_probs(logprobs, normalize=normalize, missing=missing), False
+            if classes is not None and probs.shape[1] > len(classes):
+                classes = [*classes, OTHER]
+        elif missing is not None or isinstance(normalize, str):
+            raise TypeError(f"missing and normalize={normalize!r} are for logprobs; leave them out, or pass logprobs=")
         top1 = confidence is not None or correct is not None
         if top1:
             if any(given is not None for given in (logits, probs, labels, classes)) or multilabel:
