@@ -152,7 +152,7 @@ OPTIONS = {
     "knots": ((2, 4.0, None, ARRAY), "one of 3, 4, 5, got"),
     "average": (("macro", True, ARRAY), "one of 'mean', None, got"),
 }
-ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize groups inputs"
+ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize clusters inputs"
 
 
 def test_every_option_has_its_check():

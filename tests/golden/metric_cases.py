@@ -160,14 +160,14 @@ def cases() -> dict[str, Case]:
         f"murphy of {of}": Case(partial(metrics.murphy, **inputs["logits"], of=of)) for of in ("confidence", "classes")
     }
     found |= {
-        f"intervals of {name} {'in groups' if 'groups' in options else options}": Case(
+        f"intervals of {name} {'in groups' if 'clusters' in options else options}": Case(
             partial(_intervals, inputs[name], **options), *((SINGLE, 1e-7) if "float" in name else ())
         )
         for name, options in (
             ("logits", {}),
             ("probs", {"method": "basic", "level": 0.9, "seed": 3}),
             ("float32 logits", {"method": "percentile"}),
-            ("logits", {"groups": groups}),
+            ("logits", {"clusters": groups}),
             ("confidence", {}),
             ("dense", {}),
         )

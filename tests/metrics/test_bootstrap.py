@@ -125,22 +125,22 @@ def test_ignored_pixels_take_no_part_and_images_are_resampled_whole():
     options = {"ignore_index": 2, "resamples": 30}
     found = metrics.bootstrap(metrics.ece, images, maps, **options)
     assert found.estimate == pytest.approx(metrics.ece(*kept))
-    same = metrics.bootstrap(metrics.ece, *kept, groups=(np.arange(240) // 60)[keep.numpy()], resamples=30)
+    same = metrics.bootstrap(metrics.ece, *kept, clusters=(np.arange(240) // 60)[keep.numpy()], resamples=30)
     assert (found.low, found.high, found.chance) == pytest.approx((same.low, same.high, same.chance))
-    alone = metrics.bootstrap(metrics.ece, images, maps, groups=np.arange(240).reshape(4, 60), **options)
+    alone = metrics.bootstrap(metrics.ece, images, maps, clusters=np.arange(240).reshape(4, 60), **options)
     rows = metrics.bootstrap(metrics.ece, *kept, resamples=30)
     assert (alone.low, alone.high) == pytest.approx((rows.low, rows.high))
-    with pytest.raises(ValueError, match="groups must be at least two, got one"):
+    with pytest.raises(ValueError, match="clusters must be at least two, got one"):
         metrics.bootstrap(metrics.ece, images[:1], maps[:1])
-    with pytest.raises(ValueError, match=r"groups must have shape \(240,\)"):
-        metrics.bootstrap(metrics.ece, probs, labels, groups=[1, 2])
+    with pytest.raises(ValueError, match=r"clusters must have shape \(240,\)"):
+        metrics.bootstrap(metrics.ece, probs, labels, clusters=[1, 2])
 
 
-def test_rows_that_are_copies_of_each_other_need_groups():
+def test_rows_that_are_copies_of_each_other_need_clusters():
     """Every row eight times: taken for independent the interval is too short by sqrt(8)."""
     probs, labels = network(300)
     copies = probs.repeat_interleave(8, 0), labels.repeat_interleave(8)
-    honest = metrics.bootstrap(metrics.brier, *copies, groups=np.arange(2400) // 8)
+    honest = metrics.bootstrap(metrics.brier, *copies, clusters=np.arange(2400) // 8)
     naive = metrics.bootstrap(metrics.brier, *copies)
     single = metrics.bootstrap(metrics.brier, probs, labels)
     assert honest.high - honest.low == pytest.approx(single.high - single.low, rel=0.15)

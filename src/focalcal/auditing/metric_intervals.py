@@ -33,5 +33,5 @@ def metric_intervals(predictions: Predictions, *, top1: bool, resamples: int, se
     if top1:
         given = {"confidence": predictions.probs[:, 1], "correct": predictions.labels}
     asked = {name: METRICS[name] for name in names}
-    intervals: dict[str, Interval] = bootstrap(asked, **given, groups=predictions.clusters, **options)
+    intervals: dict[str, Interval] = bootstrap(asked, **given, clusters=predictions.clusters, **options)
     return intervals

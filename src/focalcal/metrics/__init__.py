@@ -4,6 +4,7 @@ from focalcal.core.binning import BinSums
 from focalcal.metrics import table
 from focalcal.metrics.bootstrap import Interval, bootstrap
 from focalcal.metrics.corp import Corp, CorpParts, corp
+from focalcal.metrics.decision_cost import DecisionCost, compare_costs, decision_cost
 from focalcal.metrics.detection import auroc
 from focalcal.metrics.event import EventCalibration, Spiegelhalter, event_calibration
 from focalcal.metrics.event_curve import EventCurve
@@ -17,6 +18,7 @@ from focalcal.metrics.multilabel import (
     multilabel_summary,
 )
 from focalcal.metrics.murphy import Murphy, murphy
+from focalcal.metrics.net_benefit import DecisionCurve, Flagged, flagged_at, net_benefit
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.summary import Summary, summary
@@ -27,8 +29,11 @@ __all__ = [
     "CalibrationSketch",
     "Corp",
     "CorpParts",
+    "DecisionCost",
+    "DecisionCurve",
     "EventCalibration",
     "EventCurve",
+    "Flagged",
     "Interval",
     "Metric",
     "MultilabelSummary",
@@ -38,14 +43,18 @@ __all__ = [
     "Summary",
     "auroc",
     "bootstrap",
+    "compare_costs",
     "corp",
+    "decision_cost",
     "event_calibration",
+    "flagged_at",
     "graded_scores",
     "multilabel_bootstrap",
     "multilabel_murphy",
     "multilabel_reliability",
     "multilabel_summary",
     "murphy",
+    "net_benefit",
     "reliability",
     "summary",
 ]

@@ -34,6 +34,7 @@ from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.reliability import check_level, wilson
 from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.table import AUROC
+from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
 Function = Callable[..., float]
@@ -70,7 +71,7 @@ def bootstrap(
     resamples: int = 1000,
     level: float = 0.95,
     method: str = "adjusted",
-    groups: Any = None,
+    clusters: Any = None,
     seed: int = 0,
     n_bins: int = 15,
     ignore_index: int | None = None,
@@ -83,12 +84,15 @@ def bootstrap(
     labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works
     too, called once for each resample. `inputs` are those of `focalcal.predictions.read_inputs`.
 
-    Rows are taken for independent. Where they are not, `groups` (one name per row) has whole groups resampled; the
-    pixels of an image are a group by themselves. `method`: "adjusted", "basic" ([2 t - q_high, 2 t - q_low] for the
-    quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for comparison.
+    Rows are taken for independent. Where they are not, `clusters` (one name per row) has whole clusters resampled, by
+    default those of `Predictions`; the pixels of an image are a cluster by themselves. `method`: "adjusted", "basic"
+    ([2 t - q_high, 2 t - q_low] for the quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for
+    comparison.
     """
     check_request(resamples, level, method, seed)
     metrics = _by_name(metric)
+    if isinstance(probs, Predictions) and clusters is None:
+        clusters = probs.clusters
     if auroc in metrics.values():
         if len(metrics) > 1:
             raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
@@ -99,7 +103,7 @@ def bootstrap(
         scores = probs if logits is None else logits
         if is_tensor(scores):  # so that a function of the caller's own is given tensors
             metrics = {name: own if _entry(own) else _of_tensors(own, scores) for name, own in metrics.items()}
-    plan = _Plan(metrics, given, groups, check_bins(n_bins), ignore_index)
+    plan = _Plan(metrics, given, clusters, check_bins(n_bins), ignore_index)
     with rounding_collected():  # the plan has looked at every row, and said what there was to say
         resampled = plan.values(plan.resampled_rows(resamples, seed))
         drawn = [np.concatenate(parts) for parts in zip(*resampled, strict=True)]
@@ -108,7 +112,7 @@ def bootstrap(
     intervals = {}
     for at, (name, entry) in enumerate(plan.entries.items()):
         estimate = estimates[name]
-        if entry is not None and entry.proportion and method == "adjusted" and not plan.grouped:
+        if entry is not None and entry.proportion and method == "adjusted" and not plan.clustered:
             low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
             intervals[name] = Interval(estimate, float(low), float(high), level)
         else:
@@ -203,7 +207,7 @@ class _Plan:
     """What is computed once for all resamples."""
 
     def __init__(
-        self, metrics: dict[str, Function], given: Inputs, groups: Any, n_bins: int, ignore_index: int | None
+        self, metrics: dict[str, Function], given: Inputs, clusters: Any, n_bins: int, ignore_index: int | None
     ) -> None:
         self.metrics, self.given, self.n_bins, self.ignore_index = metrics, given, n_bins, ignore_index
         self.entries = {name: _entry(metric) for name, metric in metrics.items()}
@@ -217,33 +221,33 @@ class _Plan:
             self.statistics: list[Callable[[Draw], Array]] = [
                 RankedPairs(given.scores, given.labels.astype(np.float64))
             ]
-            self._group(groups, (self.rows,), None)
+            self._cluster(clusters, (self.rows,), None)
             return
         self.sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
         self.rows = self.sums.rows
         labels = given.labels
         keep = None if ignore_index is None else labels.ravel() != ignore_index
-        self._group(groups, labels.shape, keep)
+        self._cluster(clusters, labels.shape, keep)
         self.statistics = [self._statistic(name) for name in metrics]
         ranked: list[Any] = [statistic for statistic in self.statistics if isinstance(statistic, Ranked)]
         for each in ranked:
             each.ranking = ranked[0].ranking  # of the same rows
 
-    def _group(self, groups: Any, shape: tuple[int, ...], keep: Array | None) -> None:
-        """`self.group_of`: the group of each row that counts; None where each is its own."""
-        self.grouped = groups is not None or len(shape) > 1
-        self.group_of: Array | None = None
-        if not self.grouped:
+    def _cluster(self, clusters: Any, shape: tuple[int, ...], keep: Array | None) -> None:
+        """`self.cluster_of`: the cluster of each row that counts; None where each is its own."""
+        self.clustered = clusters is not None or len(shape) > 1
+        self.cluster_of: Array | None = None
+        if not self.clustered:
             return
-        names = np.arange(shape[0]) if groups is None else as_values("groups", groups)
+        names = np.arange(shape[0]) if clusters is None else as_values("clusters", clusters)
         if names.shape not in (shape, shape[:1]):
-            raise ValueError(f"groups must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
+            raise ValueError(f"clusters must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
         each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
-        _, self.group_of = np.unique(each if keep is None else each[keep], return_inverse=True)
-        if self.group_of.max() == 0:
+        _, self.cluster_of = np.unique(each if keep is None else each[keep], return_inverse=True)
+        if self.cluster_of.max() == 0:
             raise ValueError(
-                "groups must be at least two, got one (an image is a group); resampling one group always gives the "
-                "same rows: pass groups that can be taken for independent"
+                "clusters must be at least two, got one (an image is a cluster); resampling one always gives the "
+                "same rows: name what can be taken for independent"
             )
 
     def _statistic(self, name: str) -> Callable[[Draw], Array]:
@@ -299,11 +303,11 @@ class _Plan:
                 yield [statistic(piece) for statistic in statistics]
 
     def resampled_rows(self, resamples: int, seed: int) -> Iterator[Draw]:
-        """As many rows, or groups of them, as there are, drawn with replacement."""
-        if self.group_of is None:
+        """As many rows, or clusters of them, as there are, drawn with replacement."""
+        if self.cluster_of is None:
             return (Draw(weights) for weights in row_weights(self.rows, self.rows, resamples, seed))
-        drawn = row_weights(int(self.group_of.max()) + 1, self.rows, resamples, seed)
-        return (Draw(weights[self.group_of]) for weights in drawn)
+        drawn = row_weights(int(self.cluster_of.max()) + 1, self.rows, resamples, seed)
+        return (Draw(weights[self.cluster_of]) for weights in drawn)
 
     def null(self, draws: int, seed: int) -> dict[int, Array]:
         """The values of the calibration errors under drawn labels, by their position among the metrics."""

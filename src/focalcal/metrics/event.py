@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from scipy.special import expit, ndtr
 
-from focalcal.core.arrays import Array, as_values
+from focalcal.core.arrays import Array
 from focalcal.core.checks import whole_number
 from focalcal.core.display import Displayed
 from focalcal.metrics.bootstrap import NULL_DRAWS, Interval, interval
@@ -21,12 +21,10 @@ from focalcal.metrics.event_cells import COARSEST, FINEST, EventCells
 from focalcal.metrics.event_curve import CurveErrors, EventCurve
 from focalcal.metrics.event_draws import EventDraws
 from focalcal.metrics.event_metrics import citl_of, recalibration
-from focalcal.metrics.event_rows import NEVER_LESS_THAN, bounded, event_of, kept_rows, read_event_scores
+from focalcal.metrics.event_rows import NEVER_LESS_THAN, bounded, read_sampled_event
 from focalcal.metrics.event_sentence import event_sentence
 from focalcal.metrics.proper import binary_brier, binary_nll
-from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
-from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import InputOptions, Inputs
 
 CURVE = ("ici", "e50", "e90", "emax")
@@ -138,30 +136,12 @@ def event_calibration(
     >>> round(found.oe.estimate, 2), round(found.slope.estimate, 2)
     (1.36, 0.57)
     """
-    check_level(level)
     whole_number("resamples", resamples, least=20, most=10**6, remedy="500 is usual")
     whole_number("seed", seed, least=0, most=2**63 - 1, remedy="0 is usual")
-    if isinstance(probs, Predictions):
-        clusters = probs.clusters if clusters is None else clusters
-        inputs.setdefault("sample_weight", probs.weights)
-    given, column = read_event_scores(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
-    event = event_of(given, column, ignore_index)
-    cluster = None if clusters is None else cluster_numbers(clusters, given, ignore_index)
-    weights = np.ones(len(event.scores)) if event.weights is None else event.weights
-    return _result(event, Robust(weights, cluster, level), resamples, seed)
-
-
-def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None) -> Array:
-    """The cluster of each row that counts, numbered from 0."""
-    names, shape = as_values("clusters", clusters), given.labels.shape
-    if names.shape not in (shape, shape[:1]):
-        raise ValueError(f"clusters must have shape {shape[:1]}, one name per row, got {names.shape}")
-    each = np.repeat(names.ravel(), given.labels.size // names.size)
-    keep = kept_rows(given, ignore_index)
-    distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
-    if len(distinct) < 2:
-        raise ValueError("clusters must be at least two, got one; leave them out, or name what can be independent")
-    return number
+    event, robust = read_sampled_event(
+        probs, labels, logits=logits, clusters=clusters, level=level, ignore_index=ignore_index, **inputs
+    )
+    return _result(event, robust, resamples, seed)
 
 
 def _result(event: Inputs, robust: Robust, resamples: int, seed: int) -> EventCalibration:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from focalcal.core.arrays import Array, as_array
+from focalcal.core.arrays import Array, as_array, as_values
 from focalcal.core.checks import shown, whole_number
 from focalcal.core.numerics import at_least_float32
+from focalcal.metrics.reliability import check_level
+from focalcal.metrics.robust import Robust
 from focalcal.metrics.scan import no_rows, scan_inputs
+from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import Inputs, read_inputs
 
 NEVER_LESS_THAN = 1e-8  # what a probability of 0 counts as on the log odds, unless another one is smaller
@@ -48,6 +51,42 @@ def read_event_scores(
     if given.kind != "outcomes" and not given.checked:
         scan_inputs(given._replace(weights=None), n_bins=1, ignore_index=ignore_index)  # which looks at every row
     return given, positive if columns else None
+
+
+def read_sampled_event(
+    probs: Any,
+    labels: Any,
+    *,
+    logits: Any = None,
+    clusters: Any = None,
+    level: float = 0.95,
+    ignore_index: int | None = None,
+    **inputs: Any,
+) -> tuple[Inputs, Robust]:
+    """The rows of an event, and how far sums over them are known: by weight and cluster, those of `Predictions` too."""
+    check_level(level)
+    held = probs if isinstance(probs, Predictions) else None
+    if held is not None:
+        clusters = held.clusters if clusters is None else clusters
+        inputs.setdefault("sample_weight", held.weights)
+    given, column = read_event_scores(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+    event = event_of(given, column, ignore_index)
+    cluster = None if clusters is None else cluster_numbers(clusters, given, ignore_index)
+    weights = np.ones(len(event.scores)) if event.weights is None else event.weights
+    return event, Robust(weights, cluster, level)
+
+
+def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None) -> Array:
+    """The cluster of each row that counts, numbered from 0."""
+    names, shape = as_values("clusters", clusters), given.labels.shape
+    if names.shape not in (shape, shape[:1]):
+        raise ValueError(f"clusters must have shape {shape[:1]}, one name per row, got {names.shape}")
+    each = np.repeat(names.ravel(), given.labels.size // names.size)
+    keep = kept_rows(given, ignore_index)
+    distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
+    if len(distinct) < 2:
+        raise ValueError("clusters must be at least two, got one; leave them out, or name what can be independent")
+    return number
 
 
 def event_of(inputs: Inputs, positive: Any = None, ignore_index: int | None = None) -> Inputs:

@@ -44,6 +44,41 @@ class Robust:
         """The standard error of an estimate that rows influence so, (n,)."""
         return float(np.sqrt(self.covariance(influence[:, None])[0, 0]))
 
+    def mean(self, values: Array, levels: Array) -> tuple[float, float, float]:
+        """The weighted mean of values (n,), each one of a few `levels`, and its interval.
+
+        The mean is the most frequent level plus what the others add, each its share of the rows times its distance.
+        Distances from the shares' own intervals are added as their errors are, by squares and correlations (MOVER; Zou
+        and Donner 2008): so a rare and costly level, or one not seen, is not taken for known.
+        """
+        weight = self.weights / self.weights.sum()
+        levels = np.unique(levels)
+        member = np.abs(values[:, None] - levels).argmin(1)
+        shares = np.bincount(member, weight, len(levels))
+        usual = int(shares.argmax())
+        others = np.delete(np.arange(len(levels)), usual)
+        distance = levels[others] - levels[usual]
+        covariance = self.covariance(weight[:, None] * ((member[:, None] == others) - shares[others]))
+        error = np.sqrt(np.diag(covariance))
+        ends = np.array([self.share(shares[j], e) for j, e in zip(others, error, strict=True)]).reshape(-1, 2)
+        reach = (ends - shares[others, None]) * distance[:, None]
+        scale = np.where((error > 0) & np.isfinite(error), error, 1.0)
+        scale = np.where(distance < 0, -scale, scale)  # of what is added, whichever way that is
+        correlation = np.where(np.isfinite(covariance), covariance, 0.0) / np.outer(scale, scale)
+        np.fill_diagonal(correlation, 1.0)
+        below, above = reach.min(1, initial=0.0), reach.max(1, initial=0.0)
+        estimate = float(levels[usual] + distance @ shares[others])
+        low, high = (float(np.sqrt(max(0.0, part @ correlation @ part))) for part in (below, above))
+        return estimate, max(float(levels[0]), estimate - low), min(float(levels[-1]), estimate + high)
+
+    def proportion(self, hit: Array, among: Array) -> tuple[float, float, float]:
+        """The share of the rows `among`, (n,) bool, that are `hit`, with its interval; nan and [0, 1] of no rows."""
+        if not among.any():
+            return float("nan"), 0.0, 1.0
+        weight = self.weights * among / (self.weights @ among)
+        estimate = float(weight @ hit)
+        return estimate, *self.share(estimate, self.error(weight * (hit - estimate)), self.of(among).effective)
+
     def symmetric(self, estimate: float, error: float) -> tuple[float, float]:
         """The estimate -+ t times its standard error."""
         half = self.quantile * error
