@@ -40,7 +40,7 @@ from focalcal.lab.studies.tuning.judgement import scores_as_logits
 from focalcal.lab.studies.tuning.search import Problem
 from focalcal.lab.training import Recipe, recipe
 from focalcal.posthoc import CALIBRATORS, operating_point
-from focalcal.posthoc import Candidate as Calibrated
+from focalcal.posthoc import CalibratorCandidate as Calibrated
 from paper.record import RECORDS, measured, origin, write_table
 
 RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's

@@ -11,7 +11,7 @@ from focalcal.metrics import nll
 from focalcal.posthoc import CALIBRATORS, MatrixScaling, PosteriorRecovery, TemperatureScaling, VectorScaling
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, sensible_candidates
 from focalcal.posthoc.choice import simplest_alike
-from focalcal.posthoc.comparison import Candidate, Rated
+from focalcal.posthoc.comparison import CalibratorCandidate, Rated
 from focalcal.posthoc.cross_fit import group_folds
 
 FEW = ["temperature", "vector", "platt"]
@@ -96,7 +96,7 @@ def test_the_lowest_score_may_be_luck(network, data_folder):
 
 def _candidate(name, losses, rated):
     change = rated.change(losses - rated.losses["nll"])
-    return Candidate(name, losses.mean(), 0, 0, change, None, 0, {"nll": losses}, losses)
+    return CalibratorCandidate(name, losses.mean(), 0, 0, change, None, 0, {"nll": losses}, losses)
 
 
 @pytest.mark.parametrize(("left", "chosen"), [(0.03, "temperature"), (0.2, "matrix")])

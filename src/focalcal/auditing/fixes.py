@@ -14,7 +14,7 @@ from focalcal.posthoc import CALIBRATORS, Calibrator, MultilabelCalibration
 from focalcal.posthoc.candidates import sensible_candidates
 from focalcal.posthoc.choice import choose
 from focalcal.posthoc.clipping import bound_of, zeros_message
-from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, Candidate, Rated
+from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated
 from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, fitted_quietly
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Fixes:
     calibrator  the recommended one, fitted on all of these rows
     """
 
-    tried: tuple[Candidate, ...]
+    tried: tuple[CalibratorCandidate, ...]
     recommended: str | None
     rows: int
     compared: CalibrationRows
@@ -67,7 +67,7 @@ class Fixes:
     after: NDArray[np.float64] | None = None
 
     @property
-    def chosen(self) -> Candidate | None:
+    def chosen(self) -> CalibratorCandidate | None:
         """The recommended one, on rows it was not fitted on."""
         return next((fix for fix in self.tried if fix.name == self.recommended), None)
 

@@ -8,8 +8,8 @@ from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.centred_isotonic import CentredIsotonic
-from focalcal.posthoc.choice import Choice, calibrate
-from focalcal.posthoc.comparison import Candidate
+from focalcal.posthoc.choice import CalibratorChoice, calibrate
+from focalcal.posthoc.comparison import CalibratorCandidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
@@ -42,9 +42,9 @@ __all__ = [
     "CalibratedModel",
     "CalibrationWarning",
     "Calibrator",
-    "Candidate",
+    "CalibratorCandidate",
+    "CalibratorChoice",
     "CentredIsotonic",
-    "Choice",
     "ConformalSets",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",

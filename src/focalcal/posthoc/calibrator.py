@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from focalcal.posthoc.choice import Choice
+    from focalcal.posthoc.choice import CalibratorChoice
     from focalcal.posthoc.module import CalibratorModule
 
 
@@ -60,7 +60,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     n_features_in_: int
     clip_: float | None = None  # what probabilities are clipped at; None if it was fitted on logits
-    choice_: Choice | None = None  # why it was chosen, if `calibrate` chose it; files do not keep it
+    choice_: CalibratorChoice | None = None  # why it was chosen, if `calibrate` chose it; files do not keep it
     columns_: ScoreColumns | None = None  # where the table of an audit had the scores that it is for
     _names: tuple[Any, ...] | None = None  # of the classes, if labels were names
     _one_column = False  # whether scores were those of the positive class alone

@@ -14,7 +14,7 @@ from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, named_candidates
-from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, Candidate, Rated, Score, rated_rows
+from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated, Score, rated_rows
 from focalcal.posthoc.cross_fit import FOLDS
 from focalcal.posthoc.temperature import TemperatureScaling
 
@@ -28,7 +28,7 @@ _LITTLE = 0.05  # of what the best map gains: so much a simpler one may leave
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Displayed):
+class CalibratorChoice(Displayed):
     """Every calibrator that was tried, best first, and which of them was chosen.
 
     chosen    its name; None if none lowers the score, so that the probabilities stay as they are
@@ -37,7 +37,7 @@ class Choice(Displayed):
     left_out  names of calibrators that were not tried, and why
     """
 
-    tried: tuple[Candidate, ...]
+    tried: tuple[CalibratorCandidate, ...]
     chosen: str | None
     shown: bool
     rows: int
@@ -169,7 +169,7 @@ def asked(
     return rated, calibrators, left_out, rows.classes
 
 
-def refuse_none(tried: Sequence[Candidate], left_out: Mapping[str, str]) -> None:
+def refuse_none(tried: Sequence[CalibratorCandidate], left_out: Mapping[str, str]) -> None:
     """Refuse rows on which no candidate can be cross-fitted."""
     if not tried:
         name, why = next(iter(left_out.items()))
@@ -186,14 +186,14 @@ def choose(
     *,
     by: Score = "nll",
     prefer: Preference = "simple",
-) -> Choice:
+) -> CalibratorChoice:
     """Cross-fit the calibrators and keep one; those that cannot be fitted join the ones left out."""
     tried, failed = rated.candidates(calibrators, by)
     helpful = [each for each in tried if helps(each, by)]
     # Where none is shown to help, those that do not harm are left to choose from.
     pool = helpful or [each for each in tried if getattr(each, by) <= rated.raw(by) and np.isfinite(getattr(each, by))]
     chosen = simplest_alike(pool, rated, by, _LITTLE if prefer == "simple" else 0.0) if pool else None
-    return Choice(
+    return CalibratorChoice(
         tried=tuple(tried),
         chosen=None if chosen is None else chosen.name,
         shown=chosen in helpful,  # never None
@@ -206,7 +206,7 @@ def choose(
     )
 
 
-def helps(candidate: Candidate, by: Score = "nll") -> bool:
+def helps(candidate: CalibratorCandidate, by: Score = "nll") -> bool:
     """Whether it is shown to lower the score.
 
     From an infinite NLL to a finite one is lower, unless the Brier score, which knows no infinity, is higher beyond
@@ -218,7 +218,9 @@ def helps(candidate: Candidate, by: Score = "nll") -> bool:
     return change is not None and change.high < 0
 
 
-def simplest_alike(pool: Sequence[Candidate], rated: Rated, by: Score = "nll", little: float = _LITTLE) -> Candidate:
+def simplest_alike(
+    pool: Sequence[CalibratorCandidate], rated: Rated, by: Score = "nll", little: float = _LITTLE
+) -> CalibratorCandidate:
     """The simplest that is not shown to leave more than that share of what the first, the best one, gains.
 
     Without a share the choice would depend on how many rows there are: of enough rows any two maps can be told apart,
@@ -235,7 +237,7 @@ def simplest_alike(pool: Sequence[Candidate], rated: Rated, by: Score = "nll", l
     return min(alike, key=_place)
 
 
-def _place(candidate: Candidate) -> int:
+def _place(candidate: CalibratorCandidate) -> int:
     """In the order of simplicity; names of the caller's own are as simple as any, so that the best of them is taken."""
     return SIMPLEST_FIRST.index(candidate.name) if candidate.name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
 

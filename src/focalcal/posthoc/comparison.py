@@ -32,7 +32,7 @@ _RESAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CalibratorCandidate:
     """A calibrator, on rows it was not fitted on.
 
     change        of the NLL, calibrated minus raw, paired by row, with a 95 % interval; None where either is infinite
@@ -108,7 +108,7 @@ class Rated:
 
     def candidates(
         self, calibrators: Mapping[str, Calibrator], by: Score = "nll"
-    ) -> tuple[list[Candidate], dict[str, str]]:
+    ) -> tuple[list[CalibratorCandidate], dict[str, str]]:
         """Each calibrator cross-fitted, best first by the score and then the other; and why some could not be."""
         found, failed = [], {}
         with limit_threads(1 if self.scores.size <= _ONE_THREAD else threads()):
@@ -120,7 +120,7 @@ class Rated:
         other = "brier" if by == "nll" else "nll"
         return sorted(found, key=lambda each: (getattr(each, by), getattr(each, other))), failed
 
-    def _candidate(self, name: str, calibrator: Calibrator, by: Score) -> Candidate:
+    def _candidate(self, name: str, calibrator: Calibrator, by: Score) -> CalibratorCandidate:
         began = time.perf_counter()
         probs = cross_fitted_probs(
             calibrator, self.scores, self.labels, self.kind, folds=self.folds(), weights=self.weights
@@ -134,7 +134,7 @@ class Rated:
         elif by == "brier" or finite:
             brier_change = self.change(losses["brier"] - self.losses["brier"])
         means = {score: self.mean(values) for score, values in losses.items()}
-        return Candidate(
+        return CalibratorCandidate(
             name, **means, ece=self.ece(probs), change=change, brier_change=brier_change, seconds=seconds,
             row_losses=losses, confidence=of_label(probs, self.scores.argmax(1)),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from focalcal.core.checks import one_of
 from focalcal.core.display import Displayed, text_table
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.choice import asked, refuse_none
-from focalcal.posthoc.comparison import Candidate, Rated, Score
+from focalcal.posthoc.comparison import CalibratorCandidate, Rated, Score
 from focalcal.stats import PairedInterval
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ NONE = "none"  # the map that leaves scores as they are
 
 
 @dataclass(frozen=True)
-class Part:
+class HeadroomPart:
     """Some rows, and their part of the calibration error: parts of all rows add up to the whole.
 
     `gain` has the interval of these rows' mean, times their share of all rows; a part of one row has none.
@@ -55,9 +55,9 @@ class Headroom(Displayed):
     total: float
     refinement: float
     calibration: PairedInterval
-    over: Part
-    under: Part
-    classes: tuple[Part, ...]
+    over: HeadroomPart
+    under: HeadroomPart
+    classes: tuple[HeadroomPart, ...]
     maps: dict[str, int]
     rows: int
 
@@ -76,7 +76,7 @@ class Headroom(Displayed):
 
     def frame(self) -> dict[str, list[Any]]:
         """One row per part: all rows, those that are over- and under-confident, and each predicted class."""
-        whole = Part("all", self.rows, self.calibration.mean, self.calibration.low, self.calibration.high)
+        whole = HeadroomPart("all", self.rows, self.calibration.mean, self.calibration.low, self.calibration.high)
         parts = [whole, self.over, self.under, *self.classes]
         return {
             "part": [part.name for part in parts],
@@ -176,7 +176,7 @@ def headroom(
 
 
 def _best_of_other_folds(
-    rated: Rated, tried: Sequence[Candidate], score: Score
+    rated: Rated, tried: Sequence[CalibratorCandidate], score: Score
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, int]]:
     """Loss and confidence of every row under the map of least loss on the rows of the other folds; a map may be none.
 
@@ -202,12 +202,12 @@ def _confidence(rated: Rated) -> Float[np.ndarray, " n"]:
     return confidence
 
 
-def _part(rated: Rated, gain: NDArray[np.float64], at: NDArray[np.bool_], name: str) -> Part:
+def _part(rated: Rated, gain: NDArray[np.float64], at: NDArray[np.bool_], name: str) -> HeadroomPart:
     share = rated.mean(at.astype(np.float64))
     part = rated.part(at)
     if part.rows == 0:
-        return Part(name, 0, 0.0, 0.0, 0.0)
+        return HeadroomPart(name, 0, 0.0, 0.0, 0.0)
     if part.rows == 1 or (part.units is not None and (part.units == part.units[0]).all()):
-        return Part(name, part.rows, share * part.mean(gain[at]), float("nan"), float("nan"))
+        return HeadroomPart(name, part.rows, share * part.mean(gain[at]), float("nan"), float("nan"))
     change = part.change(gain[at])
-    return Part(name, part.rows, share * change.mean, share * change.low, share * change.high)
+    return HeadroomPart(name, part.rows, share * change.mean, share * change.low, share * change.high)

@@ -2,9 +2,9 @@
 
 On inputs x (n, K) with temperature's optimum at 1 it minimises
 
-    L(a, M) = mean of -log softmax(a x + M (x, 1))_y + strength (|O|^2 + own |D|^2 + own |c|^2)
+    L(a, M) = mean of -log softmax(a x + M (x, 1))_y + strength |M|^2
 
-M (K, K + 1) being the off-diagonal part O, the diagonal D and, as its last column, the bias c;
+M (K, K + 1) being what W has beside a 1 and, as its last column, the bias c;
 by L-BFGS in coordinates in which the curvature is nearly the identity; derived in docs/math/structured.md.
 """
 
@@ -36,6 +36,12 @@ class AffineFit:
     part: Float[np.ndarray, "k k+1"]
     gradient: float = math.inf
     iterations: int = 0
+
+    def moved(self, end: AffineFit, start: AffineFit, share: float) -> AffineFit:
+        """This one, moved by a share of the way from one fit to another."""
+        scale = self.scale + share * (end.scale - start.scale)
+        part = self.part + share * (end.part - start.part)
+        return AffineFit(scale, part, max(self.gradient, end.gradient), self.iterations + end.iterations)
 
 
 class Curvature:
@@ -79,24 +85,17 @@ class RidgeProblem:
         self._rows = np.ascontiguousarray(inputs), labels, weights
         self._curvature = curvature
 
-    def start(self) -> AffineFit:
-        """Temperature scaling: a = 1, M = 0."""
-        classes = self._rows[0].shape[1]
-        return AffineFit(1.0, np.zeros((classes, classes + 1)))
-
     def value_and_gradient(
-        self, scale: float, part: Float[np.ndarray, "k k+1"], strength: float, own: float = 1.0
+        self, scale: float, part: Float[np.ndarray, "k k+1"], strength: float
     ) -> tuple[float, float, Float[np.ndarray, "k k+1"]]:
         """L, and its derivatives in a and in M."""
         weight = part[:, :-1].copy()
         weight[np.diag_indices(len(weight))] += scale
         value, d_weight, d_bias = affine_loss(*self._rows, weight, part[:, -1])
-        held = np.full(part.shape, strength)
-        held[:, -1] = held[np.diag_indices(len(part))] = strength * own
-        gradient = np.column_stack([d_weight, d_bias]) + 2 * held * part
-        return value + float((held * part**2).sum()), float(np.trace(d_weight)), gradient
+        gradient = np.column_stack([d_weight, d_bias]) + 2 * strength * part
+        return value + strength * float((part**2).sum()), float(np.trace(d_weight)), gradient
 
-    def fit(self, strength: float, start: AffineFit, *, own: float = 1.0, tol: float, max_iter: int) -> AffineFit:
+    def fit(self, strength: float, start: AffineFit, *, tol: float, max_iter: int) -> AffineFit:
         """The minimum from `start`, until the gradient in the search's coordinates is shorter than `tol`."""
         left, right = self._curvature.left, self._curvature.right
         sizes = 1 / np.sqrt(self._curvature.values + 2 * strength + _FLAT)
@@ -108,7 +107,7 @@ class RidgeProblem:
 
         def objective(theta: Any) -> tuple[float, Any]:
             nonlocal norm
-            value, d_scale, d_part = self.value_and_gradient(*unpacked(theta), strength, own)
+            value, d_scale, d_part = self.value_and_gradient(*unpacked(theta), strength)
             gradient = np.concatenate([[d_scale * along], ((left.T @ d_part @ right) * sizes).ravel()])
             norm = float(np.sqrt(gradient @ gradient))
             return value, gradient

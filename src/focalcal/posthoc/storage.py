@@ -180,11 +180,6 @@ def share(name: str, value: Any, classes: int) -> float:
     return float(value)
 
 
-def extended(name: str, value: Any, classes: int) -> float:
-    """A number >= 0, or infinity, which is the text "inf"."""
-    return math.inf if value == "inf" else nonnegative(name, value, classes)
-
-
 def count(name: str, value: Any, classes: int) -> int:
     """A whole number >= 0."""
     if type(value) is not int or not 0 <= value < 2**63:
@@ -242,6 +237,14 @@ def curve(name: str, value: Any, classes: int) -> Any:
 def rising_curve(name: str, value: Any, classes: int) -> Any:
     """Values in [0, 1] that never fall."""
     return rising_curves(name, [value], 1)[0]
+
+
+def amounts(name: str, value: Any, classes: int) -> Any:
+    """Any number of values >= 0, or none."""
+    found = _array(name, value, (len(value) if isinstance(value, list) else 0,)) if value != [] else np.zeros(0)
+    if (found < 0).any():
+        raise ValueError(f"{name} must hold numbers >= 0, got {reprlib.repr(value)}")
+    return found
 
 
 def mixture(name: str, value: Any, classes: int) -> Any:

@@ -14,34 +14,36 @@ from focalcal.posthoc.affine import affine_probs, blas_threads, centred, unit_sc
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 from focalcal.posthoc.ridge_path import AffineFit, Curvature, RidgeProblem
-from focalcal.posthoc.ridge_strength import Choice, cross_validated_strength
-from focalcal.posthoc.storage import Decoder, count, extended, matrix, positive, share, vector, word
+from focalcal.posthoc.ridge_strength import path_shares
+from focalcal.posthoc.storage import Decoder, amounts, count, matrix, positive, share, vector, word
 from focalcal.posthoc.uniform_part import uniform_part
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _LARGE, _LARGE_TOL = 5e9, 1e-3  # n K^2 from which products are float32's; a gradient that is 5e-7 nats from the optimum
+_SHARES_SETTLED = 1e-3  # nats for a whole share
 
 
 class StructuredScaling(Calibrator):
     """softmax(W x + c), W = a 1 + D + O, with a ridge on the diagonal D, the off-diagonal O and the bias c.
 
-    To the mean negative log-likelihood is added s |O|^2 + s_own (|D|^2 + |c|^2); a is free. x = log((1 - w) p + w / K)
+    To the mean negative log-likelihood is added s (|O|^2 + |D|^2 + |c|^2); a is free. x = log((1 - w) p + w / K)
     less its row's mean, p = softmax(z / T), T being that of temperature scaling and w the uniform part that then has
     the largest likelihood, at least .1 / (n + .1) of it; without `mix` x = z / T. So an infinite strength is
     temperature scaling, a single row costs a bounded loss, and a strength means the same for every scale of logits.
 
-    "auto" chooses s, and s_own = s or .03 s, by the loss of held-out rows (ten folds; fewer where n K^2 is above 2e6):
-    the strongest within half a standard error of the best, temperature scaling among them. Folds depend on neither the
-    order of rows and classes nor on whether a row has a weight or copies. A number is s = s_own.
+    "auto" takes no single s, whose choice few rows leave to chance, but W_T + sum_s v_s (W_s - W_T), W_s being the map
+    of strength s and W_T temperature scaling: the shares v_s >= 0 minimise the loss of held-out rows (ten folds; fewer
+    where n K^2 is above 2e6), and every whole share has to gain 3 nats, of all rows together. Folds depend on neither
+    the order of rows and classes nor on whether a row has a weight or copies. A number is s, of share 1.
 
-    The problem is convex. L-BFGS, preconditioned by a Kronecker factorisation of the Hessian, stops where the gradient
+    Each problem is convex. L-BFGS, preconditioned by a Kronecker factorisation of the Hessian, stops where the gradient
     is shorter than `tol` (1e-3, in single precision, where n K^2 is above 5e9). The end is checked: `status_` is
     "converged" or says what stood in the way, with a `CalibrationWarning`. Classes without rows are no fault.
 
-    Attributes: `strength_`, `own_strength_`; `weight_` (K, K) and `bias_` (K,), of x; `temperature_` and `uniform_`, T
-    and w; `status_`, `n_iter_`, `classes_`, `n_features_in_`.
+    Attributes: `strengths_` and `shares_`, both empty if it is temperature scaling; `weight_` (K, K) and `bias_` (K,),
+    of x; `temperature_` and `uniform_`, T and w; `status_`, `n_iter_`, `classes_`, `n_features_in_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -58,8 +60,8 @@ class StructuredScaling(Calibrator):
         "bias_": vector,
         "temperature_": positive,
         "uniform_": share,
-        "strength_": extended,
-        "own_strength_": extended,
+        "strengths_": amounts,
+        "shares_": amounts,
         "n_iter_": count,
         "status_": word,
     }
@@ -67,8 +69,8 @@ class StructuredScaling(Calibrator):
     bias_: Any
     temperature_: float
     uniform_: float
-    strength_: float
-    own_strength_: float
+    strengths_: Any
+    shares_: Any
     n_iter_: int
     status_: str
 
@@ -112,7 +114,7 @@ class StructuredScaling(Calibrator):
         with blas_threads(inputs.shape[1]):
             if optimum.status is TemperatureStatus.SEPARABLE:
                 fit, scale = _temperature(logits.shape[1]), 1.0
-                self.strength_ = self.own_strength_ = math.inf
+                self.strengths_ = self.shares_ = np.zeros(0)
                 self._warn_of(f"{optimum.status}; fit on rows that the network was not trained on")
             else:
                 fit, scale = self._best(inputs, labels, weights)
@@ -136,20 +138,28 @@ class StructuredScaling(Calibrator):
         self.status_ = "converged"
         curvature = Curvature(inputs, weights)
         if self.strength == "auto":
-            choice = cross_validated_strength(inputs, labels, weights, curvature, start, folds=self.folds)
+            shares, gradient = path_shares(inputs, labels, weights, curvature, start, folds=self.folds)
         else:
-            choice = Choice(float(self.strength))
-        self.strength_, self.own_strength_ = choice.strength, choice.strength * choice.own
-        if self.strength_ == math.inf:
-            return start, scale
-        problem = RidgeProblem(inputs, labels, weights, curvature)
-        fit = problem.fit(choice.strength, start, own=choice.own, tol=tol, max_iter=self.max_iter)
-        if not fit.gradient <= 10 * tol:
-            self._warn_of(
-                f"the fit stopped after {fit.iterations} iterations with a gradient of {fit.gradient:.2g}; raise "
-                "max_iter, or the strength: with none, classes that are absent or perfectly separated have no optimum"
-            )
-        return fit, scale
+            shares, gradient = {} if self.strength == math.inf else {float(self.strength): 1.0}, 0.0
+        self.strengths_, self.shares_ = np.array([*shares]), np.array([*shares.values()])
+        if gradient > _SHARES_SETTLED:
+            self._warn_of(f"the shares of the strengths have a gradient of {gradient:.2g}; pass a strength")
+        problem, fit, total = RidgeProblem(inputs, labels, weights, curvature), start, start
+        for strength, part in shares.items():
+            fit = problem.fit(strength, fit, tol=tol, max_iter=self.max_iter)
+            total = total.moved(fit, start, part)
+            if not fit.gradient <= 10 * tol:
+                self._warn_of(
+                    f"the fit stopped after {fit.iterations} iterations with a gradient of {fit.gradient:.2g}; raise "
+                    "max_iter, or the strength: with none, classes that are absent or perfectly separated have no "
+                    "optimum"
+                )
+        return total, scale
+
+    @property
+    def strength_(self) -> float:
+        """The strength of the largest share; infinite for temperature scaling."""
+        return float(self.strengths_[self.shares_.argmax()]) if len(self.shares_) else math.inf
 
     def _warn_of(self, reason: str) -> None:
         self.status_ = reason
