@@ -39,7 +39,7 @@ from focalcal.lab.store import Protocol, Store
 from focalcal.lab.studies import LocalExecutor
 from focalcal.lab.studies.spec_builder import override_recipe
 from focalcal.lab.studies.tuning import tune
-from focalcal.lab.studies.tuning.candidates import Candidate, candidate
+from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate
 from focalcal.lab.studies.tuning.result import Finalist
 from focalcal.lab.studies.tuning.search import BASELINE, Problem
 from focalcal.lab.studies.tuning.tuner import OBJECTIVES, repeat
@@ -130,7 +130,7 @@ def oracle(problem: Problem, once: Sequence[Finalist]) -> Finalist:
     return min(several, key=lambda cell: cell.mean("nll", "test"))
 
 
-def operating_point_alone(problem: Problem) -> Candidate:
+def operating_point_alone(problem: Problem) -> TuneCandidate:
     runs, _ = problem.train([BASELINE])
     try:
         point = operating_point(runs[BASELINE].predictions("val"), resamples=200)
@@ -139,7 +139,7 @@ def operating_point_alone(problem: Problem) -> Candidate:
     return candidate("fcl", gamma=point.gamma, lam=float(f"{point.lam:.3g}")) if point.helps else BASELINE
 
 
-def finalists(problem: Problem, candidates: Sequence[Candidate], seeds: int = SEEDS) -> list[Finalist]:
+def finalists(problem: Problem, candidates: Sequence[TuneCandidate], seeds: int = SEEDS) -> list[Finalist]:
     repeated, interrupted = repeat(problem, list(dict.fromkeys(candidates)), seeds)
     stop_if(interrupted)
     found = {finalist.candidate: finalist for finalist in repeated}

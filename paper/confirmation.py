@@ -16,7 +16,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from focalcal.lab.studies.tuning.candidates import Candidate, candidate
+from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate
 from paper.equal_access import Choice, measured_rows, problem_of, tasks, write
 from paper.trials import Trials, seeds_of
 
@@ -46,7 +46,7 @@ def recorded_choices(task: str) -> list[Choice]:
     ]
 
 
-def option(name: str, lr: float) -> Candidate:
+def option(name: str, lr: float) -> TuneCandidate:
     """The objective and options of `fcl(gamma=3, lam=9.71)`, at a learning rate."""
     options = {key: float(value) for key, value in re.findall(r"(\w+)=([^,)]+)", name)}
     return replace(candidate(name.partition("(")[0], **options), lr=lr)

@@ -35,7 +35,7 @@ from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import LocalExecutor
 from focalcal.lab.studies.spec_builder import override_recipe
 from focalcal.lab.studies.tuning import tune
-from focalcal.lab.studies.tuning.candidates import Candidate, candidate
+from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate
 from focalcal.lab.studies.tuning.judgement import scores_as_logits
 from focalcal.lab.studies.tuning.search import Problem
 from focalcal.lab.training import Recipe, recipe
@@ -91,7 +91,7 @@ class Choice:
 
     method: str
     use: str
-    option: Candidate
+    option: TuneCandidate
     averaged: bool = False
 
 
@@ -111,7 +111,7 @@ def problem_of(task: Task, jobs: int, store: Path | None) -> Iterator[Problem]:
         )
 
 
-def trained(problem: Problem, options: Iterable[Candidate], seed: int = 0) -> dict[Candidate, Run]:
+def trained(problem: Problem, options: Iterable[TuneCandidate], seed: int = 0) -> dict[TuneCandidate, Run]:
     """The runs of the options that could be trained."""
     runs, interrupted = problem.train(options, seed)
     if interrupted:
@@ -145,10 +145,10 @@ def choices(problem: Problem, jobs: int, *, complete: bool) -> list[Choice]:
     return [*losses, *([tuned(problem, jobs)] if complete else []), recipe]
 
 
-def best_of(problem: Problem, method: str, menu: list[Candidate], *, mean: bool = False) -> dict[Choice, float]:
+def best_of(problem: Problem, method: str, menu: list[TuneCandidate], *, mean: bool = False) -> dict[Choice, float]:
     """For each use, the option of the menu with the lowest validation NLL in the first seed, and that NLL."""
     runs = trained(averaged(problem) if mean else problem, menu)
-    losses: dict[str, dict[Candidate, float]] = {}
+    losses: dict[str, dict[TuneCandidate, float]] = {}
     for option, run in runs.items():
         if all(map(math.isfinite, run.metrics("val").values())):
             judgement = problem.judgement(run)
@@ -162,7 +162,7 @@ def best_of(problem: Problem, method: str, menu: list[Candidate], *, mean: bool 
     }
 
 
-def predicted_lam(problem: Problem, option: Candidate) -> float:
+def predicted_lam(problem: Problem, option: TuneCandidate) -> float:
     """By cross-entropy's validation rows; 0 where even that distorts too little."""
     point = operating_point(trained(problem, [option])[option].predictions("val"), gamma=3.0)
     return float(f"{max(point.lam, 0.0):.3g}") if math.isfinite(point.lam) else 8.0

@@ -52,6 +52,13 @@ def test_help_says_what_for_and_gives_an_example_that_can_be_typed(path):
     chosen.make_context("focalcal", words)  # parsed, and not run
 
 
+def test_commands_stand_under_the_heading_of_what_they_are_about():
+    told = _invoke("--help").stdout
+    headings = ("Predictions", "Theory", "Training", "Studies")
+    assert [told.count(f" {heading} ─") for heading in headings] == [1, 1, 1, 1]
+    assert "Other packages" not in told
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_a_store_is_an_option_and_has_one_default(path):
     stores = [parameter for parameter in COMMANDS[path].params if parameter.name.startswith("store")]

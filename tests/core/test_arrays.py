@@ -77,7 +77,7 @@ def test_scores_and_labels_share_memory_and_agree():
 
 def test_metrics_wait_for_numpy_and_a_little_of_scipy_alone():
     code = (
-        "import sys; import focalcal.metrics as m; from focalcal.core import numerics, primitives, rng;"
+        "import sys; import focalcal.metrics as m; from focalcal.core import numerics, rng;"
         "m.summary([[0.5, 0.5]], [1]); m.bootstrap(m.ece, [[0.5, 0.5]] * 3, [1, 0, 1], resamples=9);"
         "wanted = {'torch', 'jaxtyping', 'sklearn', 'pandas', 'pyarrow', 'array_api_compat', 'scipy.optimize'};"
         "assert not wanted & set(sys.modules), wanted & set(sys.modules)"

@@ -28,7 +28,7 @@ class _Focalcal(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return [*super().list_commands(ctx), *sorted(_offered())]
+        return [*super().list_commands(ctx), *sorted(_offered(), key=lambda name: [*_PANELS, name].index(name))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
@@ -44,10 +44,14 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(audit.audit)
-app.command()(calibrate.calibrate)
-app.add_typer(monitor.app, name="monitor")
-app.add_typer(theory.app, name="theory")
+app.command(rich_help_panel="Predictions")(audit.audit)
+app.command(rich_help_panel="Predictions")(calibrate.calibrate)
+app.add_typer(monitor.app, name="monitor", rich_help_panel="Predictions")
+app.add_typer(theory.app, name="theory", rich_help_panel="Theory")
+_PANELS = {  # of what other packages offer, under whose heading of --help
+    **dict.fromkeys(("data", "evaluate", "train", "tune"), "Training"),
+    **dict.fromkeys(("compare", "report", "runs", "study", "watch"), "Studies"),
+}
 
 
 @cache
@@ -61,11 +65,11 @@ def _loaded(name: str) -> Any:
         command = _offered()[name].load()
     except ModuleNotFoundError as error:  # an extra that is not installed
         command = _says_what_is_missing(error)
-    holder = typer.Typer()
+    holder, panel = typer.Typer(), _PANELS.get(name, "Other packages")
     if isinstance(command, typer.Typer):
-        holder.add_typer(command, name=name)
+        holder.add_typer(command, name=name, rich_help_panel=panel)
     else:
-        holder.command(name)(command)
+        holder.command(name, rich_help_panel=panel)(command)
     return typer.main.get_group(holder).commands[name]
 
 

@@ -10,7 +10,7 @@ import typer
 from focalcal.cli.distributions import given_rows, numbers
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
-from focalcal.cli.theory_operating_point import operating_point
+from focalcal.cli.theory_operating_point import operating_point_command
 from focalcal.cli.theory_population import population
 
 app = typer.Typer(
@@ -235,7 +235,7 @@ def gradients(
     )
 
 
-app.command(name="operating-point", context_settings=_NEGATIVE)(operating_point)
+app.command(name="operating-point", context_settings=_NEGATIVE)(operating_point_command)
 app.command()(population)
 
 

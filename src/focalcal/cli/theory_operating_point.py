@@ -14,7 +14,7 @@ _FORMS = ("png", "pdf", "svg")
 
 
 @plain_failures()
-def operating_point(
+def operating_point_command(
     file: Annotated[
         Path,
         typer.Argument(

@@ -30,7 +30,7 @@ from focalcal.lab.training import (
 )
 from focalcal.lab.training.checkpoint import module_identity
 from focalcal.lab.training.distributed import Processes
-from focalcal.lab.training.inputs import Inputs
+from focalcal.lab.training.inputs import TrainingInputs
 from focalcal.lab.training.outputs import outputs
 from focalcal.losses import (
     AdaFocalLoss,
@@ -221,7 +221,7 @@ class Modes(nn.Module):
 
 
 def test_evaluation_is_in_evaluation_mode_and_leaves_the_mode_as_it_was(data):
-    network, inputs = Modes(), Inputs(data.val, small_recipe(), torch.device("cpu"))
+    network, inputs = Modes(), TrainingInputs(data.val, small_recipe(), torch.device("cpu"))
     for mode in (True, False):
         network.train(mode)
         outputs(network, inputs, Processes(torch.device("cpu")))

@@ -11,7 +11,7 @@ from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose, PadCropFlip, RandomErasing
 from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.training import Step
-from focalcal.lab.training.inputs import Inputs, epoch_batches, resized, steps_per_epoch, ten_crops
+from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, resized, steps_per_epoch, ten_crops
 
 CPU = torch.device("cpu")
 
@@ -23,7 +23,7 @@ def images(count=6, channels=1, side=8):
 
 def test_normalisation_by_hand():
     recipe, examples = small_recipe(), images()
-    got = Inputs(examples, recipe, CPU).evaluation_batch(slice(0, 6))
+    got = TrainingInputs(examples, recipe, CPU).evaluation_batch(slice(0, 6))
     expected = (examples.inputs / 255 - recipe.mean[0]) / recipe.std[0]
     torch.testing.assert_close(got, torch.from_numpy(expected).float())
 
@@ -31,13 +31,13 @@ def test_normalisation_by_hand():
 def test_a_grey_image_gets_three_channels_where_the_mean_has_three():
     recipe = small_recipe(mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
     examples = images()
-    got = Inputs(examples, recipe, CPU).training_batch(torch.tensor([4, 1]), None)
+    got = TrainingInputs(examples, recipe, CPU).training_batch(torch.tensor([4, 1]), None)
     assert got.shape == (2, 3, 8, 8)
     for channel, (mean, std) in enumerate(zip(recipe.mean, recipe.std, strict=True)):
         expected = torch.from_numpy((examples.inputs[[4, 1], 0] / 255 - mean) / std).float()
         torch.testing.assert_close(got[:, channel], expected)
     with pytest.raises(ValueError, match="mean and std must have 3 numbers for images of 3 channels, got 1"):
-        Inputs(images(channels=3), small_recipe(), CPU)
+        TrainingInputs(images(channels=3), small_recipe(), CPU)
 
 
 def test_augmentation_depends_on_seed_epoch_and_example_alone():
@@ -46,7 +46,7 @@ def test_augmentation_depends_on_seed_epoch_and_example_alone():
         augmentation=steps, after_normalisation=(Step(name="RandomErasing", options={"probability": 1}),)
     )
     examples = images(20)
-    inputs = Inputs(examples, recipe, CPU)
+    inputs = TrainingInputs(examples, recipe, CPU)
     rows = torch.tensor([7, 3, 11])
     got = inputs.training_batch(rows, inputs.keys(5, 2))
     torch.testing.assert_close(inputs.training_batch(rows[[2]], inputs.keys(5, 2)), got[[2]])
@@ -66,11 +66,11 @@ def test_tokens_and_features_go_in_as_they_are():
     plain = small_recipe(mean=None, std=None)
     for values in (np.arange(12).reshape(3, 4), np.linspace(0, 1, 12).reshape(3, 4)):
         examples = Examples(values, np.zeros(3, np.int64), np.arange(3))
-        got = Inputs(examples, plain, CPU).evaluation_batch(slice(0, 3))
+        got = TrainingInputs(examples, plain, CPU).evaluation_batch(slice(0, 3))
         assert got.dtype == (torch.int64 if values.dtype == np.int64 else torch.float32)
         np.testing.assert_allclose(got.numpy(), values, rtol=1e-7)
         with pytest.raises(ValueError, match="mean must be left out for inputs that are not images"):
-            Inputs(examples, small_recipe(), CPU)
+            TrainingInputs(examples, small_recipe(), CPU)
 
 
 def test_resize_agrees_with_pillow():
@@ -81,7 +81,7 @@ def test_resize_agrees_with_pillow():
         theirs = pillow.fromarray(image.transpose(1, 2, 0)).resize((56, 56), pillow.Resampling.BICUBIC)
         assert np.abs(mine.transpose(1, 2, 0) - np.asarray(theirs).astype(int)).max() <= 1
     recipe = small_recipe(image_size=16, evaluation="resize")
-    assert Inputs(images(), recipe, CPU).evaluation_batch(slice(0, 2)).shape == (2, 1, 16, 16)
+    assert TrainingInputs(images(), recipe, CPU).evaluation_batch(slice(0, 2)).shape == (2, 1, 16, 16)
 
 
 def test_ten_crops_by_hand():
@@ -105,7 +105,7 @@ def test_ten_crops_by_hand():
 def test_evaluation_does_not_augment():
     recipe = small_recipe(augmentation=(Step(name="PadCropFlip"),))
     plain = replace(recipe, augmentation=())
-    got, expected = (Inputs(images(), one, CPU).evaluation_batch(slice(0, 6)) for one in (recipe, plain))
+    got, expected = (TrainingInputs(images(), one, CPU).evaluation_batch(slice(0, 6)) for one in (recipe, plain))
     assert torch.equal(got, expected)
 
 

@@ -174,6 +174,20 @@ def test_every_setting_of_the_papers_recipes_has_a_source(name):
     assert (float(stated["gamma"]), float(stated["lam"])) == point
 
 
+def test_a_recipe_of_ones_own_is_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(recipe_text("digits_mlp_lite").replace("epochs = 100", "epochs = 7"))
+    assert recipe(str(file)) == replace(recipe("digits_mlp_lite"), epochs=7)
+    file.write_text("epochs = 7")
+    with pytest.raises(ValueError, match=r"mine\.toml: data_set must be given; .*optimizer must be given"):
+        recipe(str(file))
+    file.write_text("epochs = ")
+    with pytest.raises(ValueError, match=r"mine\.toml: Invalid value \(at end"):
+        recipe(str(file))
+    with pytest.raises(FileNotFoundError):
+        recipe(str(tmp_path / "none.toml"))
+
+
 def test_the_text_of_an_unknown_recipe_is_refused():
     with pytest.raises(ValueError, match=r"'resnet' is not a recipe.*cifar10_resnet50"):
         recipe_text("resnet")

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 @plain_failures(resumable=True)
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe by name (see --list).")] = "digits_small_cnn_lite",
+    recipe: Annotated[
+        str, typer.Argument(help="A recipe by name (see --list), or a .toml file.")
+    ] = "digits_small_cnn_lite",
     objective: Annotated[
         str, typer.Option("--objective", "-o", help="The loss, by name or as package.module:Name.")
     ] = "fcl",

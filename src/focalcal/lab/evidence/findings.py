@@ -55,7 +55,7 @@ class Significance:
 
 
 @dataclass(frozen=True)
-class Change:
+class ObjectiveChange:
     """In one setting, over the seeds that both have: means, and in how many of them the candidate is better.
 
     error    mean test errors of baseline and candidate; None if not measured
@@ -78,7 +78,7 @@ class Headline:
 
     candidate: str
     baseline: str
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectiveChange, ...]
 
 
 def study_families(evidence: Evidence) -> list[Family]:
@@ -150,7 +150,7 @@ def _pair_verdicts(candidate: str, baseline: str, families: Sequence[Family]) ->
 
 def _change(
     evidence: Evidence, setting: str, candidate: str, baseline: str, verdicts: dict[str, Verdict]
-) -> Change | None:
+) -> ObjectiveChange | None:
     values = evidence.values(setting, "ece")
     ours, theirs = values.get(candidate, {}), values.get(baseline, {})
     seeds = [seed for seed in ours if math.isfinite(ours[seed]) and math.isfinite(theirs.get(seed, math.nan))]
@@ -160,7 +160,7 @@ def _change(
     errors = evidence.values(setting, "error")
     pair = [[errors.get(name, {}).get(seed, math.nan) for seed in seeds] for name in (baseline, candidate)]
     means = [statistics.fmean(values) for values in pair]
-    return Change(
+    return ObjectiveChange(
         setting=setting,
         before=statistics.fmean(theirs[seed] for seed in seeds),
         after=statistics.fmean(ours[seed] for seed in seeds),

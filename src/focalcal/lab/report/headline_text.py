@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 
 from focalcal.lab.evidence.evidence import Evidence
-from focalcal.lab.evidence.findings import Change, Headline, headline
+from focalcal.lab.evidence.findings import Headline, ObjectiveChange, headline
 from focalcal.lab.objectives import short_name
-from focalcal.lab.report.study_summary import Summary
+from focalcal.lab.report.study_summary import StudySummary
 from focalcal.lab.report.study_tables.runs import leading_objectives
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def result_sentence(evidence: Evidence, summary: Summary) -> str:
+def result_sentence(evidence: Evidence, summary: StudySummary) -> str:
     """The candidate against its baseline; without one, who leads."""
     result = headline(evidence)
     if result is not None:
@@ -54,14 +54,14 @@ def headline_sentence(result: Headline) -> str:
     return f"{sentence}."
 
 
-def _change(change: Change) -> str:
+def _change(change: ObjectiveChange) -> str:
     before, after = _points(change.before), _points(change.after)
     if before == after:
         return f"leaves ECE at {after} points"
     return f"{_verb(change)} ECE from {before} to {after} points"
 
 
-def _short(change: Change) -> str:
+def _short(change: ObjectiveChange) -> str:
     """`raises it by 1.8 points, in all three seeds`."""
     after = _points(change.after)
     if _points(change.before) == after:
@@ -69,11 +69,11 @@ def _short(change: Change) -> str:
     return f"{_verb(change)} it by {_points(abs(change.after - change.before))} points{_seeds(change)}"
 
 
-def _verb(change: Change) -> str:
+def _verb(change: ObjectiveChange) -> str:
     return "lowers" if change.after < change.before else "raises"
 
 
-def _seeds(change: Change) -> str:
+def _seeds(change: ObjectiveChange) -> str:
     """In how many seeds the difference has the sign of the mean."""
     if change.seeds == 1:
         return ", in one seed"
@@ -83,14 +83,14 @@ def _seeds(change: Change) -> str:
     return f", in {_word(most)} of {_word(change.seeds)} seeds"
 
 
-def _error(change: Change) -> str:
+def _error(change: ObjectiveChange) -> str:
     if change.error is None:
         return ""
     before, after = (f"{100 * value:.1f}" for value in change.error)
     return f", at an error of {after} %" + (f" (before: {before} %)" if before != after else " as before")
 
 
-def _test(change: Change) -> str:
+def _test(change: ObjectiveChange) -> str:
     if change.verdict is not None:
         not_ = "not " * (change.verdict == "indistinguishable")
         return f"; paired over seeds the difference is {not_}significant"

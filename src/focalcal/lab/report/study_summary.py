@@ -33,7 +33,7 @@ _NOTES = {
 
 
 @dataclass(frozen=True)
-class Summary:
+class StudySummary:
     """Sentences and the leaders they rest on, ready to be shown; `flags` name what learnt nothing."""
 
     ran: str
@@ -44,10 +44,10 @@ class Summary:
     leaders: tuple[Leader, ...]
 
 
-def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> Summary:
+def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> StudySummary:
     """What the findings say; `name` says what an objective is called."""
     leading = tuple(leaders(evidence))
-    return Summary(
+    return StudySummary(
         ran=_ran(evidence),
         flags=tuple(flag_sentences(constant_guesses(evidence), name=name)),
         best=tuple(_best(evidence, leading, name)),

@@ -35,7 +35,7 @@ _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}  # standard JSON has non
 _LARGEST = 2**53  # of whole numbers: beyond it floats, and so tables, do not tell them apart
 
 
-class Read(NamedTuple):
+class FolderContents(NamedTuple):
     """What a run's folder holds: its record and those of its evaluations by name, and which of these are damaged."""
 
     record: dict[str, Any]
@@ -43,7 +43,7 @@ class Read(NamedTuple):
     problems: list[StoreProblem]
 
 
-def read_folder(folder: str, state: State | None = None) -> Read:
+def read_folder(folder: str, state: State | None = None) -> FolderContents:
     """The run in a folder, or `RunProblem`."""
     try:
         state = state_of(folder) if state is None else state
@@ -57,7 +57,7 @@ def read_folder(folder: str, state: State | None = None) -> Read:
         evaluations, problems = _read_evaluations(path, key, state)
     except OSError as error:
         raise unreadable(folder, error) from error
-    return Read(record, evaluations, problems)
+    return FolderContents(record, evaluations, problems)
 
 
 def state_of(folder: str) -> State:
@@ -155,6 +155,12 @@ class Checksums:
                 raise damage(folder, f"{name} was changed after it was stored (its SHA-256 is another)")
             self._compared.add(which)
         return path
+
+    def trust(self, folder: Path) -> None:
+        """What this process has just written and hashed need not be read again."""
+        for path in folder.rglob("*"):
+            stat = path.stat()
+            self._compared.add((path, stat.st_size, stat.st_mtime_ns))
 
 
 def sha256(path: Path) -> str:

@@ -301,8 +301,10 @@ class Store:
             return
         with staging(tmp) as folder:
             write(folder)
-            while not commit(folder, target) and self._set_aside(target, is_there):
+            while not (written := commit(folder, target)) and self._set_aside(target, is_there):
                 pass
+        if written:
+            self._checksums.trust(target)
 
     def _set_aside(self, target: Path, is_there: Callable[[], bool]) -> bool:
         """Move what is not whole out of the way; False if it is whole. Nobody else does so meanwhile."""

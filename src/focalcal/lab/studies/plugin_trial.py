@@ -15,7 +15,7 @@ from focalcal.lab.studies.own_data import FINGERPRINT, blame
 from focalcal.lab.studies.spec_builder import SOURCES, is_multilabel, loss_of, recipe_of
 from focalcal.lab.studies.subsets import load_run_data
 from focalcal.lab.training import Recipe, build_network
-from focalcal.lab.training.inputs import Inputs
+from focalcal.lab.training.inputs import TrainingInputs
 
 _EXAMPLES = 8
 
@@ -51,7 +51,7 @@ def _outputs(spec: Spec, recipe: Recipe, data: DataSet, data_dir: Path | None) -
     """What the network says about the first training examples, and their labels."""
     few = data.train.take(np.arange(min(_EXAMPLES, len(data.train))))
     with blame("model", spec.model):
-        batch = Inputs(few, recipe, torch.device("cpu")).training_batch(torch.arange(len(few)), None)
+        batch = TrainingInputs(few, recipe, torch.device("cpu")).training_batch(torch.arange(len(few)), None)
         logits = build_network(recipe, data, seed=spec.seed, data_dir=data_dir)(batch)
         if not isinstance(logits, Tensor) or logits.shape != (len(few), recipe.classes):
             shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from focalcal.lab.data import DataSet, Examples
 from focalcal.lab.models import model_info
 from focalcal.lab.training import Recipe
-from focalcal.lab.training.inputs import Inputs
+from focalcal.lab.training.inputs import TrainingInputs
 
 _AT_ONCE = 64
 
@@ -88,7 +88,7 @@ def saliency_of_test_images(
     assert info.feature_layer is not None  # which check_evaluations has seen to
     assert info.feature_layout is not None
     shown = data.test.take(np.arange(min(count, len(data.test))))
-    batch = Inputs(shown, recipe, device).evaluation_batch(slice(0, len(shown)))
+    batch = TrainingInputs(shown, recipe, device).evaluation_batch(slice(0, len(shown)))
     return saliency_file(grad_cam(network, batch, layer=info.feature_layer, layout=info.feature_layout), shown)
 
 

@@ -27,7 +27,7 @@ from focalcal.lab.training.checkpoint import (
 from focalcal.lab.training.determinism import deterministic, seed_epoch
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.epoch_log import EpochLog
-from focalcal.lab.training.inputs import Inputs, epoch_batches, steps_per_epoch
+from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch
 from focalcal.lab.training.network import build_network
 from focalcal.lab.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
 from focalcal.lab.training.optimization import Plateau, build_optimizer, rate_share
@@ -141,7 +141,9 @@ class _Run:
         self.recipe, self.seed, self.processes = recipe, seed, processes
         self.device = processes.device
         self.inputs = {
-            split: Inputs(examples, recipe, self.device) for split, examples in data.splits.items() if len(examples)
+            split: TrainingInputs(examples, recipe, self.device)
+            for split, examples in data.splits.items()
+            if len(examples)
         }
         self.steps = steps_per_epoch(recipe, len(data.train))
         self.steered = callable(getattr(loss, "update", None))

@@ -45,7 +45,7 @@ def epoch_batches(recipe: Recipe, examples: int, *, seed: int, epoch: int) -> It
         yield order[start : start + recipe.batch_size]
 
 
-class Inputs:
+class TrainingInputs:
     """The inputs of one split, on the host, and how batches of them reach the network on `device`.
 
     Where a recipe has ten crops they are made for predictions that are `reported`; an epoch's evaluation, which would

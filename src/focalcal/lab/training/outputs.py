@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from focalcal.lab.data import Examples
 from focalcal.lab.training.distributed import Processes
-from focalcal.lab.training.inputs import Inputs
+from focalcal.lab.training.inputs import TrainingInputs
 from focalcal.lab.training.recipe import Recipe
 from focalcal.metrics import multilabel_summary, reliability, summary
 from focalcal.predictions import Predictions
@@ -68,7 +68,7 @@ class Outputs:
 
 
 @torch.no_grad()
-def outputs(network: nn.Module, inputs: Inputs, processes: Processes) -> Outputs:
+def outputs(network: nn.Module, inputs: TrainingInputs, processes: Processes) -> Outputs:
     """The network's logits of every example, in evaluation mode and float32; its mode is as before afterwards."""
     training = network.training
     processes.same_buffers(network)
@@ -103,7 +103,7 @@ def predict(
     to `device`, and evaluated in evaluation mode; its mode is as before afterwards.
     """
     place = torch.device(device)
-    result = outputs(model.to(place), Inputs(examples, recipe, place, reported=True), Processes(place))
+    result = outputs(model.to(place), TrainingInputs(examples, recipe, place, reported=True), Processes(place))
     return predictions_of(result, examples, split=split, provenance=provenance)
 
 
@@ -125,7 +125,7 @@ def predictions_of(
     )
 
 
-def _batch_rows(inputs: Inputs) -> int:
+def _batch_rows(inputs: TrainingInputs) -> int:
     side = inputs.recipe.image_size
     elements = side * side * len(inputs.recipe.mean or (0,)) if side else math.prod(inputs.values.shape[1:])
     return max(1, max(inputs.recipe.batch_size, _ELEMENTS // max(1, elements)) // inputs.crops)

@@ -17,7 +17,7 @@ from focalcal.cli.app import app
 from focalcal.core.numerics import softmax
 from focalcal.lab.store import Protocol, Store
 from focalcal.lab.studies.tuning import judge, tune
-from focalcal.lab.studies.tuning.candidates import SPACE, Candidate, candidate, grid, optimizer_ranges
+from focalcal.lab.studies.tuning.candidates import SPACE, TuneCandidate, candidate, grid, optimizer_ranges
 from focalcal.lab.studies.tuning.tuner import OBJECTIVES
 from focalcal.predictions import Predictions
 
@@ -184,8 +184,8 @@ def test_candidates_and_their_parameters():
     chosen = candidate("fcl", gamma=2.0, lam=0.5)
     assert chosen.params == {"objective": "fcl", "fcl.gamma": 2.0, "fcl.lam": 0.5}
     assert dict(chosen.options)["scale"] == "matched"
-    assert Candidate("ce", lr=0.1).params == {"objective": "ce", "lr": 0.1}
-    assert Candidate("ce", lr=0.1).name == "ce(lr=0.1)"
+    assert TuneCandidate("ce", lr=0.1).params == {"objective": "ce", "lr": 0.1}
+    assert TuneCandidate("ce", lr=0.1).name == "ce(lr=0.1)"
 
 
 @pytest.mark.parametrize(

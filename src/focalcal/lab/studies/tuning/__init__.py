@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from focalcal.lab.studies.tuning.candidates import Candidate as Candidate
+    from focalcal.lab.studies.tuning.candidates import TuneCandidate as TuneCandidate
     from focalcal.lab.studies.tuning.judgement import Judgement as Judgement
     from focalcal.lab.studies.tuning.judgement import judge as judge
     from focalcal.lab.studies.tuning.result import TuneResult as TuneResult
     from focalcal.lab.studies.tuning.tuner import tune as tune
 
 _HOME = {
-    "Candidate": "candidates",
+    "TuneCandidate": "candidates",
     "Judgement": "judgement",
     "TuneResult": "result",
     "judge": "judgement",
     "tune": "tuner",
 }
 
-__all__ = ["Candidate", "Judgement", "TuneResult", "judge", "tune"]
+__all__ = ["Judgement", "TuneCandidate", "TuneResult", "judge", "tune"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -63,7 +63,7 @@ _USUAL: Mapping[str, Mapping[str, float]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TuneCandidate:
     """An objective with its options, and a learning rate and weight decay where they are not the recipe's."""
 
     objective: str
@@ -94,23 +94,23 @@ class Candidate:
         return params | {key: value for key in ("lr", "weight_decay") if (value := getattr(self, key)) is not None}
 
 
-def candidate(objective: str, **options: float) -> Candidate:
+def candidate(objective: str, **options: float) -> TuneCandidate:
     """With the options that are not searched added."""
-    return Candidate(objective, tuple(sorted({**options, **_FIXED.get(objective, {})}.items())))
+    return TuneCandidate(objective, tuple(sorted({**options, **_FIXED.get(objective, {})}.items())))
 
 
-def usual(objective: str) -> Candidate:
+def usual(objective: str) -> TuneCandidate:
     """The objective at the options that papers use; one that is not known here at its defaults."""
     return candidate(objective, **_USUAL.get(objective, {}))
 
 
-def suggest(trial: optuna.trial.BaseTrial, objectives: Sequence[str], optimizer: Mapping[str, Range]) -> Candidate:
+def suggest(trial: optuna.trial.BaseTrial, objectives: Sequence[str], optimizer: Mapping[str, Range]) -> TuneCandidate:
     """The sampler's choice."""
     objective = trial.suggest_categorical("objective", list(objectives))
     space = SPACE.get(objective, {})
     options = {name: limits.suggest(trial, f"{objective}.{name}") for name, limits in space.items()}
     settings = {name: limits.suggest(trial, name) for name, limits in optimizer.items()}
-    return Candidate(objective, candidate(objective, **options).options, **_changed(settings, optimizer))
+    return TuneCandidate(objective, candidate(objective, **options).options, **_changed(settings, optimizer))
 
 
 def optimizer_ranges(recipe: Recipe, *, learning_rate: bool, weight_decay: bool) -> dict[str, Range]:
@@ -124,13 +124,13 @@ def optimizer_ranges(recipe: Recipe, *, learning_rate: bool, weight_decay: bool)
     return ranges
 
 
-def grid(objectives: Sequence[str], optimizer: Mapping[str, Range]) -> list[Candidate]:
+def grid(objectives: Sequence[str], optimizer: Mapping[str, Range]) -> list[TuneCandidate]:
     """Every point of every objective's grid."""
     settings = [
         dict(zip(optimizer, at, strict=True)) for at in itertools.product(*(r.grid for r in optimizer.values()))
     ]
     return [
-        Candidate(
+        TuneCandidate(
             objective, candidate(objective, **dict(zip(space, point, strict=True))).options, **_changed(at, optimizer)
         )
         for objective in objectives

@@ -14,9 +14,9 @@ from focalcal.losses import LOSSES
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
-    from focalcal.lab.studies.tuning.candidates import Candidate
+    from focalcal.lab.studies.tuning.candidates import TuneCandidate
     from focalcal.lab.studies.tuning.judgement import Judgement
-    from focalcal.lab.studies.tuning.search import Trial
+    from focalcal.lab.studies.tuning.search import TuneTrial
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Finalist:
     scaled  whether it is judged, and to be used, with a temperature
     """
 
-    candidate: Candidate
+    candidate: TuneCandidate
     scaled: bool
     validation: tuple[Judgement, ...]
     test: tuple[Judgement, ...]
@@ -66,7 +66,7 @@ class TuneResult:
     notes        what else there is to know, in sentences
     """
 
-    trials: tuple[Trial, ...]
+    trials: tuple[TuneTrial, ...]
     finalists: tuple[Finalist, ...]
     criteria: tuple[str, ...]
     epochs: int
@@ -116,7 +116,7 @@ class TuneResult:
             f"(difference {gain.mean:+.3g}, 95 % interval {gain.low:+.3g} to {gain.high:+.3g})."
         )
 
-    def front(self, first: str = "nll", second: str = "error") -> list[Trial]:
+    def front(self, first: str = "nll", second: str = "error") -> list[TuneTrial]:
         """The trials that no other is at least as good as in both criteria and better in one, by the first."""
         return pareto_front(self.trials, first, second)
 
@@ -162,7 +162,7 @@ class TuneResult:
         return f"TuneResult({len(self.trials)} trials): {self.sentence}"
 
 
-def trial_row(trial: Trial) -> dict[str, Any]:
+def trial_row(trial: TuneTrial) -> dict[str, Any]:
     """A trial as a row of a table; None where an objective has no such option, or the recipe's value holds."""
     scores, options = trial.judgement, dict(trial.candidate.options)
     return {
@@ -182,10 +182,10 @@ def trial_row(trial: Trial) -> dict[str, Any]:
     }
 
 
-def pareto_front(trials: Iterable[Trial], first: str, second: str) -> list[Trial]:
+def pareto_front(trials: Iterable[TuneTrial], first: str, second: str) -> list[TuneTrial]:
     """See `TuneResult.front`."""
     points = sorted(((t.judgement.best(first), t.judgement.best(second)), i, t) for i, t in enumerate(trials))
-    front: list[Trial] = []
+    front: list[TuneTrial] = []
     lowest = float("inf")
     for (_, value), _, trial in points:
         if value < lowest:
@@ -194,7 +194,7 @@ def pareto_front(trials: Iterable[Trial], first: str, second: str) -> list[Trial
     return front
 
 
-def _line(candidate: Candidate) -> str:
+def _line(candidate: TuneCandidate) -> str:
     shipped = LOSSES.get(candidate.objective)
     name = candidate.objective.rpartition(":")[2] if shipped is None else shipped.__name__
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in candidate.options)})"

@@ -16,7 +16,7 @@ from focalcal.core.extras import required
 from focalcal.lab.store import Run
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.grid import run_grid
-from focalcal.lab.studies.tuning.candidates import SPACE, Candidate, candidate, grid, suggest, usual
+from focalcal.lab.studies.tuning.candidates import SPACE, TuneCandidate, candidate, grid, suggest, usual
 from focalcal.lab.studies.tuning.judgement import Judgement, check_held_out, judge
 from focalcal.posthoc import operating_point
 
@@ -52,7 +52,7 @@ class Problem:
     on_event: OnEvent | None = field(default=None, repr=False)
     _judgements: dict[str, Judgement] = field(default_factory=dict, init=False, repr=False)
 
-    def spec(self, chosen: Candidate, seed: int = 0) -> Spec:
+    def spec(self, chosen: TuneCandidate, seed: int = 0) -> Spec:
         """The run of a candidate."""
         return chosen.spec(self.recipe, seed=seed, protocol=self.protocol, fingerprint=self.fingerprint)
 
@@ -64,12 +64,12 @@ class Problem:
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
         return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
 
-    def params(self, chosen: Candidate) -> dict[str, Any] | None:
+    def params(self, chosen: TuneCandidate) -> dict[str, Any] | None:
         """A candidate as the sampler names it; None if the recipe's own value of what is searched is out of range."""
         own = {name: limits.own for name, limits in self.optimizer.items()} | chosen.params
         return None if None in own.values() else own
 
-    def candidate(self, params: Mapping[str, Any]) -> Candidate:
+    def candidate(self, params: Mapping[str, Any]) -> TuneCandidate:
         """What Optuna's parameters stand for."""
         import optuna
 
@@ -85,7 +85,7 @@ class Problem:
         """What Optuna minimises."""
         return [self.judgement(run).best(criterion) for criterion in self.criteria]
 
-    def train(self, candidates: Iterable[Candidate], seed: int = 0) -> tuple[dict[Candidate, Run], bool]:
+    def train(self, candidates: Iterable[TuneCandidate], seed: int = 0) -> tuple[dict[TuneCandidate, Run], bool]:
         """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
         specs = {chosen: self.spec(chosen, seed) for chosen in candidates}
         outcome = run_grid(specs.values(), self.store, executor=self.executor, on_event=self.on_event)
@@ -95,13 +95,13 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TuneTrial:
     """A candidate that was trained with the first seed, and what validation rows say of it.
 
     feasible  whether its error is not shown to be higher than cross-entropy's, row by row, by two standard errors
     """
 
-    candidate: Candidate
+    candidate: TuneCandidate
     run: Run
     judgement: Judgement
     feasible: bool
@@ -110,7 +110,7 @@ class Trial:
 class Searched(NamedTuple):
     """The trials, whether Ctrl-C ended the search early, and what else there is to know, in sentences."""
 
-    trials: list[Trial]
+    trials: list[TuneTrial]
     interrupted: bool
     notes: tuple[str, ...] = ()
 
@@ -133,7 +133,7 @@ def search(
             f"`focalcal runs failures --store {shlex.quote(str(problem.store.path))}` says why"
         )
     check_held_out(runs[BASELINE].predictions("val"))
-    baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[Candidate]()
+    baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[TuneCandidate]()
     try:
         predicted = _predicted(problem, runs[BASELINE])
     except ValueError as error:  # labels that leave no best temperature: every one predicted, say
@@ -148,7 +148,7 @@ def search(
     return Searched(tried, interrupted, tuple(notes))
 
 
-def _first_guesses(problem: Problem, predicted: Sequence[Candidate]) -> list[Candidate]:
+def _first_guesses(problem: Problem, predicted: Sequence[TuneCandidate]) -> list[TuneCandidate]:
     """In the order of what is expected of them: a search may have fewer trials."""
     others = [usual(name) for name in problem.objectives if name not in ("ce", "fcl", "focal")]
     focal = [usual("focal")] if "focal" in problem.objectives else []
@@ -156,7 +156,7 @@ def _first_guesses(problem: Problem, predicted: Sequence[Candidate]) -> list[Can
 
 
 def _sample(
-    problem: Problem, runs: dict[Candidate, Run], *, trials: int, seed: int, jobs: int, storage: str | None
+    problem: Problem, runs: dict[TuneCandidate, Run], *, trials: int, seed: int, jobs: int, storage: str | None
 ) -> bool:
     """Add what TPE asks for to `runs`; whether Ctrl-C ended that early."""
     with _quiet_optuna() as optuna:
@@ -194,7 +194,7 @@ def _sample(
     return interrupted
 
 
-def _predicted(problem: Problem, run: Run) -> list[Candidate]:
+def _predicted(problem: Problem, run: Run) -> list[TuneCandidate]:
     """FCL where cross-entropy's validation rows say that it cancels the overfitting."""
     if "fcl" not in problem.objectives:
         return []
@@ -205,10 +205,10 @@ def _predicted(problem: Problem, run: Run) -> list[Candidate]:
     return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(lam)) for gamma, lam in lams.items()]
 
 
-def _trial(chosen: Candidate, run: Run, scores: Judgement, baseline: Judgement) -> Trial:
+def _trial(chosen: TuneCandidate, run: Run, scores: Judgement, baseline: Judgement) -> TuneTrial:
     more_wrong = scores.wrong.astype(float) - baseline.wrong
     standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
-    return Trial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
+    return TuneTrial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
 
 
 def _open(library: Any, problem: Problem, storage: str | None, seed: int) -> optuna.Study:

@@ -17,14 +17,14 @@ from focalcal.lab.studies.spec_builder import has_validation, is_multilabel
 from focalcal.lab.studies.tuning.candidates import optimizer_ranges
 from focalcal.lab.studies.tuning.judgement import CRITERIA, judge
 from focalcal.lab.studies.tuning.result import Finalist, TuneResult
-from focalcal.lab.studies.tuning.search import BASELINE, Problem, Sampler, Trial, search
+from focalcal.lab.studies.tuning.search import BASELINE, Problem, Sampler, TuneTrial, search
 from focalcal.lab.training import recipe as recipe_named
 from focalcal.losses import LOSSES
 
 if TYPE_CHECKING:
     from focalcal.lab.studies.events import OnEvent
     from focalcal.lab.studies.grid import Executor
-    from focalcal.lab.studies.tuning.candidates import Candidate
+    from focalcal.lab.studies.tuning.candidates import TuneCandidate
     from focalcal.lab.training import Recipe
 
 OBJECTIVES = ("ce", "fcl", "focal", "brier", "ls", "dual_focal")
@@ -97,7 +97,7 @@ def tune(
     return TuneResult(tuple(tried), tuple(ranked), criteria, epochs, interrupted, notes)
 
 
-def _best(trials: Sequence[Trial], criteria: Sequence[str], number: int) -> list[Candidate]:
+def _best(trials: Sequence[TuneTrial], criteria: Sequence[str], number: int) -> list[TuneCandidate]:
     """The feasible candidates with the lowest values, and cross-entropy."""
     feasible = sorted(
         (trial for trial in trials if trial.feasible), key=lambda trial: [trial.judgement.best(c) for c in criteria]
@@ -106,9 +106,9 @@ def _best(trials: Sequence[Trial], criteria: Sequence[str], number: int) -> list
     return [BASELINE, *best]
 
 
-def repeat(problem: Problem, candidates: Sequence[Candidate], seeds: int) -> tuple[list[Finalist], bool]:
+def repeat(problem: Problem, candidates: Sequence[TuneCandidate], seeds: int) -> tuple[list[Finalist], bool]:
     """Each candidate over the seeds, and whether Ctrl-C ended that early; one that failed with a seed is left out."""
-    runs: dict[Candidate, list[Run]] = {chosen: [] for chosen in candidates}
+    runs: dict[TuneCandidate, list[Run]] = {chosen: [] for chosen in candidates}
     for seed in range(seeds):
         trained, interrupted = problem.train(candidates, seed)
         if interrupted:
@@ -118,7 +118,7 @@ def repeat(problem: Problem, candidates: Sequence[Candidate], seeds: int) -> tup
     return [_finalist(chosen, all_runs, problem) for chosen, all_runs in runs.items() if len(all_runs) == seeds], False
 
 
-def _finalist(chosen: Candidate, runs: Sequence[Run], problem: Problem) -> Finalist:
+def _finalist(chosen: TuneCandidate, runs: Sequence[Run], problem: Problem) -> Finalist:
     validation = tuple(problem.judgement(run) for run in runs)
     criterion = problem.criteria[0]
     gains = [part.mean(criterion, scaled=True) - part.mean(criterion, scaled=False) for part in validation]

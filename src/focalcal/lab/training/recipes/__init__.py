@@ -41,21 +41,29 @@ class _Recipes(Mapping[str, Recipe]):
 RECIPES = _Recipes()
 
 
-def recipe(name: str) -> Recipe:
-    """The recipe of that name.
+def recipe(name_or_path: str) -> Recipe:
+    """The shipped recipe of that name, or that of a file of your own, whose path ends in .toml.
 
     >>> recipe("cifar10_resnet50").schedule.milestones
     (150, 250)
     """
-    if name not in RECIPES:
-        raise ValueError(unknown_name("a recipe", name, RECIPES))
-    return RECIPES[name]
+    if name_or_path in RECIPES:
+        return RECIPES[name_or_path]
+    text = recipe_text(name_or_path)
+    try:
+        return Recipe.from_dict(tomllib.loads(text))
+    except ValueError as error:  # of TOML or of the recipe
+        raise ValueError(f"{name_or_path}: {error}") from None
 
 
-def recipe_text(name: str) -> str:
+def recipe_text(name_or_path: str) -> str:
     """The file of the recipe: its settings, with their sources as comments."""
-    recipe(name)
-    return _files()[name].read_text("utf-8")
+    if name_or_path in RECIPES:
+        return _files()[name_or_path].read_text("utf-8")
+    if not name_or_path.endswith(".toml"):
+        known = unknown_name("a recipe", name_or_path, RECIPES)
+        raise ValueError(f"{known}. For a file of your own give its path, which ends in .toml")
+    return Path(name_or_path).read_text("utf-8")
 
 
 def operating_points() -> dict[str, Point]:
