@@ -3,8 +3,10 @@
 import json
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 
 from focalcal.core.schema import Described, Fault, Options, Plain, Positive, Whole, frozen, plain, validated
 
@@ -20,7 +22,7 @@ class Model(Described):
     part: Part
     options: Options = ()
     settings: Plain
-    more: tuple[Part, ...] = ()
+    more: Annotated[tuple[Part, ...], Field(min_length=1)] = (Part(lr=1),)
 
     def __post_init__(self):
         if self.part.steps == 7:
@@ -52,6 +54,8 @@ def test_the_same_values_written_otherwise_are_one_model():
         ({"part": {"lr": 1}, "more": [{"lr": 1}, {"lr": "1"}]}, ["more[1].lr must be a valid number, got '1'"]),
         ({"part": {"lr": 1}, "options": {"a": float("nan")}}, ["options: a must be finite, got nan"]),
         ({"part": {"lr": 1, "steps": 7}}, ["seven steps are too many"]),
+        ({"part": {"lr": 1}, "more": []}, ["more must have at least 1 item, got none"]),
+        ({"part": {"lr": 1}, "more": [{}]}, ["more[0].lr must be given"]),
         ({}, ["part must be given"]),
     ],
 )

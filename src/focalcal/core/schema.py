@@ -209,9 +209,15 @@ def _refusal(kind: type[Any], error: ValidationError) -> ValueError:
 
 def _faults(kind: type[Any], error: ValidationError) -> Iterator[Fault]:
     """Pydantic's errors in our words."""
-    for details in error.errors(include_url=False):
+    errors = error.errors(include_url=False)
+    deeper = {details["loc"][:depth] for details in errors for depth in range(len(details["loc"]))}
+    for details in errors:
         path, what = details["loc"], details["type"]
-        if what == "missing":
+        if what == "too_short":
+            if path in deeper:  # it has items, and their faults are told
+                continue
+            message = f"must have at least {details['ctx']['min_length']} item, got none"
+        elif what == "missing":
             message = "must be given"
         elif what in ("extra_forbidden", "unexpected_keyword_argument"):
             message = unknown_name("a key here", path[-1], _keys_at(kind, path[:-1]))
