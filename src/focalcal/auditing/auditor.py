@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.comparison import Change, compare_models
+from focalcal.auditing.diagrams import bins_of, calibrated_bins
+from focalcal.auditing.event import Event, event_columns, event_metric_names, events_of
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
 from focalcal.auditing.gates import Gate, Judged
 from focalcal.auditing.metric_intervals import metric_intervals, metric_names
@@ -19,23 +21,17 @@ from focalcal.auditing.periods import Periods, periods_of
 from focalcal.auditing.record import audit_record, flat_record, log_to
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.verdict import Verdict, verdict_of
-from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import ProbabilityWarning, shown, whole_number
 from focalcal.core.display import html_table
-from focalcal.metrics.binned_errors import sums_between
-from focalcal.metrics.proper import of_label
-from focalcal.metrics.reliability import reliability_of
-from focalcal.metrics.scan import even_edges
+from focalcal.metrics.event_sentence import ratio
 from focalcal.metrics.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
+from focalcal.pages.numbers import Percent, four
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.operating_point import gamma_and_lam
 from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from focalcal.auditing.rows import Design
     from focalcal.metrics import Interval
     from focalcal.metrics.reliability import Reliability
 
@@ -51,6 +47,7 @@ class Audit:
 
     metrics          with 95 % intervals and what chance alone gives
     reliability      the bins of the diagram; `calibrated`, after the recommended calibrator, if there is one
+    events           of two classes the second, or those that were asked for: rates, O/E, slope and more
     classes, groups  each by itself, worst first, with intervals corrected for their number; groups if there are any
     periods          the same in the order of time, if times are known
     risk_coverage, thresholds, mistakes
@@ -76,6 +73,7 @@ class Audit:
     changes: tuple[Change, ...]
     rows: int
     n_classes: int | None
+    events: tuple[Event, ...] = ()
     periods: Periods | None = None
     calibrated: Reliability | None = None
     sample: int | None = None
@@ -84,8 +82,26 @@ class Audit:
 
     @property
     def headline(self) -> str:
-        """The verdict in a sentence."""
-        return self.verdict.sentence
+        """The verdict in a sentence: of two classes on the event, else on the confidence."""
+        return self.verdict.sentence if self.event is None else self.event.calibration.sentence
+
+    @property
+    def event(self) -> Event | None:
+        """The event of two classes, which the headline is of."""
+        return self.events[0] if self.n_classes == 2 and len(self.events) == 1 else None
+
+    @property
+    def action(self) -> str:
+        """The next step in a line: what to apply, and what that does on rows it was not fitted on."""
+        fixes, arrow = self.fixes, "\N{RIGHTWARDS ARROW}"
+        if fixes is None or fixes.chosen is None:
+            return (
+                "" if fixes is None else "Leave the probabilities as they are: no calibrator is shown to lower the NLL."
+            )
+        after = f"ECE {Percent(fixes.raw_ece).text} {arrow} {Percent(fixes.chosen.ece).text}"
+        if self.event is not None and self.event.oe_after is not None:
+            after = f"O/E {ratio(self.event.calibration.oe.estimate)} {arrow} {ratio(self.event.oe_after)}"
+        return f"Apply {fixes.step}: NLL {four(fixes.raw_nll).text} {arrow} {four(fixes.chosen.nll).text}, {after}."
 
     def check(self, requirement: str, *, on: Judged = "interval") -> bool:
         """Whether the rows are compatible with a requirement such as `ece < 0.05`.
@@ -167,6 +183,7 @@ def audit(
     clusters: Any = None,
     times: Any = None,
     positive: Any = None,
+    event: Any = None,
     multilabel: bool = False,
     top1: bool = False,
     calibrate: Sequence[str] | str | None = "auto",
@@ -189,6 +206,8 @@ def audit(
     weights       how many rows of the population each row stands for
     clusters      what rows of one patient or customer share: they are resampled together
     times         when each row was predicted, for a panel in the order of time
+    event         the class, or of more than two classes those, whose probability is audited against the rest; of two
+                  classes the second unless it is named, or none with False
     top1          predictions of two columns are such rows: the second is the confidence, the label whether it is right
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
@@ -210,7 +229,9 @@ def audit(
             probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays, **about_rows
         )
     top1 = top1 or predictions.top1
-    check_request(predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, about=about)
+    check_request(
+        predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, event=event, about=about
+    )
     if predictions.kind == "logits" and not predictions.multilabel:
         refuse_probabilities(predictions.scores)
     if baseline is not None:
@@ -233,16 +254,24 @@ def audit(
     families, said = group_families(predictions)
     notes += said
     sure, right, design = rows.confidence, rows.correct, rows.design
+    columns = event_columns(predictions, event, names, top1=top1)
+    events = events_of(predictions, columns, names, design, families, fixes, resamples=resamples, seed=seed)
+    only = predictions.n_classes == 2 and len(events) == 1
+    metrics = {name: value for each in events for name, value in each.metrics(only=only).items()} | metrics
     classes = () if rows.predicted is None else parts_of([(names, rows.predicted)], sure, right, design)
-    timed = predictions.times is not None and not predictions.multilabel
+    periods = None
+    if predictions.times is not None and not predictions.multilabel:
+        p, happened = (events[0].probability, predictions.labels == columns[0]) if only else (sure, right)
+        periods = periods_of(predictions.times, p, happened, design, families, rare=only and events[0].rare)
     return Audit(
         verdict=verdict_of(rows, metrics["ece"]),
         metrics=metrics,
-        reliability=_reliability(rows.confidence, rows.correct, design),
-        calibrated=None if predictions.multilabel else _calibrated(fixes, rows),
+        reliability=bins_of(sure, right, design),
+        calibrated=None if predictions.multilabel else calibrated_bins(fixes, rows),
         classes=tuple(classes),
         groups=tuple(parts_of(families, sure, right, design) if families else ()),
-        periods=periods_of(predictions.times, sure, right, design, families) if timed else None,
+        events=events,
+        periods=periods,
         risk_coverage=risk_coverage(sure, right),
         thresholds=tuple(thresholds(sure, right)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
@@ -312,42 +341,24 @@ def check_request(
     class_names: Sequence[str] | None = None,
     gates: Sequence[Gate] = (),
     top1: bool = False,
+    event: Any = None,
     about: Mapping[str, str] | None = None,
     **_others: Any,
 ) -> None:
     """Refuse options of `audit` that do not fit the predictions, of which a few rows are enough."""
     calibrator_names(calibrate)
-    _names(class_names, predictions.n_classes)
+    names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
     if not isinstance(top1, bool):
         raise TypeError(f"top1 must be True or False, got {shown(top1)}; it says that columns are wrong and right")
     if top1 and (predictions.multilabel or predictions.n_classes != 2):
         raise ValueError(f"top1 must be of two columns, wrong and right, got {predictions.n_classes}; leave it out")
     if not isinstance(gates, list | tuple) or not all(isinstance(gate, Gate) for gate in gates):
         raise TypeError(f"gates must be a list of Gate, got {shown(gates)}; make them by Gate.parse('ece > 0.05')")
+    columns = event_columns(predictions, event, names, top1=top1)
     for gate in gates:
-        gate.check(metric_names(predictions, top1=top1))
+        gate.check([*event_metric_names(columns, names), *metric_names(predictions, top1=top1)])
     if about is not None and (not isinstance(about, Mapping) or not set(about) <= set(_ABOUT)):
         raise ValueError(f"about must hold {', '.join(_ABOUT)} and no more, got {shown(about)}")
-
-
-def _reliability(sure: NDArray[np.float64], right: NDArray[np.bool_], design: Design) -> Reliability:
-    """Even bins; of weighted or clustered rows they count as many as tell as much."""
-    edges = even_edges(15)
-    if design.weights is None and design.clusters is None:
-        return reliability_of(sums_between(sure, right, edges), edges)
-    weights = design.weighing(sure - right)
-    cells = even_bin_index(sure, 15)
-    sums = (np.bincount(cells, weights * values, minlength=15) for values in (np.ones_like(sure), sure, right))
-    return reliability_of(BinSums(*sums), edges)
-
-
-def _calibrated(fixes: Fixes | None, rows: AuditRows) -> Reliability | None:
-    """The diagram after the recommended calibrator, of the predictions that the scores made: on other folds' fits."""
-    if fixes is None or fixes.after is None:
-        return None
-    places, after = fixes.compared.places, fixes.after
-    sure = after[:, 1] if rows.predicted is None else of_label(after, rows.predicted[places])
-    return _reliability(sure, rows.correct[places], fixes.compared.design)
 
 
 def _names(given: Sequence[str] | None, classes: int) -> list[str]:

@@ -172,6 +172,7 @@ def _sentence(message: str) -> str:
 
 def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     """Estimates and verdict of all rows; the rest of the sample."""
+    from focalcal.auditing.event import of_all_rows
     from focalcal.auditing.verdict import verdict_of_means
 
     size = f"{read.predictions.n:,}"
@@ -180,18 +181,23 @@ def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
         return replace(of_sample, rows=read.rows, sample=read.predictions.n, notes=(note, *of_sample.notes))
     share = read.predictions.n / read.rows
     metrics = {
-        name: _moved(interval, getattr(read.sketch, name)(), share) if read.sketch.has(METRICS[name]) else interval
+        name: _moved(interval, getattr(read.sketch, name)(), share)
+        if name in METRICS and read.sketch.has(METRICS[name])
+        else interval
         for name, interval in of_sample.metrics.items()
     }
     _, sure, right, squares, products = (read.sketch.moments.sum(1) / read.rows).tolist()
     verdict = verdict_of_means(read.rows, sure - right, squares - 2 * products + right, sure - squares, metrics["ece"])
+    events = tuple(of_all_rows(event, read.sketch) for event in of_sample.events)
+    only = len(events) == 1 and of_sample.event is not None
+    metrics |= {name: value for event in events for name, value in event.metrics(only=only).items()}
     note = (
         "Metrics, reliability and the verdict are of all rows; intervals of metrics and the rest are of a uniform "
         f"sample of {size} rows."
     )
     return replace(
-        of_sample, verdict=verdict, metrics=metrics, reliability=read.sketch.reliability(), rows=read.rows,
-        sample=read.predictions.n, notes=(note, *of_sample.notes),
+        of_sample, verdict=verdict, metrics=metrics, events=events, reliability=read.sketch.reliability(),
+        rows=read.rows, sample=read.predictions.n, notes=(note, *of_sample.notes),
     )  # fmt: skip
 
 

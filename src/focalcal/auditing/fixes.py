@@ -72,18 +72,10 @@ class Fixes:
         return next((fix for fix in self.tried if fix.name == self.recommended), None)
 
     @property
-    def action(self) -> str:
-        """The next step in a line: what to apply, and what it does to the NLL."""
-        chosen = self.chosen
-        if chosen is None:
-            return "Leave the probabilities as they are: no calibrator is shown to lower the NLL."
+    def step(self) -> str:
+        """What to apply, with its number if that is all; "" if nothing is worth it."""
         number = self.temperature
-        what = f"temperature {number:.3g}" if number is not None else chosen.name.replace("_", " ")
-        arrow = "\N{RIGHTWARDS ARROW}"
-        return (
-            f"Apply {what}: NLL {four(self.raw_nll).text} {arrow} {four(chosen.nll).text}, "
-            f"ECE {Percent(self.raw_ece).text} {arrow} {Percent(chosen.ece).text}."
-        )
+        return f"temperature {number:.3g}" if number is not None else (self.recommended or "").replace("_", " ")
 
     @property
     def temperature(self) -> float | None:
@@ -225,13 +217,10 @@ def calibration_rows(predictions: Predictions, seed: int) -> CalibrationRows:
         rare = int(counts.argmin())
         kept = min(int(counts[rare]), most // 2)
         if counts[rare] < _RARE * n:
-            own = predictions.labels[order] == rare
-            places = np.sort(np.concatenate([np.flatnonzero(own)[:kept], np.flatnonzero(~own)[: most - kept]]))
-            places = order[places]
-            labels, factor = (
-                predictions.labels[places],
-                np.array([counts[k] / max(1, kept if k == rare else most - kept) for k in (0, 1)]),
-            )
+            own, others = (order[predictions.labels[order] == k] for k in (rare, 1 - rare))
+            places = np.random.default_rng(seed).permutation(np.concatenate([own[:kept], others[: most - kept]]))
+            labels, factor = predictions.labels[places], np.empty(2)
+            factor[rare], factor[1 - rare] = len(own) / max(1, kept), len(others) / (most - kept)
             weights = factor[labels] if design.weights is None else factor[labels] * design.weights[places]
             all_of = "all" if kept == counts[rare] else f"{kept:,} of"
             said = (

@@ -55,7 +55,7 @@ class Gate:
         found = metrics[self.metric]
         end = found.low if self.comparison.startswith(">") else found.high
         value = found.estimate if on == "estimate" else end
-        return math.isnan(value) or bool(_COMPARISONS[self.comparison](value, self.bound))
+        return math.isnan(found.estimate) or bool(_COMPARISONS[self.comparison](value, self.bound))
 
     def __str__(self) -> str:
         """As it was written."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.auditing.tables import (
     change_table,
+    confidence_table,
+    event_table,
     fix_table,
     metric_table,
     metric_title,
@@ -18,6 +20,7 @@ from focalcal.auditing.tables import (
     part_table,
     shown,
     threshold_table,
+    thresholds_say,
     trend_table,
 )
 from focalcal.core.atomic import write_atomically
@@ -31,8 +34,17 @@ if TYPE_CHECKING:
 
 _OWN = ("reliability", "coverage", "periods", "page")
 SCRIPTS = ("kit/intervals.js", *(f"{__package__}/{name}.js" for name in _OWN))
+_GAP = {
+    "name": "confidence minus accuracy, in points", "below": "under-confident", "above": "over-confident",
+    "sure": "confidence", "right": "accuracy",
+}  # fmt: skip
+_EVENT_GAP = {
+    "name": "predicted minus observed, in points", "below": "predicted too rarely", "above": "predicted too often",
+    "sure": "predicted", "right": "observed",
+}  # fmt: skip
 _CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first; names in bold are off beyond chance."
 _FIGURES = ("confidence_gap", "ece", "nll", "brier", "accuracy")
+_EVENT_FIGURES = ("observed_rate", "predicted_rate", "oe", "slope", "auroc")
 
 
 def audit_page(audit: Audit) -> str:
@@ -63,9 +75,10 @@ def _about(audit: Audit) -> list[str]:
     """Model, data, date and size."""
     named = [f"{name} {audit.about[name]}" for name in ("model", "data") if audit.about.get(name)]
     classes = "the confidence of each prediction alone" if audit.n_classes is None else f"{audit.n_classes} classes"
+    event = [] if audit.event is None else [f"{audit.event.calibration.events:,} times {audit.event.name}"]
     sample = [] if audit.sample is None else [f"details of a sample of {audit.sample:,}"]
     date = audit.about.get("date") or datetime.now(UTC).date().isoformat()
-    return [*named, date, f"{audit.rows:,} rows", classes, *sample]
+    return [*named, date, f"{audit.rows:,} rows", classes, *event, *sample]
 
 
 def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
@@ -84,20 +97,33 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
 
     of_sample = "" if audit.sample is None else f" Of a uniform sample of {audit.sample:,} rows."
     sections: list[Section | None] = [Section("verdict", "Verdict", _verdict(audit, table), quiet=True)]
-    for name, heading, parts in (("groups", "Groups", audit.groups), ("classes", "Predicted classes", audit.classes)):
+    event = audit.event
+    groups = audit.groups if event is None else event.groups
+    if event is None and audit.events:
+        made = [table(f"event-{e.column}", e.name, event_table(e), quiet=False) for e in audit.events]
+        said = " ".join(f"{each.name}: {each.calibration.sentence}" for each in audit.events)
+        sections.append(pair("events", "Events", made, chart=False, sentence=said))
+    classes = () if event is not None else audit.classes  # of two classes the diagram says it
+    for name, heading, parts in (("groups", "Groups", groups), ("classes", "Predicted classes", classes)):
         if parts:
-            made = table(name, heading, part_table(parts, groups=name == "groups"))
+            by_event = event is not None and name == "groups"
+            made = table(name, heading, part_table(parts, groups=name == "groups", event=by_event))
             sections.append(pair(name, heading, [made], note=_CORRECTED + of_sample))
     if audit.periods is not None:
         periods = audit.periods
-        made = [table("periods", f"By {periods.unit}", part_table(periods.parts), quiet=False)]
+        made = [table("periods", f"By {periods.unit}", part_table(periods.parts, event=event is not None), quiet=False)]
         if periods.trends:
             made.append(table("trends", "What moved", trend_table(periods), quiet=False))
         sections.append(_periods(periods.sentence, made, of_sample))
-    made = [table("thresholds", "Thresholds on the confidence", threshold_table(audit), quiet=False)]
+    made = []
+    if event is not None:
+        made.append(table("confidence", "Of the most probable class", confidence_table(audit), quiet=False))
+    if thresholds_say(audit):
+        made.append(table("thresholds", "Thresholds on the confidence", threshold_table(audit), quiet=False))
     if audit.mistakes:
         made.append(table("mistakes", "The most confident mistakes", mistake_table(audit), quiet=False))
-    sections.append(pair("coverage", "What a threshold buys", made, note=of_sample.strip()))
+    heading = "What a threshold buys" if event is None else "The most probable class"
+    sections.append(pair("coverage", heading, made, note=of_sample.strip()))
     if audit.fixes is not None:
         made = [table("fixes", "Calibrators", fix_table(audit.fixes))]
         note = f"{audit.fixes.rows:,} rows in five folds, each judged by what was fitted on the other four."
@@ -116,18 +142,19 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
 
 
 def _verdict(audit: Audit, table: Any) -> Any:
-    fixes = audit.fixes
-    figures = [name for name in _FIGURES if name in audit.metrics]
+    fixes, event = audit.fixes, audit.event
+    figures = [name for name in (_FIGURES if event is None else _EVENT_FIGURES) if name in audit.metrics]
+    after = audit.calibrated if event is None else event.calibrated
     return render(
         f"{__package__}/verdict.html.j2",
         sentence=audit.headline,
-        action="" if fixes is None else fixes.action,
+        action=audit.action,
         why="" if fixes is None or fixes.chosen is None else "On rows that it was not fitted on.",
         formula="" if fixes is None else fixes.formula,
         figures=[_figure(audit, name) for name in figures],
-        what="Accuracy against confidence",
-        after=fixes.recommended if fixes is not None and audit.calibrated is not None else "",
-        table=table("metrics", "Metrics", metric_table(audit)),
+        what="Accuracy against confidence" if event is None else f"How often {event.name} happened",
+        after=fixes.recommended if fixes is not None and after is not None else "",
+        table=table("metrics", "Metrics", metric_table(audit) if event is None else event_table(event)),
     )
 
 
@@ -160,28 +187,15 @@ def _notes(audit: Audit) -> list[str]:
 
 
 def _data(audit: Audit) -> dict[str, Any]:
-    curve = audit.risk_coverage
+    curve, event = audit.risk_coverage, audit.event
     fixes = () if audit.fixes is None else audit.fixes.tried
-    after = audit.calibrated
     return {
-        "reliability": {
-            "bins": _bins(audit.reliability),
-            "after": [] if after is None else _bins(after),
-            "curve": [],
-            "log": False,
-            "x": "confidence",
-            "y": "accuracy",
-        },
-        "coverage": _records(
-            {"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}
-        ),
-        "gap": {"name": "confidence minus accuracy, in points", "below": "under-confident", "above": "over-confident"},
+        "reliability": _diagram(audit),
+        "coverage": _records({"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}),
+        "gap": _GAP if event is None else _EVENT_GAP,
         "classes": _lanes(audit.classes),
-        "groups": _lanes(audit.groups),
-        "periods": {
-            "parts": [] if audit.periods is None else [_period(part) for part in audit.periods.parts],
-            "sure": "confidence", "right": "accuracy", "gap": "confidence minus accuracy, in points",
-        },
+        "groups": _lanes(audit.groups if event is None else event.groups),
+        "periods": [] if audit.periods is None else [_period(part) for part in audit.periods.parts],
         "fixes": [
             {"name": fix.name, "mean": fix.change.mean, "low": fix.change.low, "high": fix.change.high}
             for fix in fixes
@@ -190,7 +204,23 @@ def _data(audit: Audit) -> dict[str, Any]:
         "calibrator": None
         if audit.fixes is None or audit.fixes.calibrator is None
         else audit.fixes.calibrator.record(),
-    }  # fmt: skip
+    }
+
+
+def _diagram(audit: Audit) -> dict[str, Any]:
+    """The bins before and after, and the flexible curve of an event."""
+    event = audit.event
+    after = audit.calibrated if event is None else event.calibrated
+    curve = None if event is None else event.calibration.curve
+    names = {"p": "points", "observed": "observed", "low": "low", "high": "high"}
+    return {
+        "bins": _bins(audit.reliability if event is None else event.reliability),
+        "after": [] if after is None else _bins(after),
+        "curve": [] if curve is None else _records({key: getattr(curve, name) for key, name in names.items()}),
+        "log": event is not None and event.rare,
+        "x": "confidence" if event is None else "predicted probability",
+        "y": "accuracy" if event is None else "observed rate",
+    }
 
 
 def _bins(bins: Reliability) -> list[dict[str, Any]]:

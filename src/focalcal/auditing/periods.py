@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.parts import LEAST, Part, parts_in_order
+from focalcal.pages.numbers import Percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _CODES = {"day": "D", "month": "M", "year": "Y"}
 UNITS = ("day", "week", "month", "quarter", "year")
 _MOST = {"day": 45, "week": 60, "month": 60, "quarter": 60, "year": 200}  # periods of a panel that can be read
+_FEWEST = 3  # periods, unless there are fewer days
+_SAID, _OFF = 3, 6  # groups and periods in a sentence
 _ROWS, _EVENTS = 400, 20  # of the median period: with fewer its interval says nothing
 
 
@@ -57,23 +60,28 @@ class Periods:
     @property
     def sentence(self) -> str:
         """What moved, the whole first."""
-        names = {"gap": "the calibration gap", "predicted": "the mean score", "observed": "the observed rate"}
-        span = f"from {self.parts[0].name} to {self.parts[-1].name} ({len(self.parts)} {self.unit}s)"
         if not self.trends:
             return f"All rows are of one {self.unit}, {self.parts[0].name}."
-        moved = [trend for trend in self.trends if trend.moved]
+        span = f"from {self.parts[0].name} to {self.parts[-1].name} ({len(self.parts)} {self.unit}s)"
+        whole = [trend for trend in self.trends[:3] if trend.moved]
+        groups = [trend for trend in self.trends[3:] if trend.moved]
+        said = [f"No trend is shown {span}."] if not whole else [f"Moved {span}: {_listed(whole)}."]
+        if groups:
+            more = f" and {len(groups) - _SAID} more" if len(groups) > _SAID else ""
+            said.append(f"The gap moved in {_listed(groups[:_SAID])}{more}.")
         off = [part.name for part in self.parts if part.off]
-        if not moved:
-            said = f"No trend is shown {span}"
-        else:
-            each = [
-                f"{names.get(t.what, f'the gap of {t.what}')} by {100 * t.change:+.2f} points "
-                f"({100 * t.low:+.2f} to {100 * t.high:+.2f})"
-                for t in moved[:6]
-            ]
-            said = f"Moved {span}: {', '.join(each)}"
-        apart = f"; off in {', '.join(off[:6])}{', ...' if len(off) > 6 else ''}" if off else ""
-        return f"{said}{apart}."
+        if off:
+            said.append(f"Off beyond chance: {', '.join(off[:_OFF])}{', ...' if len(off) > _OFF else ''}.")
+        return " ".join(said)
+
+
+def _listed(trends: Sequence[Trend]) -> str:
+    names = {"gap": "the gap", "predicted": "the mean score", "observed": "the observed rate"}
+    changes = [[Percent(end, signed=True).text for end in (t.change, t.low, t.high)] for t in trends]
+    return "; ".join(
+        f"{names.get(trend.what, trend.what)} by {change} points ({low} to {high})"
+        for trend, (change, low, high) in zip(trends, changes, strict=True)
+    )
 
 
 def periods_of(
@@ -96,6 +104,7 @@ def _unit(
     times: NDArray[np.datetime64], right: NDArray[np.bool_] | None
 ) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
     """The unit, the beginnings of all periods from the first to the last, and each row's place among them."""
+    coarsest = None
     for unit in UNITS:
         begins = _begins(times, unit)
         starts = np.arange(begins.min(), begins.max() + 1)
@@ -104,11 +113,13 @@ def _unit(
         enough = np.median(rows[rows > 0]) >= _ROWS
         if right is not None:
             enough &= np.median(np.bincount(member, right)[rows > 0]) >= _EVENTS
-        if unit == UNITS[-1] or (enough and len(starts) <= _MOST[unit]):
+        seen = coarsest is None or len(starts) >= _FEWEST
+        if enough and seen and len(starts) <= _MOST[unit]:
             return unit, starts, member
-        if len(starts) <= 3 and unit != UNITS[0]:  # coarser ones would leave no order to see
-            return unit, starts, member
-    raise AssertionError
+        if seen:
+            coarsest = unit, starts, member
+    assert coarsest is not None
+    return coarsest  # of few rows: an order to see is worth more than narrow intervals
 
 
 def _begins(times: NDArray[np.datetime64], unit: str) -> NDArray[Any]:

@@ -23,13 +23,14 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "schema": SCHEMA,
         "about": dict(audit.about),
         "headline": audit.headline,
-        "action": None if audit.fixes is None else audit.fixes.action,
+        "action": audit.action,
         "rows": audit.rows,
         "sample": audit.sample,
         "classes": audit.n_classes,
         "verdict": {"finding": str(verdict.finding), "sentence": verdict.sentence}
         | {name: getattr(verdict, name) for name in ("gap", "low", "high")},
         "metrics": {name: asdict(interval) for name, interval in audit.metrics.items()},
+        "events": [event.record() for event in audit.events],
         "per_class": _parts(audit.classes),
         "per_group": _parts(audit.groups),
         "per_period": None

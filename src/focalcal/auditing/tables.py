@@ -2,41 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.auditing.event import REPORTED
 from focalcal.metrics import METRICS
-from focalcal.pages.numbers import Percent, four
+from focalcal.pages.numbers import Percent, Ratio, four
 from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit
+    from focalcal.auditing.event import Event
     from focalcal.auditing.fixes import Fixes
     from focalcal.auditing.parts import Part
     from focalcal.auditing.periods import Periods
+    from focalcal.metrics import Interval
+
+_RATIOS = ("oe", "slope")
 
 
 def shown(name: str, value: float | None) -> float | None:
-    """A metric as every sentence, figure and table shows it: a share in percent, another with four digits."""
+    """A metric as every sentence, figure and table shows it: a share in percent, O/E and slope as ratios."""
     if value is None or np.isnan(value):
         return None
-    entry = METRICS.get(name.partition("[")[0])
-    if entry is not None and entry.unit == "share":
-        return Percent(value)
-    return four(value)
+    base = name.partition("[")[0]
+    if base in _RATIOS:
+        return Ratio(value)
+    entry = METRICS.get(base)
+    return Percent(value) if entry is not None and entry.unit == "share" else four(value)
 
 
 def metric_title(name: str) -> str:
     """What a metric is called, with the class that it is of."""
     base, bracket, of = name.partition("[")
-    return (METRICS[base].title if base in METRICS else base) + (f" of {of.removesuffix(']')}" if bracket else "")
+    title = METRICS[base].title if base in METRICS else {"auroc": "AUROC"}.get(base, base)
+    return title + (f" of {of.removesuffix(']')}" if bracket else "")
 
 
 def metric_table(audit: Audit) -> Table:
     """One row per metric: estimate, 95 % interval, and what chance alone gives."""
-    found = audit.metrics
+    return _metrics({name: value for name, value in audit.metrics.items() if "[" not in name})
+
+
+def event_table(event: Event) -> Table:
+    """The same of one event among several."""
+    return _metrics(event.metrics(only=True))
+
+
+def confidence_table(audit: Audit) -> Table:
+    """Beside an event, the metrics of the most probable class."""
+    return _metrics({name: value for name, value in audit.metrics.items() if name not in REPORTED})
+
+
+def thresholds_say(audit: Audit) -> bool:
+    """Whether accuracies are not reached by all rows, or by none, alike."""
+    return any(0 < threshold.coverage < 1 for threshold in audit.thresholds)
+
+
+def _metrics(found: Mapping[str, Interval]) -> Table:
     return Table(
         {
             "metric": [metric_title(name) for name in found],
@@ -62,7 +87,7 @@ def part_table(parts: Sequence[Part], *, event: bool = False, groups: bool = Fal
         "high": [Percent(part.high, signed=True) for part in parts],
     }
     if groups and len(parts) > 2:
-        columns["gap, shrunk"] = [Percent(part.shrunk, signed=True) for part in parts]
+        columns["shrunk"] = [Percent(part.shrunk, signed=True) for part in parts]
     return Table(columns, bold={"name": [part.off for part in parts]})
 
 
@@ -84,10 +109,10 @@ def threshold_table(audit: Audit) -> Table:
     return Table(
         {
             "wanted accuracy": [Percent(threshold.wanted) for threshold in audit.thresholds],
-            "keep confidence from": [threshold.confidence for threshold in audit.thresholds],
+            "confidence from": [threshold.confidence for threshold in audit.thresholds],
             "rows kept": [Percent(threshold.coverage) for threshold in audit.thresholds],
             "accuracy": [Percent(threshold.accuracy) for threshold in audit.thresholds],
-            "its lower end": [Percent(threshold.low) for threshold in audit.thresholds],
+            "lower end": [Percent(threshold.low) for threshold in audit.thresholds],
         },
         digits=4,
     )

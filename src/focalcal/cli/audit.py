@@ -35,6 +35,12 @@ def audit(
     positive: Annotated[
         str | None, typer.Option(help="The label that the column of --score belongs to, where labels are names.")
     ] = None,
+    event: Annotated[
+        str | None,
+        typer.Option(
+            help="The class whose probability is audited against the rest; of more classes names with commas."
+        ),
+    ] = None,
     confidence: Annotated[
         str | None,
         typer.Option(
@@ -88,6 +94,10 @@ def audit(
     pdf: Annotated[
         Path | None, typer.Option(help="Write the page as PDF, by a Chromium, Chrome or Edge that is installed.")
     ] = None,
+    report: Annotated[
+        Literal["tripod"] | None,
+        typer.Option(help="Print, as Markdown, the items of TRIPOD+AI on calibration with the numbers filled in."),
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -129,6 +139,7 @@ def audit(
         columns=columns,
         calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
         trained_with=trained_with,
+        event=None if event is None else event.split(","),
         about=given(title=title, model=model, data=data),
         gates=gates,
         executor=executor,
@@ -141,7 +152,11 @@ def audit(
         found.pdf(pdf)
     if junit is not None:
         _write_junit(gates, failed, found, junit)
-    if as_json:
+    if report is not None:
+        from focalcal.auditing.tripod import tripod_report
+
+        typer.echo(tripod_report(found))
+    elif as_json:
         print_json({**found.record(), "gates": [{"gate": str(g), "failed": g in failed} for g in gates]})
     else:
         typer.echo(_text(found))
@@ -161,19 +176,33 @@ def _judged(text: str) -> Literal["interval", "estimate"]:
 
 
 def _text(found: Audit) -> str:
-    from focalcal.auditing.tables import change_table, fix_table, metric_table, part_table, threshold_table, trend_table
+    from focalcal.auditing.tables import (
+        change_table,
+        event_table,
+        fix_table,
+        metric_table,
+        part_table,
+        threshold_table,
+        thresholds_say,
+        trend_table,
+    )
 
     parts = [_wrapped(found.headline), "", metric_table(found).text()]
-    for heading, rows in (("Groups, worst first", found.groups), ("Predicted classes, worst first", found.classes)):
+    event = found.event
+    groups = found.groups if event is None else event.groups
+    for heading, rows in (("Groups, worst first", groups), ("Predicted classes, worst first", found.classes)):
         if rows:
-            shown = part_table(rows[:_SHOWN]).text()
+            shown = part_table(rows[:_SHOWN], event=event is not None and rows is groups).text()
             more = f" ({_SHOWN} of {len(rows)})" if len(rows) > _SHOWN else ""
             parts += [f"{heading}{more}:", shown]
     if found.periods is not None:
-        parts += [f"By {found.periods.unit}:", part_table(found.periods.parts).text()]
+        parts += [f"By {found.periods.unit}:", part_table(found.periods.parts, event=event is not None).text()]
         parts += [trend_table(found.periods).text()] if found.periods.trends else []
         parts += [_wrapped(found.periods.sentence), ""]
-    parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
+    if event is None:
+        parts += [f"{each.name}: {each.calibration.sentence}\n{event_table(each).text()}" for each in found.events]
+    if thresholds_say(found):
+        parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
     if found.fixes is not None:
         parts += [
             "Calibrators, on rows they were not fitted on:",

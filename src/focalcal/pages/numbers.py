@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_DECIMALS = 5  # of a percentage that can still be read
+from focalcal.metrics.event_sentence import percent, ratio
 
 
 class Shown(float):
@@ -48,7 +48,7 @@ class Rounded(Shown):
 class Percent(Shown):
     """A share in percent, with the digits that sentences, tables and figures have in common; NaN is missing.
 
-    One decimal from 1 % on, else three significant digits; of `signed` differences, points without the sign %.
+    Of `signed` differences, points without the sign %.
 
     >>> Percent(0.0532).text, Percent(0.00185).text, Percent(-0.004, signed=True).text
     ('5.3 %', '0.185 %', '-0.400')
@@ -57,13 +57,22 @@ class Percent(Shown):
     def __new__(cls, value: float, *, signed: bool = False) -> Percent:
         """Of a share from 0 to 1, or a difference of two."""
         made = super().__new__(cls, value)
-        size = abs(100 * value)
-        if not math.isfinite(size):
+        if not math.isfinite(value):
             made.text = str(float(value))
-            return made
-        decimals = 1 if size >= 0.9995 or size == 0 else 2 - math.floor(math.log10(size))
-        form = f".{decimals}f" if decimals <= _DECIMALS else ".2e"
-        made.text = Rounded(100 * value, ("+" if signed and value > 0 else "") + form).text + " %" * (not signed)
+        elif not signed:
+            made.text = percent(value)
+        else:
+            made.text = ("+" if value > 0 else "") + percent(value).removesuffix(" %")
+        return made
+
+
+class Ratio(Shown):
+    """An O/E ratio or a slope, as sentences show it."""
+
+    def __new__(cls, value: float) -> Ratio:
+        """Of any number."""
+        made = super().__new__(cls, value)
+        made.text = ratio(value)
         return made
 
 

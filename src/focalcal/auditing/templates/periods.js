@@ -6,7 +6,8 @@ const PeriodsChart = (() => {
   const points = (value) => `${Svg.fixed(100 * value, 2, { sign: true })} points`;
 
   function draw(svg, width) {
-    const { parts, sure, right, gap } = Kit.data.periods;
+    const parts = Kit.data.periods;
+    const { sure, right, name: gap } = Kit.data.gap;
     const place = Axes.linear([-0.5, parts.length - 0.5], [56, Math.min(width - 8, 1180)]);
     const lanes = [{ top: 26, bottom: 156 }, { top: 196, bottom: 306 }, { top: 344, bottom: 394 }].map((lane) => ({ left: 56, right: place(parts.length - 0.5), ...lane }));
     const rates = parts.flatMap((part) => [part.confidence, part.accuracy, ...(parts.length < 80 ? [part.lowest, part.highest] : [])]);
