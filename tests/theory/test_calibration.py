@@ -152,24 +152,3 @@ def test_the_map_between_confidences():
     assert best(torch.tensor(0.6, requires_grad=True)) == low
     with pytest.raises(ValueError, match="confidence must be numbers, got nan; find out where it comes from"):
         best([0.5, np.nan])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: population_ece(PROBS, ETA, n_bins=0),
-            "bins must be a whole number >= 1 and <= 1000000, got 0; 15 is usual",
-        ),
-        (lambda: population_ece(PROBS, ETA, n_bins=1.5), r"bins must be a whole number >= 1 and <= 1000000, got 1\.5"),
-        (
-            lambda: population_ece(PROBS, ETA, edges=[1, 0]),
-            r"edges must be two or more ascending numbers, got \[1.0, 0",
-        ),
-        (lambda: population_ece(PROBS, ETA, edges=[0.5]), r"edges must be two or more ascending numbers, got \[0.5\]"),
-        (lambda: population_ece(PROBS, ETA, edges=[0, np.nan, 1]), "edges must be two or more ascending numbers"),
-    ],
-)
-def test_bad_bins(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

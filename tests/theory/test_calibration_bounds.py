@@ -49,18 +49,3 @@ def test_bounds_at_the_boundary_of_the_simplex():
     assert bounds.potential == pytest.approx(0.125e-12 * math.log(2), rel=1e-12, abs=0)  # Phi is 0 and (1/2)^2 log 2
     assert calibration_bounds([[1e-200, 1.0]], gamma=2, lam=1e12).interior_from == math.inf
     assert calibration_bounds([[0.5, 0.5]], gamma=2, lam=1e-200).log_classes == pytest.approx(math.log(2) * 1e200)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: calibration_bounds(ETA, gamma=1, lam=0), "lam must be > 0, got 0; choose a positive value"),
-        (lambda: calibration_bounds(ETA, gamma=-1, lam=1), "gamma must be finite and >= 0, got -1"),
-        (lambda: calibration_bounds(ETA, gamma=1, lam=[1, 2]), r"lam must be one number, got shape \(2,\); call once"),
-        (lambda: calibration_bounds(ETA[0], gamma=1, lam=1), r"eta must be \(N, K\), one row per state"),
-        (lambda: calibration_bounds(ETA, [1, 0], gamma=1, lam=1), "weights must have one entry per state"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -74,15 +74,6 @@ def test_posteriors_that_focal_loss_sharpens():
     assert (match.status, match.lam) == (MatchStatus.SHARPENS, math.inf)
 
 
-def test_bad_input():
-    with pytest.raises(ValueError, match="temperature must be > 0"):
-        matching_lam([0.7, 0.3], 0.0, gamma=1.0)
-    with pytest.raises(ValueError, match="gamma must be one number"):
-        matching_lam([0.7, 0.3], 1.1, gamma=[1.0, 2.0])
-    with pytest.raises(ValueError, match="precision must be > 0"):
-        matching_lam([0.7, 0.3], 1.1, gamma=1.0, precision=0)
-
-
 def test_a_saturated_model_trained_at_the_matching_lam_needs_no_temperature():
     """Logits inflated by `factor`, free otherwise, and trained with the loss itself: the inflation is cancelled.
 

@@ -268,22 +268,6 @@ def test_the_absolute_anchor_goes_to_the_vertex():
     np.testing.assert_array_equal(l1_anchor_minimisers([0.4, 0.2, 0.4]), [True, False, True])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1"),
-        ({"lam": -0.5}, "lam must be finite and >= 0, got -0.5"),
-        ({"lam": float("inf")}, "lam must be finite and >= 0, got inf"),
-        ({"gamma": float("nan")}, "gamma must be finite and >= 0, got nan"),
-        ({"lam": [1.0, 2.0, 3.0], "eta": np.full((2, 2), 0.5)}, "must broadcast"),
-        ({"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        minimise(**{"eta": [0.7, 0.3], "gamma": 2.0, "lam": 1.0, **arguments})
-
-
 def test_the_sum_may_be_off_by_what_rounding_does():
     eta = np.array([0.7, 0.2, 0.1]) * (1 + 5e-10)
     np.testing.assert_allclose(

@@ -164,51 +164,5 @@ def test_many_tiny_states_add_up():
     assert exact_cal2(probs, eta) == pytest.approx(0.01, rel=1e-14, abs=0)
 
 
-EVERY = [
-    exact_cal2, calibration_chain, population_ece, ece_chain, murphy_population, posthoc_headroom, best_score_map,
-    expected_brier,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", EVERY, ids=lambda f: f.__name__)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((PROBS * 1.1, ETA), "probs must be a distribution over the last axis, .* within 0.001, got a sum of 1.1 at"),
-        ((PROBS, ETA * 1.1), "eta must be a distribution over the last axis, .* within 0.001, got a sum of 1.1 at"),
-        ((PROBS * np.nan, ETA), "probs must be a distribution .* got nan at index 0"),
-        ((PROBS[:2], ETA), r"probs must have the shape \(3, 3\) of eta, got \(2, 3\); give each state a row"),
-        ((PROBS[0], ETA[0]), r"eta must be \(N, K\), one row per state, got shape \(3,\); one state is \(1, K\)"),
-        ((PROBS[:0], ETA[:0]), r"eta must be \(N, K\), one row per state, got shape \(0, 3\)"),
-        ((PROBS, ETA, [0.5, 0.5]), r"weights must have one entry per state, shape \(3,\), got \(2,\)"),
-        ((PROBS, ETA, [0.5, 0.6, 0.1]), "weights must be a distribution"),
-    ],
-)
-def test_bad_populations(function, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        function(*arguments)
-
-
 def test_rows_as_far_from_one_as_float32_leaves_them():
     assert exact_cal2(PROBS * (1 + 9e-6), ETA, WEIGHTS) == pytest.approx(79 / 4800, rel=1e-3, abs=0)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: exact_cal2(PROBS, ETA, tolerance=-1), "tolerance must be finite and >= 0, got -1"),
-        (lambda: exact_cal2(PROBS, ETA, tolerance=[1, 2]), r"tolerance must be one number, got shape \(2,\)"),
-        (
-            lambda: exact_cal2(PROBS, ETA, displacement=ETA - PROBS),
-            "displacement must be probs - eta, within 1e-05, "
-            r"got one that is off by 0\.5; pass that difference, or leave it out",
-        ),
-        (lambda: exact_cal2(PROBS, ETA, displacement=PROBS * np.nan), "displacement must be .* off by nan"),
-        (lambda: best_score_map(PROBS, ETA, displacement=ETA - PROBS), "displacement must be probs - eta, within"),
-        (lambda: population_ece(PROBS, ETA, displacement=ETA - PROBS), "displacement must be probs - eta, within"),
-        (lambda: exact_cal2(PROBS, ETA, displacement=ETA[0]), r"displacement must have the shape \(3, 3\) of eta"),
-    ],
-)
-def test_bad_options(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

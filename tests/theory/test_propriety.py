@@ -144,15 +144,6 @@ def test_nothing_is_distorted_without_focusing_or_with_one_class():
         np.testing.assert_array_equal(worst.posterior, worst.prediction)
 
 
-def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="classes must be a whole number >= 1 and <= 1000000000, got 0"):
-        largest_distortion(0, gamma=2.0, lam=1.0)
-    with pytest.raises(ValueError, match="lam must be finite and >= 0"):
-        largest_distortion(3, gamma=2.0, lam=-1.0)
-    with pytest.raises(ValueError, match="norm must be"):
-        largest_distortion(3, gamma=2.0, lam=1.0, norm="l1")
-
-
 def test_docstring_examples():
     import doctest
 

@@ -155,39 +155,6 @@ def test_the_inverse_can_be_exported():
     torch.testing.assert_close(program.module()(more), Inverse()(more))
 
 
-@pytest.mark.parametrize("given", [[[0.0, 1.0]], "logits"])
-def test_what_are_no_logits(given):
-    with pytest.raises(TypeError, match=r"logits must be an array or a tensor \(n, k\).*; use np.asarray"):
-        log_posterior(given, gamma=2.0, lam=1.0)
-
-
-@pytest.mark.parametrize("given", [np.zeros(3), np.zeros((2, 1)), np.zeros((2, 3), dtype=int)])
-def test_logits_of_the_wrong_shape_or_type(given):
-    with pytest.raises(ValueError, match=r"logits must be .* of float32 or float64 with k >= 2, got"):
-        log_posterior(given, gamma=2.0, lam=1.0)
-
-
-@pytest.mark.parametrize("wrong", [-1.0, float("nan"), torch.tensor([[1.0], [-1.0]])])
-@pytest.mark.parametrize("name", ["gamma", "lam"])
-def test_the_inverse_of_logits_checks_its_parameters(name, wrong):
-    logits = torch.zeros(2, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=f"{name} must be finite and >= 0, got (-1|nan); choose a value in that range"):
-        log_posterior(logits, **{"gamma": 1.0, "lam": 1.0, name: wrong})
-
-
-def test_a_softmax_in_float32_is_taken_and_anything_else_refused():
+def test_a_softmax_in_float32_is_taken():
     probs = (5 * torch.randn(50, 7)).softmax(1)
     np.testing.assert_allclose(recover(probs, gamma=2.0, lam=1.0).sum(1), 1, atol=1e-14)
-    with pytest.raises(ValueError, match=r"q must be a distribution .* within 0.001, got a sum of 1.1"):
-        recover([0.6, 0.5], gamma=2.0, lam=1.0)
-    with pytest.raises(ValueError, match=r"got -0.5; pass probabilities"):
-        recover([1.5, -0.5], gamma=2.0, lam=1.0)
-    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
-        recover([0.5, 0.5], gamma=-1.0, lam=1.0)
-    with pytest.raises(ValueError, match=r"gamma must be at most 1e\+09, got 1e\+10"):
-        recover([0.5, 0.5], gamma=1e10, lam=1.0)
-
-
-def test_logits_that_are_not_dense_are_refused_by_name():
-    with pytest.raises(TypeError, match="logits must be a dense tensor"):
-        log_posterior(torch.ones(2, 3).to_sparse(), gamma=3.0, lam=1.0)

@@ -176,12 +176,3 @@ def test_gamma_and_lam_broadcast():
     table = effective_temperature(eta, gamma=np.array([1.0, 3.0])[:, None], lam=[0.0, 1.0, 4.0])
     assert table.shape == (2, 3)
     assert table[1, 2] == effective_temperature(eta, gamma=3.0, lam=4.0)
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match="eta must be a distribution"):
-        effective_temperature([2.0, -1.0], gamma=1.0, lam=1.0)
-    with pytest.raises(ValueError, match="weights must have one entry"):
-        effective_temperature([[0.5, 0.5]], gamma=1.0, lam=1.0, weights=[0.5, 0.5])
-    with pytest.raises(ValueError, match="lam must be finite and >= 0"):
-        effective_temperature([0.6, 0.4], gamma=1.0, lam=-1.0)

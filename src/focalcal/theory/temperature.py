@@ -9,7 +9,14 @@ import numpy as np
 from focalcal.theory.bias import pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.population import state_rows
-from focalcal.theory.posteriors import at_least_zero, complements, distributions, focusing, state_weights
+from focalcal.theory.posteriors import (
+    at_least_zero,
+    complements,
+    distributions,
+    focusing,
+    one_number,
+    state_weights,
+)
 from focalcal.theory.potential import minus_log
 
 if TYPE_CHECKING:
@@ -48,6 +55,7 @@ def small_distortion_temperature(eta: Any, *, gamma: float, lam: float, weights:
     The error falls with 1 / lam^2. Arguments as in `effective_temperature`.
     """
     posterior, weight = population(eta, weights)
+    gamma, lam = one_number("gamma", focusing(gamma)), one_number("lam", at_least_zero("lam", lam))
     bias = pre_asymptotic_bias(posterior, gamma=gamma, lam=lam)
     log_eta, _ = _relative_logs(posterior)
     mean, variance = _moments(posterior, log_eta)
