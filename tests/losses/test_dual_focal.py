@@ -1,6 +1,5 @@
 import pytest
 import torch
-import torch.nn.functional as F
 
 from focalcal import _native
 from focalcal.losses import DualFocalLoss
@@ -33,20 +32,3 @@ def test_the_kernel_agrees_with_the_formula(shape, tied):
     torch.testing.assert_close(native(z, labels), formula(z, labels))
     grads = [torch.autograd.grad(loss(z, labels), z)[0] for loss in (native, formula)]
     torch.testing.assert_close(grads[0], grads[1])
-
-
-def test_gamma_zero_is_cross_entropy():
-    z, labels = torch.randn(9, 4), torch.randint(0, 4, (9,))
-    torch.testing.assert_close(DualFocalLoss(0)(z, labels), F.cross_entropy(z, labels))
-
-
-@pytest.mark.parametrize("gamma", [0.3, 0.5, 2.5, 5.0])
-def test_gradient_stays_exact_for_a_confident_example(gamma):
-    """Where 1 - p_y in float32 would be 0: compare with float64, which still resolves it."""
-    z = torch.tensor([[25.0, 0.0, -1.0], [14.0, 0.5, 0.0]])
-    labels = torch.zeros(2, dtype=torch.long)
-    grads = []
-    for dtype in (torch.float32, torch.float64):
-        leaf = z.to(dtype).requires_grad_()
-        grads.append(torch.autograd.grad(DualFocalLoss(gamma)(leaf, labels), leaf)[0].double())
-    torch.testing.assert_close(grads[0], grads[1], rtol=1e-4, atol=1e-37)

@@ -81,7 +81,8 @@ def affine_loss(
         raise ValueError(f"weight and bias must fit {classes} classes, got shapes {weight.shape} and {bias.shape}")
     labels, weights = _column(labels, np.int64, count), _column(weights, np.float64, count)
     diagonal = weight.ndim == 1
-    rows_loss = _kernel_rows if available() else _numpy_rows
+    pair = classes == 2 and not diagonal
+    rows_loss = _rows_of_two if pair else _kernel_rows if available() else _numpy_rows
     sums, d_weight = np.zeros(1 + classes * (1 + diagonal)), np.zeros_like(weight)
     step = count if diagonal and available() else max(_PIECE // (8 * classes), classes, 1)
     scores = np.empty((0 if diagonal else min(step, count), classes), inputs.dtype)
@@ -112,6 +113,27 @@ def _kernel_rows(
         _address(weights, start), sums.ctypes.data, threads(), level,
     )  # fmt: skip
     return bad
+
+
+def _rows_of_two(
+    z: Array, weight: Array | None, bias: Array, labels: Array, weights: Array, start: int, sums: Array, level: int
+) -> int:
+    """Of two classes NumPy is several times as quick as the kernel, whose vectors are made of classes."""
+    own, share = labels[start : start + len(z)], weights[start : start + len(z)]
+    if len(wrong := np.flatnonzero((own < 0) | (own > 1))):
+        return int(wrong[0])
+    lead = z[:, 1] - z[:, 0]  # of class 1
+    lead += bias[1] - bias[0]
+    small = np.exp(-np.abs(lead))
+    behind = (1 - 2 * own) * lead  # how far the label's class lies behind
+    sums[0] += (np.maximum(behind, 0.0) + np.log1p(small)) @ share
+    odds = np.where(lead >= 0, 1.0, small)
+    error = (odds / (1 + small) - own) * share
+    total = error.sum()
+    sums[1] -= total
+    sums[2] += total
+    z[:, 0], z[:, 1] = -error, error
+    return -1
 
 
 def _numpy_rows(
