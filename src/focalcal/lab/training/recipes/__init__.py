@@ -24,7 +24,7 @@ from focalcal.lab.training.recipe import Recipe
 
 
 class _Recipes(Mapping[str, Recipe]):
-    """Every recipe by its name: the paper's, then ours for a machine without a GPU; read when one is asked for."""
+    """Read when one is asked for."""
 
     def __getitem__(self, name: str) -> Recipe:
         if name not in _files():
@@ -38,7 +38,8 @@ class _Recipes(Mapping[str, Recipe]):
         return len(_files())
 
 
-RECIPES = _Recipes()
+RECIPES: Mapping[str, Recipe] = _Recipes()
+"""Every recipe by its name: the paper's, then ours for a machine without a GPU."""
 
 
 def recipe(name_or_path: str) -> Recipe:
