@@ -68,7 +68,8 @@ def evaluate(
     if as_json:
         print_json([{"key": result.run.key, "added": result.added, "refused": result.refused} for result in done])
     else:
-        _print(done)
+        for result in done:
+            typer.echo(result, err=result.refused is not None)
     if any(result.refused is not None for result in done):
         raise typer.Exit(REFUSED)
 
@@ -106,12 +107,3 @@ def _evaluate(runs: list[Run], store: RunStore, asked: Evaluations, **options: o
             report=lambda progress: show(places[progress.key] + progress.done / progress.of, len(runs)),
             **options,
         )
-
-
-def _print(done: list[Evaluated]) -> None:
-    for result in done:
-        if result.refused is not None:
-            typer.echo(f"focalcal: {result.refused}", err=True)
-        else:
-            added = f"added {', '.join(result.added)}" if result.added else "has these already"
-            typer.echo(f"{result.run.key[:12]}  {result.run.spec.name}: {added}")

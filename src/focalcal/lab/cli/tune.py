@@ -110,21 +110,12 @@ def tune(
     if as_json:
         print_json(result.record())
     else:
-        typer.echo(_text(result))
+        typer.echo(result)
         if out is not None:
             typer.echo(out / "tune.html")
     if result.interrupted:
         typer.echo(to_go_on(), err=True)
         raise typer.Exit(INTERRUPTED)
-
-
-def _text(result: TuneResult) -> str:
-    from focalcal.lab.studies.tuning.tables import finalist_table, trial_table
-
-    parts = [trial_table(result).text()] if result.trials else []
-    parts += [finalist_table(result).text()] if result.finalists else []
-    parts += [result.sentence, *result.notes]
-    return "\n".join([*parts, *([f"\n    loss = {result.paste}"] if result.finalists else [])])
 
 
 def _write(result: TuneResult, folder: Path, title: str) -> None:

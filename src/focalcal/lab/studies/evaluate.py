@@ -41,6 +41,13 @@ class Evaluated:
     added: tuple[str, ...] = ()
     refused: str | None = None
 
+    def __str__(self) -> str:
+        """One line."""
+        if self.refused is not None:
+            return f"focalcal: {self.refused}"
+        added = f"added {', '.join(self.added)}" if self.added else "has these already"
+        return f"{self.run.key[:12]}  {self.run.spec.name}: {added}"
+
 
 def evaluate_run(
     run: Run,

@@ -157,6 +157,15 @@ class TuneResult:
             "trials": trials,
         }
 
+    def __str__(self) -> str:
+        """Trials and finalists as tables, best first, then the sentence and the line to paste."""
+        from focalcal.lab.studies.tuning.tables import finalist_table, trial_table
+
+        parts = [trial_table(self).text()] if self.trials else []
+        parts += [finalist_table(self).text()] if self.finalists else []
+        parts += [self.sentence, *self.notes]
+        return "\n".join([*parts, *([f"\n    loss = {self.paste}"] if self.finalists else [])])
+
     def __repr__(self) -> str:
         """The sentence."""
         return f"TuneResult({len(self.trials)} trials): {self.sentence}"
