@@ -61,6 +61,48 @@ def test_every_row_twice_changes_nothing(name, rows):
         assert doubled == pytest.approx(METRICS[name](*rows), abs=tolerance)
 
 
+ORDER = ("adaptive_ece", "aurc", "e_aurc", "smooth_ece")  # order statistics and sums over ranks move a little
+
+
+@ALL
+def test_weights_are_rows_repeated_and_only_their_ratios_matter(name, rows):
+    probs, labels = rows
+    metric, weights = METRICS[name], np.random.default_rng(3).integers(0, 4, 600)
+    value = metric(probs, labels, sample_weight=weights)
+    repeated = metric(np.repeat(probs, weights, 0), np.repeat(labels, weights))
+    if name in DEPENDS_ON_ROWS:
+        assert value != repeated
+    else:
+        assert value == pytest.approx(repeated, abs=0.01 if name in ORDER else 1e-9)
+    assert metric(probs, labels, sample_weight=1e-7 * weights) == pytest.approx(value, abs=1e-9)
+    kept = weights > 0
+    assert metric(probs[kept], labels[kept], sample_weight=weights[kept]) == pytest.approx(value, abs=1e-9)
+    held = Predictions(probs=probs, labels=labels, split="test", weights=weights)
+    assert metric(held) == pytest.approx(value, abs=1e-12)
+    alike = metric(logits=np.log(probs), labels=labels, sample_weight=np.full(600, 0.3))
+    assert alike == pytest.approx(metric(probs, labels), abs=1e-9)
+    interval = metrics.bootstrap(metric, probs, labels, sample_weight=weights, resamples=100)
+    assert interval.estimate == pytest.approx(value, abs=1e-12)
+    again = metrics.bootstrap(metric, probs, labels, sample_weight=weights * 3.7, resamples=100)
+    assert (again.low, again.high) == pytest.approx((interval.low, interval.high), abs=1e-3)
+    if metric.in_summary:
+        found = metrics.summary(probs, labels, sample_weight=weights)
+        assert found.values[name] == pytest.approx(value, abs=1e-12)
+        assert found.rows == kept.sum()
+
+
+@ALL
+def test_weights_go_with_pixels_and_ignored_rows(name, rows):
+    probs, labels = rows
+    images = np.moveaxis(probs.reshape(6, 10, 10, -1), -1, 1)
+    weights = np.array([1.0, 0.0, 2.5, 1.0, 0.5, 4.0])
+    marked = np.where(np.arange(600) % 7 == 0, -1, labels)
+    value = METRICS[name](images, marked.reshape(6, 10, 10), sample_weight=weights, ignore_index=-1)
+    keep = marked >= 0
+    each = np.repeat(weights, 100)[keep]
+    assert value == pytest.approx(METRICS[name](probs[keep], labels[keep], sample_weight=each), abs=1e-12)
+
+
 @ALL
 def test_tensors_arrays_and_dtypes_agree(name, rows):
     probs, labels = torch.from_numpy(rows[0]), torch.from_numpy(rows[1])

@@ -112,6 +112,24 @@ def test_labels_of_logits():
     assert_refused(ROWS, lambda name: ROWS[name](logits=np.zeros((50, 4, 3)), labels=labels), ValueError, rule)
 
 
+@pytest.mark.parametrize(
+    ("weights", "rule"),
+    [
+        ([1, -1, 1], "sample_weight must be finite and not negative, got -1 in row 1; leave out"),
+        ([1, np.nan, 1], "sample_weight must be finite and not negative, got nan in row 1"),
+        ([0, 0, 0], "sample_weight must not all be 0"),
+        ([1, 1], r"sample_weight must be \(3,\) numbers, one for every row, got int64 \(2,\)"),
+        (["1", "2", "3"], "sample_weight must be an array of numbers or a tensor, got <U1"),
+    ],
+)
+def test_weights(weights, rule):
+    assert_refused(
+        ROWS.keys() - {"of"}, lambda name: ROWS[name](P, Y, sample_weight=weights), (ValueError, TypeError), rule
+    )
+    with pytest.raises(ValueError, match="a sketch takes no weights"):
+        metrics.CalibrationSketch.of(P, Y, sample_weight=[1, 2, 3])
+
+
 def test_nothing_but_ignored_rows():
     names = ROWS.keys() - {"of"}  # which may be added to others
     rule = "labels must leave a row to look at, got only ignore_index = -100"
@@ -152,7 +170,7 @@ OPTIONS = {
     "knots": ((2, 4.0, None, ARRAY), "one of 3, 4, 5, got"),
     "average": (("macro", True, ARRAY), "one of 'mean', None, got"),
 }
-ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize clusters inputs"
+ROWS_AND_THEIR_NAMES = "probs labels logits confidence correct classes positive normalize sample_weight clusters inputs"
 
 
 def test_every_option_has_its_check():

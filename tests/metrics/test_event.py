@@ -115,6 +115,18 @@ def test_copies_in_one_cluster_are_one_row(rows, found):
     assert half(event_calibration(p, y, resamples=20).slope) < 0.6 * half(found.slope)
 
 
+def test_clusters_of_the_bootstrap_go_with_ignored_and_weightless_rows(rows):
+    p, y = rows
+    clusters, weights = np.arange(600) // 3, np.where(np.arange(600) % 5 == 0, 0.0, 1.5)
+    marked = np.where(np.arange(600) % 7 == 0, -1, y)
+    keep = (marked >= 0) & (weights > 0)
+    asked = [metrics.slope, metrics.oe]
+    found = metrics.bootstrap(asked, p, marked, clusters=clusters, sample_weight=weights, ignore_index=-1, resamples=50)
+    alone = metrics.bootstrap(asked, p[keep], y[keep], clusters=clusters[keep], resamples=50)
+    for name in found:
+        assert (found[name].low, found[name].high) == pytest.approx((alone[name].low, alone[name].high), abs=1e-9)
+
+
 def test_the_event_is_named(rows):
     generator = np.random.default_rng(3)
     probs = generator.dirichlet(np.ones(3), 300)

@@ -32,6 +32,7 @@ def metric_intervals(predictions: Predictions, *, top1: bool, resamples: int, se
     given: dict[str, Any] = {"probs": predictions}
     if top1:
         given = {"confidence": predictions.probs[:, 1], "correct": predictions.labels}
+        given["sample_weight"] = predictions.weights
     asked = {name: METRICS[name] for name in names}
     intervals: dict[str, Interval] = bootstrap(asked, **given, clusters=predictions.clusters, **options)
     return intervals

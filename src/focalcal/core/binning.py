@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
+def per_bin(total: Array, count: Array) -> Array:
+    """The mean in each bin, 0 in an empty one."""
+    mean: Array = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    return mean
+
+
 def equal_width_edges(bins: int) -> Float[Array, " bins+1"]:
     """k / bins for k = 0 .. bins, in float64."""
     return np.arange(bins + 1) / bins
@@ -94,8 +100,7 @@ class BinSums:
     @property
     def gap(self) -> Float[Array, " bins"]:
         """Mean confidence minus accuracy, 0 in an empty bin."""
-        gap: Array = (self.confidence - self.correct) / np.maximum(self.count, 1)
-        return gap
+        return per_bin(self.confidence - self.correct, self.count)
 
 
 def bin_sums(confidence: Float[Array, " n"], correct: Bool[Array, " n"], edges: Float[Array, " bins+1"]) -> BinSums:

@@ -42,6 +42,12 @@ class Scan:
     correct: Bool[Array, " rows"] | None
     row_brier: Float[Array, " rows"] | None
     row_nll: Float[Array, " rows"] | None
+    weights: Float[Array, " rows"] | None = None  # None if all count alike
+
+    @property
+    def total(self) -> float:
+        """How much the rows weigh together."""
+        return self.rows if self.weights is None else float(self.weights.sum())
 
     @property
     def outcomes(self) -> tuple[Float[Array, " rows"], Bool[Array, " rows"]]:
@@ -129,14 +135,16 @@ def scan_piece(
         float(len(labels) - sums.correct.sum()),
         miss,
         sums,
-        _class_sums(probs, labels, edges) if wanted["classes"] else None,
+        class_sums(probs, labels, edges) if wanted["classes"] else None,
         None if brier is None else float(brier.sum()),
         None if nll is None else float(nll.sum()),
         *values,
     )
 
 
-def _class_sums(probs: Float[Array, "n k"], labels: Int[Array, " n"], edges: Array) -> BinSums:
+def class_sums(
+    probs: Float[Array, "n k"], labels: Int[Array, " n"], edges: Array, weights: Float[Array, " n"] | None = None
+) -> BinSums:
     """(K, bins) sums of every class's probability; most lie in the first bin, where a column sum will do."""
     classes, bins = probs.shape[1], len(edges) - 1
     above = np.flatnonzero(probs > _largest_below(edges[1], probs.dtype)) if bins > 1 else labels[:0]
@@ -147,10 +155,13 @@ def _class_sums(probs: Float[Array, "n k"], labels: Int[Array, " n"], edges: Arr
     def total(cells: Array, values: Array | None = None) -> Array:
         return np.bincount(cells, values, classes * bins).astype(np.float64).reshape(classes, bins)
 
-    count, confidence = total(cell), total(cell, high)
-    count[:, 0] = len(probs) - count[:, 1:].sum(1)
-    confidence[:, 0] = probs.sum(0, dtype=np.float64) - confidence[:, 1:].sum(1)
-    return BinSums(count, confidence, total(own_cell))
+    own = None if weights is None else weights[above // classes]
+    count, confidence = total(cell, own), total(cell, high if own is None else high * own)
+    rows = len(probs) if weights is None else weights.sum()
+    count[:, 0] = rows - count[:, 1:].sum(1)
+    column = probs.sum(0, dtype=np.float64) if weights is None else weights @ probs
+    confidence[:, 0] = column - confidence[:, 1:].sum(1)
+    return BinSums(count, confidence, total(own_cell, weights))
 
 
 def _largest_below(edge: Any, dtype: Any) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import erf
 
 from focalcal._native import scores as native
-from focalcal.core.binning import Array, BinSums, bin_sums, equal_mass_edges
+from focalcal.core.binning import Array, BinSums, bin_index, bin_sums, equal_mass_edges, per_bin
 from focalcal.core.checks import one_of
+from focalcal.metrics.row_weights import weighted_sums
 from focalcal.metrics.scan import check_bins
 
 
@@ -65,14 +66,14 @@ def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
     """
     one_of("norm", norm, ("l1", "l2"))
     count, _, correct = bins.parts
-    accuracy = correct / np.maximum(count, 1)
+    accuracy = per_bin(correct, count)
     variance = accuracy * (1 - accuracy)
     if norm == "l2":
         chance = np.where(count > 1, variance / np.maximum(count - 1, 1), 0.0)
         square = (_weight(bins) * (bins.gap**2 - chance)).sum(-1)
         root: Array = np.sqrt(np.maximum(square, 0))
         return root
-    expected = folded_normal_mean(bins.gap, np.sqrt(variance / np.maximum(count, 1)))
+    expected = folded_normal_mean(bins.gap, np.sqrt(per_bin(variance, count)))
     error: Array = np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
     return error
 
@@ -101,7 +102,9 @@ def classwise_ece_of(residual: Array, rows: Array) -> Array:
     return error
 
 
-def binary_adaptive_ece(confidence: Array, correct: Array, *, n_bins: int = 15, convention: str = "closed") -> float:
+def binary_adaptive_ece(
+    confidence: Array, correct: Array, *, n_bins: int = 15, convention: str = "closed", weights: Array | None = None
+) -> float:
     """ECE over bins of equal mass: edges at the sorted confidences, interpolated at ranks 0, N/n_bins, ..., N.
 
     Equal confidences always share a bin, so with many ties bins differ in mass. "closed" puts the smallest
@@ -109,18 +112,21 @@ def binary_adaptive_ece(confidence: Array, correct: Array, *, n_bins: int = 15, 
     """
     n_bins = check_bins(n_bins)
     one_of("convention", convention, ("closed", "fc"))
-    edges = equal_mass_edges(confidence, n_bins)
+    edges = equal_mass_edges(confidence, n_bins, weights)
     if convention == "closed":
-        return float(ece_of(sums_between(confidence, correct, edges)))
-    above, total = confidence > edges[0], len(confidence)
-    confidence, correct = confidence[above], correct[above]
-    if len(confidence) == 0:
+        return float(ece_of(sums_between(confidence, correct, edges, weights)))
+    above = confidence > edges[0]
+    if not above.any():
         return 0.0
-    return float(ece_of(sums_between(confidence, correct, edges))) * len(confidence) / total
+    kept = above.mean() if weights is None else weights[above].sum() / weights.sum()
+    own = None if weights is None else weights[above]
+    return float(ece_of(sums_between(confidence[above], correct[above], edges, own)) * kept)
 
 
-def sums_between(confidence: Array, correct: Array, edges: Array) -> BinSums:
+def sums_between(confidence: Array, correct: Array, edges: Array, weights: Array | None = None) -> BinSums:
     """Sums over bins with any edges."""
+    if weights is not None:
+        return weighted_sums(bin_index(confidence, edges), confidence, correct, weights, len(edges) - 1)
     if native.usable(confidence):
         return BinSums(*native.bin_moments(confidence, correct, edges, even=False)[:3])
     return bin_sums(confidence, correct, edges)

@@ -21,20 +21,22 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from focalcal.core.arrays import Array, as_values, is_tensor, like_given
+from focalcal.core.arrays import Array, is_tensor, like_given
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
 from focalcal.core.numerics import softmax
 from focalcal.metrics.bootstrap_statistics import Classwise, Draw, Ranked, RankedPairs, Rowwise, batches, row_weights
 from focalcal.metrics.detection import auroc, ranked_input
 from focalcal.metrics.event_metrics import FromEvent, OfOutcomeDraws
-from focalcal.metrics.event_rows import read_event
+from focalcal.metrics.event_rows import event_of, read_event_scores
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.reliability import check_level, wilson
+from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
 from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.table import AUROC
 from focalcal.predictions import Predictions
+from focalcal.predictions.field_checks import checked_weights
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
 Function = Callable[..., float]
@@ -96,14 +98,23 @@ def bootstrap(
     if auroc in metrics.values():
         if len(metrics) > 1:
             raise ValueError("auroc takes scores and positives, other metrics probs and labels; ask for it alone")
-        given = Inputs("outcomes", *ranked_input(probs, labels))
+        weights = inputs.get("sample_weight")
+        weights = None if weights is None else checked_weights(weights, len(np.asarray(labels)), "sample_weight")
+        given = Inputs("outcomes", *ranked_input(probs, labels), weights=weights)
+        cluster = cluster_numbers(clusters, given)
+        if weights is not None:
+            keep = weights > 0
+            given = given._replace(scores=given.scores[keep], labels=given.labels[keep], weights=kept_weights(given))
+    elif _all_events(metrics):
+        whole, column = read_event_scores(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        cluster, given = cluster_numbers(clusters, whole, ignore_index), event_of(whole, column, ignore_index)
     else:
-        read = read_event if _all_events(metrics) else read_inputs
-        given = read(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        cluster = cluster_numbers(clusters, given, ignore_index)
         scores = probs if logits is None else logits
         if is_tensor(scores):  # so that a function of the caller's own is given tensors
             metrics = {name: own if _entry(own) else _of_tensors(own, scores) for name, own in metrics.items()}
-    plan = _Plan(metrics, given, clusters, check_bins(n_bins), ignore_index)
+    plan = _Plan(metrics, given, cluster, check_bins(n_bins), ignore_index)
     with rounding_collected():  # the plan has looked at every row, and said what there was to say
         resampled = plan.values(plan.resampled_rows(resamples, seed))
         drawn = [np.concatenate(parts) for parts in zip(*resampled, strict=True)]
@@ -112,8 +123,9 @@ def bootstrap(
     intervals = {}
     for at, (name, entry) in enumerate(plan.entries.items()):
         estimate = estimates[name]
-        if entry is not None and entry.proportion and method == "adjusted" and not plan.clustered:
-            low, high = wilson(np.array(estimate * plan.rows), np.array(plan.rows), level)
+        if entry is not None and entry.proportion and method == "adjusted" and plan.cluster_of is None:
+            rows = np.array(plan.rows if plan.own is None else plan.effective(estimate, drawn[at]))
+            low, high = wilson(estimate * rows, rows, level)
             intervals[name] = Interval(estimate, float(low), float(high), level)
         else:
             limits = (-np.inf, np.inf) if entry is None else entry.limits
@@ -207,9 +219,10 @@ class _Plan:
     """What is computed once for all resamples."""
 
     def __init__(
-        self, metrics: dict[str, Function], given: Inputs, clusters: Any, n_bins: int, ignore_index: int | None
+        self, metrics: dict[str, Function], given: Inputs, cluster: Array | None, n_bins: int, ignore_index: int | None
     ) -> None:
         self.metrics, self.given, self.n_bins, self.ignore_index = metrics, given, n_bins, ignore_index
+        self.cluster_of = cluster  # the cluster of each row that counts; None where each is its own
         self.entries = {name: _entry(metric) for name, metric in metrics.items()}
         for entry in self.entries.values():
             if entry is not None:
@@ -217,38 +230,23 @@ class _Plan:
             elif given.kind == "outcomes":
                 raise ValueError("a function of your own needs probs and labels, got confidence and correct")
         if AUROC in self.entries.values():
-            self.rows = len(given.labels)
+            self.rows, self.own = len(given.labels), given.weights
             self.statistics: list[Callable[[Draw], Array]] = [
                 RankedPairs(given.scores, given.labels.astype(np.float64))
             ]
-            self._cluster(clusters, (self.rows,), None)
             return
         self.sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
-        self.rows = self.sums.rows
-        labels = given.labels
-        keep = None if ignore_index is None else labels.ravel() != ignore_index
-        self._cluster(clusters, labels.shape, keep)
+        self.rows, self.own = self.sums.rows, self.sums.weights
         self.statistics = [self._statistic(name) for name in metrics]
         ranked: list[Any] = [statistic for statistic in self.statistics if isinstance(statistic, Ranked)]
         for each in ranked:
             each.ranking = ranked[0].ranking  # of the same rows
 
-    def _cluster(self, clusters: Any, shape: tuple[int, ...], keep: Array | None) -> None:
-        """`self.cluster_of`: the cluster of each row that counts; None where each is its own."""
-        self.clustered = clusters is not None or len(shape) > 1
-        self.cluster_of: Array | None = None
-        if not self.clustered:
-            return
-        names = np.arange(shape[0]) if clusters is None else as_values("clusters", clusters)
-        if names.shape not in (shape, shape[:1]):
-            raise ValueError(f"clusters must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
-        each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
-        _, self.cluster_of = np.unique(each if keep is None else each[keep], return_inverse=True)
-        if self.cluster_of.max() == 0:
-            raise ValueError(
-                "clusters must be at least two, got one (an image is a cluster); resampling one always gives the "
-                "same rows: name what can be taken for independent"
-            )
+    def effective(self, share: float, drawn: Array) -> float:
+        """How many rows of equal weight would give a share as much spread as its resamples have."""
+        assert self.own is not None
+        spread, variance = float(drawn.var()), share * (1 - share)
+        return variance / spread if spread > 0 and variance > 0 else float(self.own.sum())
 
     def _statistic(self, name: str) -> Callable[[Draw], Array]:
         """The metric of many resamples at once, or else of one after the other."""
@@ -260,6 +258,11 @@ class _Plan:
                 return statistic if self.given.kind == "outcomes" else OfOutcomeDraws(statistic, self.event)
             if options.keys() <= entry.source.options.keys():
                 statistic = entry.source.resample(self.sums, lambda: self.kept, **options)
+        if statistic is None and self.own is not None:
+            raise ValueError(
+                "sample_weight is for metrics with options that can be resampled at once, got weights for a function "
+                f"of your own or other options, {name}; leave the weights out, or repeat the rows"
+            )
         return Rowwise(self.metrics[name], *self.kept) if statistic is None else statistic
 
     @cached_property
@@ -279,7 +282,7 @@ class _Plan:
         if entry is None:
             return metric(*self.kept)
         if entry is AUROC:
-            return metric(self.given.scores, self.given.labels)
+            return metric(self.given.scores, self.given.labels, sample_weight=self.own)
         options = self._options(name)
         if not options.keys() <= entry.source.options.keys():
             return metric(*self.kept)
@@ -290,8 +293,7 @@ class _Plan:
         """Probabilities (rows, K) and labels (rows,) without the ignored ones."""
         scores, labels = self.given.scores, self.given.labels.ravel()
         scores = np.moveaxis(scores, 1, -1).reshape(-1, scores.shape[1])
-        if self.ignore_index is not None:
-            keep = labels != self.ignore_index
+        if (keep := kept_rows(self.given, self.ignore_index)) is not None:
             scores, labels = scores[keep], labels[keep]
         return scores if self.given.kind == "probs" else softmax(scores.astype(np.float64)), labels
 
@@ -304,10 +306,11 @@ class _Plan:
 
     def resampled_rows(self, resamples: int, seed: int) -> Iterator[Draw]:
         """As many rows, or clusters of them, as there are, drawn with replacement."""
-        if self.cluster_of is None:
-            return (Draw(weights) for weights in row_weights(self.rows, self.rows, resamples, seed))
-        drawn = row_weights(int(self.cluster_of.max()) + 1, self.rows, resamples, seed)
-        return (Draw(weights[self.cluster_of]) for weights in drawn)
+        cluster, own = self.cluster_of, self.own
+        units = self.rows if cluster is None else int(cluster.max()) + 1
+        for times in row_weights(units, self.rows, resamples, seed):
+            drawn = times if cluster is None else times[cluster]
+            yield Draw(drawn if own is None else drawn * own[:, None])
 
     def null(self, draws: int, seed: int) -> dict[int, Array]:
         """The values of the calibration errors under drawn labels, by their position among the metrics."""
@@ -339,4 +342,5 @@ class _Plan:
                 flat = np.searchsorted(cumulative.ravel(), places, side="left")
                 first = np.arange(self.rows)[:, None] * cumulative.shape[1]
                 labels = np.clip(flat - first, 0, cumulative.shape[1] - 1)
-            yield Draw(np.ones((self.rows, 1)), labels, correct)
+            own = np.ones(self.rows) if self.own is None else self.own
+            yield Draw(own[:, None], labels, correct)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import digamma
 
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index
@@ -228,8 +229,7 @@ class RankSums:
     @cached_property
     def aurc(self) -> Array:
         """See `binary_aurc` for the sum over a run of equal confidences."""
-        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(self.rows.max()) + 1)))
-        reached = harmonic.take(self.up_to.astype(np.intp))
+        reached = self._harmonic()
         rise = np.diff(reached, axis=0, prepend=0.0)
         before = self.up_to - self.size
         if len(self.size) == len(self._ranking.negative):  # no two scores are equal: a row is wrong or it is not
@@ -239,6 +239,14 @@ class RankSums:
         slope = self.negatives_up_to - self.negatives - before
         value: Array = (self.negatives_up_to[-1] + np.einsum("ij,ij->j", slope, rise)) / self.rows
         return value
+
+    def _harmonic(self) -> Array:
+        """1 + 1/2 + ... + 1/n for the rows up to each run; between whole numbers, as of weights, by digamma."""
+        places = self.up_to.astype(np.intp)
+        if (places == self.up_to).all():
+            return np.append(0.0, np.cumsum(1 / np.arange(1, int(self.rows.max()) + 1))).take(places)
+        sums: Array = digamma(self.up_to + 1) + np.euler_gamma
+        return sums
 
 
 class Ranked:
@@ -294,7 +302,8 @@ class Coverage(Ranked):
     def __call__(self, draw: Draw, accuracy: float = 0.95) -> Array:
         """One value per resample."""
         sums = self.ranking.sums(draw)
-        enough = 1 - sums.negatives_up_to / np.maximum(sums.up_to, 1) >= accuracy
+        wrong = np.divide(sums.negatives_up_to, sums.up_to, out=np.ones_like(sums.up_to), where=sums.up_to > 0)
+        enough = 1 - wrong >= accuracy
         value: Array = (sums.up_to * enough).max(0) / sums.rows
         return value
 

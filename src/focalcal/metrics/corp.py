@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from focalcal.core.arrays import Array
 from focalcal.core.checks import whole_number
 from focalcal.core.display import Displayed, text_table
-from focalcal.metrics.reliability import check_level, outcomes
+from focalcal.metrics.reliability import check_level, weighed_outcomes
 from focalcal.predictions.inputs import InputOptions, read_inputs
 
 _POINTS = 1000  # of the bands
@@ -122,8 +122,10 @@ def corp(
     whole_number("resamples", resamples, least=20, most=10**6, remedy="500 is usual")
     whole_number("seed", seed, least=0, most=2**63 - 1, remedy="0 is usual")
     given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
-    sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
-    return corp_of(sure, right, np.ones(len(sure)), level=level, resamples=resamples, seed=seed)
+    sure, right, weights = weighed_outcomes(given, class_index=class_index, ignore_index=ignore_index)
+    return corp_of(
+        sure, right, np.ones(len(sure)) if weights is None else weights, level=level, resamples=resamples, seed=seed
+    )
 
 
 def corp_of(sure: Array, right: Array, weights: Array, *, level: float, resamples: int, seed: int) -> Corp:

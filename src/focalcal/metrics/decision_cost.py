@@ -14,9 +14,10 @@ from focalcal.core.checks import finite_at_least, shown
 from focalcal.core.display import Displayed, text_table
 from focalcal.core.numerics import softmax
 from focalcal.metrics.bootstrap import Interval
-from focalcal.metrics.event_rows import cluster_numbers, event_of, kept_rows, read_event_scores
+from focalcal.metrics.event_rows import event_of, read_event_scores
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
+from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
 from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import InputOptions, Inputs
 
@@ -92,7 +93,6 @@ def decision_cost(
     matrix = cost_matrix(cost)
     if isinstance(probs, Predictions):
         clusters = probs.clusters if clusters is None else clusters
-        inputs.setdefault("sample_weight", probs.weights)
     given, column = read_event_scores(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
     classes = 2 if given.kind == "outcomes" or column is not None else given.scores.shape[1]
     if len(matrix) != classes:
@@ -101,7 +101,7 @@ def decision_cost(
             "name one class with positive= for the costs of one event"
         )
     chances, happened, weights = _classes(given, column, ignore_index, classes)
-    cluster = None if clusters is None else cluster_numbers(clusters, given, ignore_index)
+    cluster = cluster_numbers(clusters, given, ignore_index)
     robust = Robust(weights, cluster, level)
     expected = chances @ matrix
     decision = expected.argmin(1)
@@ -172,12 +172,10 @@ def _classes(given: Inputs, column: Any, ignore_index: int | None, classes: int)
     keep = kept_rows(given, ignore_index)
     labels = given.labels.ravel()
     scores = np.moveaxis(given.scores, 1, -1).reshape(-1, classes).astype(np.float64)
-    weights = np.ones(len(labels))
-    if given.weights is not None:
-        weights = np.repeat(given.weights, labels.size // len(given.weights))
     if keep is not None:
-        scores, labels, weights = scores[keep], labels[keep], weights[keep]
-    return scores if given.kind == "probs" else softmax(scores), labels, weights * (len(weights) / weights.sum())
+        scores, labels = scores[keep], labels[keep]
+    weights = np.ones(len(labels)) if given.weights is None else kept_weights(given, ignore_index)
+    return scores if given.kind == "probs" else softmax(scores), labels, weights
 
 
 def _per_1000(rows: Array, levels: Array, robust: Robust) -> Interval:

@@ -9,21 +9,33 @@ from scipy.special import digamma
 
 from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import between_zero_and_one, first_row
+from focalcal.predictions.field_checks import checked_weights
 from focalcal.predictions.inputs import read_inputs
 
 
-def auroc(scores: Any = None, positives: Any = None, *, confidence: Any = None, correct: Any = None) -> float:
+def auroc(
+    scores: Any = None, positives: Any = None, *, confidence: Any = None, correct: Any = None, sample_weight: Any = None
+) -> float:
     """The chance that a random positive scores above a random negative, ties counting a half (midranks).
 
     `scores` (n,) of any scale, higher for positives; `positives` (n,) bool or 0/1. For shift detection: the maximum
     softmax probability as score, in-distribution rows as positives. `confidence` and `correct` may take their place.
+    `sample_weight` (n,) is how much each row counts.
     """
     if confidence is not None or correct is not None:
         if scores is not None or positives is not None:
             raise TypeError("confidence and correct take the place of scores and positives; give one or the other")
         given = read_inputs(confidence=confidence, correct=correct)
-        return binary_auroc(given.scores, given.labels)
-    return binary_auroc(*ranked_input(scores, positives))
+        scores, positives = given.scores, given.labels
+    else:
+        scores, positives = ranked_input(scores, positives)
+    if sample_weight is None:
+        return binary_auroc(scores, positives)
+    weights = checked_weights(sample_weight, len(scores), "sample_weight")
+    counted = positives[weights > 0]
+    if (counted == counted[0]).all():
+        return binary_auroc(scores[weights > 0], counted)  # which says what is wrong
+    return auroc_influence(scores, positives, weights)[0]
 
 
 def binary_auroc(scores: Array, positives: Array) -> float:
@@ -138,7 +150,7 @@ def generalised_risk(auroc: Any, accuracy: Any) -> Any:
     return (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
 
 
-def binary_coverage(confidence: Array, correct: Array, accuracy: float = 0.95) -> float:
+def binary_coverage(confidence: Array, correct: Array, accuracy: float = 0.95, weights: Array | None = None) -> float:
     """The largest share of rows that a threshold on the confidence accepts and that is right often enough.
 
     Often enough is `accuracy`, 0.95 unless told; rows of equal confidence are accepted together; 0 if no threshold
@@ -147,6 +159,7 @@ def binary_coverage(confidence: Array, correct: Array, accuracy: float = 0.95) -
     between_zero_and_one("accuracy", accuracy, remedy="0.95 is usual")
     order = np.argsort(-confidence, kind="stable")
     ends = np.append(runs(confidence[order])[1:], len(order))
-    wrong = np.cumsum(~correct[order])[ends - 1]
-    enough = 1 - wrong / ends >= accuracy
-    return float((ends * enough).max() / len(order))
+    wrong = ~correct[order] if weights is None else np.where(correct, 0.0, weights)[order]
+    accepted = ends if weights is None else np.cumsum(weights[order])[ends - 1]
+    enough = 1 - np.cumsum(wrong)[ends - 1] / accepted >= accuracy
+    return float((accepted * enough).max() / accepted[-1])

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from focalcal.core.arrays import Array, as_array, as_values
+from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import shown, whole_number
 from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
+from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
 from focalcal.metrics.scan import no_rows, scan_inputs
 from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import Inputs, read_inputs
@@ -68,33 +69,16 @@ def read_sampled_event(
     held = probs if isinstance(probs, Predictions) else None
     if held is not None:
         clusters = held.clusters if clusters is None else clusters
-        inputs.setdefault("sample_weight", held.weights)
     given, column = read_event_scores(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
     event = event_of(given, column, ignore_index)
-    cluster = None if clusters is None else cluster_numbers(clusters, given, ignore_index)
+    cluster = cluster_numbers(clusters, given, ignore_index)
     weights = np.ones(len(event.scores)) if event.weights is None else event.weights
     return event, Robust(weights, cluster, level)
-
-
-def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None) -> Array:
-    """The cluster of each row that counts, numbered from 0."""
-    names, shape = as_values("clusters", clusters), given.labels.shape
-    if names.shape not in (shape, shape[:1]):
-        raise ValueError(f"clusters must have shape {shape[:1]}, one name per row, got {names.shape}")
-    each = np.repeat(names.ravel(), given.labels.size // names.size)
-    keep = kept_rows(given, ignore_index)
-    distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
-    if len(distinct) < 2:
-        raise ValueError("clusters must be at least two, got one; leave them out, or name what can be independent")
-    return number
 
 
 def event_of(inputs: Inputs, positive: Any = None, ignore_index: int | None = None) -> Inputs:
     """The same of checked scores (N, K, ...) and labels (N, ...), or of confidences and correctness."""
     labels, keep = inputs.labels.ravel(), kept_rows(inputs, ignore_index)
-    weights = inputs.weights
-    if weights is not None:
-        weights = np.repeat(weights, labels.size // len(weights))
     if inputs.kind == "outcomes":
         at, p = 1, inputs.scores.astype(np.float64)
         log_odds = _log_ratio(p, 1 - p)
@@ -106,24 +90,14 @@ def event_of(inputs: Inputs, positive: Any = None, ignore_index: int | None = No
         p, log_odds = _probability(inputs.kind, scores, at)
     happened = labels == at
     if keep is not None:
-        happened, weights = happened[keep], None if weights is None else weights[keep]
+        happened = happened[keep]
         if inputs.kind == "outcomes":
             p, log_odds = p[keep], log_odds[keep]
     if not len(happened):
         raise no_rows(ignore_index)
-    if weights is not None:
-        weights = weights * (len(weights) / weights.sum())  # only their ratios matter
+    weights = None if inputs.weights is None else kept_weights(inputs, ignore_index)
     name = None if inputs.classes is None else (np.asarray(inputs.classes[at]).item(),)
     return Inputs("outcomes", p, happened, name, True, log_odds, weights)
-
-
-def kept_rows(inputs: Inputs, ignore_index: int | None = None) -> Array | None:
-    """Which labels, in a row, are to be looked at and weigh something; None if all are."""
-    keep = None if ignore_index is None else inputs.labels.ravel() != ignore_index
-    if inputs.weights is None or inputs.weights.all():
-        return keep
-    some = np.repeat(inputs.weights > 0, inputs.labels.size // len(inputs.weights))
-    return some if keep is None else keep & some
 
 
 def _probability(kind: str, scores: Array, at: int) -> tuple[Array, Array]:

@@ -20,7 +20,9 @@ class Metric:
 
     `metric(logits=..., labels=...)` and `metric(predictions)` do as well; what else is taken for scores and labels is
     in `focalcal.predictions.inputs`. The predicted class is the first of equally probable ones. Rows whose label is
-    `ignore_index` are left out.
+    `ignore_index` are left out. `sample_weight` (N,) is how many rows of the population each row stands for: the metric
+    is that of the rows repeated so often, only ratios matter, and rows of weight 0 are left out; weights of
+    `Predictions` are used unless others are given.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Metric:
         classes: Sequence[Any] | None = None,
         positive: Any = None,
         normalize: bool = False,
+        sample_weight: Any = None,
         ignore_index: int | None = None,
         **options: Any,
     ) -> float:
@@ -58,7 +61,7 @@ class Metric:
             self.check_options(options)
         given = self.source.read(
             probs, labels, logits=logits, confidence=confidence, correct=correct, classes=classes, positive=positive,
-            normalize=normalize, ignore_index=ignore_index,
+            normalize=normalize, sample_weight=sample_weight, ignore_index=ignore_index,
         )  # fmt: skip
         self.check_inputs(given)
         return self.source.measure(given, ignore_index, options)

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from focalcal.core.binning import BinSums
+from focalcal.core.binning import BinSums, per_bin
 from focalcal.core.checks import one_of
 from focalcal.core.display import Displayed
 from focalcal.metrics.proper import binary_brier
@@ -61,16 +61,16 @@ def murphy(
     if classwise:
         assert sums.brier_sum is not None
         assert sums.classes is not None
-        return murphy_of(sums.classes, sums.brier_sum / sums.rows)
-    confidence, correct = sums.outcomes
-    return murphy_of(sums.bins, float(binary_brier(confidence, correct).mean()))
+        return murphy_of(sums.classes, sums.brier_sum / sums.total)
+    brier = binary_brier(*sums.outcomes)
+    return murphy_of(sums.bins, float(np.average(brier, weights=sums.weights)))
 
 
 def murphy_of(bins: BinSums, brier: float) -> Murphy:
     """From the sums over (..., bins), added up over the leading dimensions, and the score itself."""
     count, _, correct = bins.parts
     weight = count / count.sum(-1, keepdims=True)
-    accuracy = correct / np.maximum(count, 1)
+    accuracy = per_bin(correct, count)
     base = correct.sum(-1, keepdims=True) / count.sum(-1, keepdims=True)
     calibration = float((weight * bins.gap**2).sum())
     resolution = float((weight * (accuracy - base) ** 2).sum())

@@ -14,6 +14,7 @@ from focalcal.core.checks import one_of, shown, whole_number
 from focalcal.core.display import Displayed, shortened
 from focalcal.core.numerics import at_least_float32, softmax
 from focalcal.metrics.binned_errors import sums_between
+from focalcal.metrics.row_weights import kept_rows, kept_weights
 from focalcal.metrics.scan import check_bins, even_edges, scan_inputs
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
@@ -67,7 +68,7 @@ class Reliability(Displayed):
     def frame(self) -> dict[str, list[Any]]:
         """One row per bin, empty ones too."""
         columns = {
-            "lower": self.lower, "upper": self.upper, "rows": self.count.astype(np.int64),
+            "lower": self.lower, "upper": self.upper, "rows": np.rint(self.count).astype(np.int64),
             "confidence": self.confidence, "accuracy": self.accuracy, "low": self.low, "high": self.high,
             "surprising": self.surprising,
         }  # fmt: skip
@@ -115,15 +116,25 @@ def reliability(
     if even and class_index is None:
         bins = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index).bins
         return reliability_of(bins, even_edges(n_bins), level)
-    confidence, correct = outcomes(given, class_index=class_index, ignore_index=ignore_index)
-    edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins)
-    return reliability_of(sums_between(confidence, correct, edges), edges, level)
+    confidence, correct, weights = weighed_outcomes(given, class_index=class_index, ignore_index=ignore_index)
+    edges = even_edges(n_bins) if even else equal_mass_edges(confidence, n_bins, weights)
+    return reliability_of(sums_between(confidence, correct, edges, weights), edges, level)
 
 
 def outcomes(given: Inputs, *, class_index: int | None = None, ignore_index: int | None = None) -> tuple[Array, Array]:
     """Per row how sure the prediction is and whether it is right; or p_k of a class and whether that is the label."""
+    return weighed_outcomes(given, class_index=class_index, ignore_index=ignore_index)[:2]
+
+
+def weighed_outcomes(
+    given: Inputs, *, class_index: int | None = None, ignore_index: int | None = None
+) -> tuple[Array, Array, Array | None]:
+    """The same with the weights of the rows, None where they are all alike."""
     sums = scan_inputs(given, ignore_index=ignore_index, rows=class_index is None)
-    return sums.outcomes if class_index is None else _class_outcomes(given, class_index, ignore_index)
+    if class_index is None:
+        return *sums.outcomes, sums.weights
+    weights = None if given.weights is None else kept_weights(given, ignore_index)
+    return *_class_outcomes(given, class_index, ignore_index), weights
 
 
 def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -> tuple[Array, Array]:
@@ -134,8 +145,8 @@ def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -
     whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
     probs = scores if given.kind == "probs" else softmax(scores.astype(np.float64))
     own = at_least_float32(probs[:, class_index]).ravel()
-    if ignore_index is not None:
-        own, labels = own[labels != ignore_index], labels[labels != ignore_index]
+    if (keep := kept_rows(given, ignore_index)) is not None:
+        own, labels = own[keep], labels[keep]
     return own, labels == class_index
 
 
@@ -158,7 +169,7 @@ def wilson(successes: Array, trials: Array, level: float = 0.95) -> tuple[Array,
     """The score interval of a proportion, [0, 1] without trials. Wilson (1927)."""
     z = float(ndtri(0.5 + level / 2))
     trials = np.asarray(trials, dtype=float)
-    n = np.maximum(trials, 1)
+    n = np.where(trials > 0, trials, 1)
     share = np.asarray(successes, dtype=float) / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

@@ -29,6 +29,7 @@ from focalcal.core.checks import (
 from focalcal.core.numerics import log_softmax
 from focalcal.metrics.array_pass import Scan, flat_pieces, join, scan_piece
 from focalcal.metrics.proper import binary_brier, binary_nll, of_label
+from focalcal.metrics.row_weights import weigh
 from focalcal.predictions.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -71,7 +72,12 @@ def scan_inputs(
     """
     n_bins = check_bins(n_bins)
     if given.weights is not None:
-        raise NotImplementedError("sample_weight is for the metrics of an event so far")
+        asked = {"classes": classes, "brier": brier, "nll": nll, "rows": True, "allow_none": allow_none}
+        alike = scan_inputs(given._replace(weights=None), n_bins=n_bins, ignore_index=ignore_index, **asked)
+        weighed = weigh(alike, given, ignore_index, even_edges(n_bins))
+        if weighed.rows == 0 and not allow_none:
+            raise no_rows(ignore_index)
+        return weighed
     if given.kind == "outcomes":
         return _scan_outcomes(given, n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}

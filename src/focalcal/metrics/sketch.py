@@ -64,6 +64,10 @@ class CalibrationSketch(Displayed):
         `inputs` are those of `focalcal.predictions.read_inputs`.
         """
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        if given.weights is not None:
+            raise ValueError(
+                "a sketch takes no weights, got some; use the metrics themselves, which take sample_weight="
+            )
         if given.kind == "outcomes":
             return cls._of_outcomes(given.scores, given.labels, check_bins(n_bins))
         sums = scan_inputs(
@@ -95,6 +99,11 @@ class CalibrationSketch(Displayed):
         n_bins = check_bins(n_bins)
         zeros = np.zeros((3, n_classes + 1, n_bins))
         return cls(0, 0.0, 0.0, 0.0, BinSums(*zeros[:, 0]), BinSums(*zeros[:, 1:]), np.zeros((5, CELLS)))
+
+    @property
+    def total(self) -> float:
+        """How much the rows weigh together: each of them one."""
+        return self.rows
 
     def __add__(self, other: CalibrationSketch) -> CalibrationSketch:
         """The sketch of both sets of rows."""

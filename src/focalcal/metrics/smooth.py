@@ -43,6 +43,7 @@ def binary_smooth_ece(
     *,
     bandwidth: float | None = None,
     convention: str = "whole",
+    weights: Array | None = None,
 ) -> float:
     """Smooth calibration error (smECE) of the confidence against correctness.
 
@@ -53,17 +54,17 @@ def binary_smooth_ece(
     one_of("convention", convention, ("whole", "relplot"))
     if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
         raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
-    coarse = interval_moments(confidence, correct, _COARSEST)
+    coarse = interval_moments(confidence, correct, _COARSEST, weights)
 
     def nodes(intervals: int) -> Array:
-        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals)
+        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals, weights)
         return node_sums(sums[None])
 
     smoother, only = Smoother(nodes, convention), np.array([0])
     if bandwidth is not None:
         return float(smoother.error(bandwidth, only)[0])
     residual = (coarse[1] - coarse[2]).reshape(_GUESS_BINS, -1).sum(1)
-    guess = float(np.abs(residual).sum() / len(confidence))  # an ECE: near the width that is looked for
+    guess = float(np.abs(residual).sum() / coarse[0].sum())  # an ECE: near the width that is looked for
     return _search(lambda width: float(smoother.error(width, only)[0]), guess)
 
 
@@ -89,9 +90,11 @@ class SmoothReliability:
         return rows
 
 
-def smooth_reliability(confidence: Float[Array, " n"], correct: Bool[Array, " n"]) -> SmoothReliability:
+def smooth_reliability(
+    confidence: Float[Array, " n"], correct: Bool[Array, " n"], weights: Array | None = None
+) -> SmoothReliability:
     """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
-    smoother = Smoother(lambda intervals: node_sums(interval_moments(confidence, correct, intervals)[None]))
+    smoother = Smoother(lambda intervals: node_sums(interval_moments(confidence, correct, intervals, weights)[None]))
     (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
     (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
     at, density = np.linspace(0, 1, len(density)), density.clip(0)
@@ -117,13 +120,16 @@ def _search(error: Callable[[float], float], guess: float) -> float:
     return error(1.0) if value is None else value
 
 
-def interval_moments(confidence: Array, correct: Array, intervals: int) -> Float[Array, "5 intervals"]:
+def interval_moments(
+    confidence: Array, correct: Array, intervals: int, weights: Array | None = None
+) -> Float[Array, "5 intervals"]:
     """Sums of 1, f, a, f^2 and f a over `intervals` equal parts of [0, 1], for probabilities f and outcomes a."""
-    if native.usable(confidence):
+    if weights is None and native.usable(confidence):
         return native.bin_moments(confidence, correct, even_edges(intervals), even=True)
     index = even_bin_index(confidence, intervals)
     f, a = confidence.astype(np.float64), correct.astype(np.float64)
-    return np.stack([np.bincount(index, values, intervals) for values in (np.ones_like(f), f, a, f * f, f * a)])
+    own = np.ones_like(f) if weights is None else weights
+    return np.stack([np.bincount(index, own * values, intervals) for values in (1.0, f, a, f * f, f * a)])
 
 
 def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:

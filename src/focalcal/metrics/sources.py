@@ -21,6 +21,7 @@ from focalcal.core.numerics import at_least_float32, softmax
 from focalcal.metrics.array_pass import Scan, flat_pieces
 from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, Mean
 from focalcal.metrics.cells import spread
+from focalcal.metrics.row_weights import weighed_pieces
 from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
 from focalcal.predictions.inputs import read_inputs
 
@@ -122,7 +123,7 @@ class FromClasses(Source):
         """From the sums over classes and bins."""
         assert sums.classes is not None
         _, confidence, correct = sums.classes.parts
-        return float(self.of(confidence - correct, sums.rows))
+        return float(self.of(confidence - correct, sums.total))
 
     def resample(self, sums: Scan, rows: Rows, *, n_bins: int = N_BINS, **options: Any) -> Statistic:
         """From sums over classes and bins."""
@@ -141,7 +142,7 @@ class FromTotal(Source):
 
     def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
         """The total by the number of rows."""
-        return float(getattr(sums, self.total)) / sums.rows
+        return float(getattr(sums, self.total)) / sums.total
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
         """Means of the rows' values."""
@@ -186,7 +187,13 @@ class FromOutcomes(Source):
     def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
         """From the rows."""
         assert isinstance(sums, Scan)
-        return self.of_outcomes(*sums.outcomes, **options)
+        if sums.weights is None:
+            return self.of_outcomes(*sums.outcomes, **options)
+        if "weights" in inspect.signature(self.of).parameters:
+            return float(self.of(*sums.outcomes, weights=sums.weights, **options))
+        statistic = self.resample_outcomes(*sums.outcomes, **options)
+        assert statistic is not None
+        return float(statistic(Draw(sums.weights[:, None]))[0])
 
     def of_sketch(self, sketch: CalibrationSketch, **options: Any) -> float:
         """From the cells."""
@@ -220,10 +227,23 @@ class FromProbabilities(Source):
 
     def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
         """The mean over the rows."""
+        if given.weights is not None:
+            return self._weighed(given, ignore_index, options)
         total, rows = self.total(given, ignore_index, options)
         if rows == 0:
             raise no_rows(ignore_index)
         return total / rows
+
+    def _weighed(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
+        """The weighted mean over the rows, which a pass has looked at."""
+        total = scan_inputs(given, n_bins=1, ignore_index=ignore_index).total
+        value = 0.0
+        for scores, labels, weights in weighed_pieces(given, ignore_index):
+            probs = at_least_float32(scores)
+            if given.kind == "logits" and not self.order_only:
+                probs = softmax(probs.astype(np.float64))
+            value += float(weights @ self.of(probs, labels, **options))
+        return value / total
 
     def total(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> tuple[float, int]:
         """The sum over the rows, piece by piece, and how many there are."""
@@ -251,7 +271,8 @@ class FromProbabilities(Source):
 def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
     """The options of a formula: its parameters that have a default."""
     parameters = inspect.signature(formula).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not each.empty}
+    optional = {each.name: each.default for each in parameters if each.default is not each.empty}
+    return {name: value for name, value in optional.items() if name != "weights"}
 
 
 def sums_of(confidence: Array, correct: Array, n_bins: int) -> BinSums:

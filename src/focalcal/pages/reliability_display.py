@@ -10,7 +10,7 @@ import numpy as np
 
 from focalcal.core.checks import one_of
 from focalcal.metrics.corp import Corp, corp
-from focalcal.metrics.reliability import Reliability, outcomes, reliability
+from focalcal.metrics.reliability import Reliability, reliability, weighed_outcomes
 from focalcal.metrics.smooth import SmoothReliability, smooth_reliability
 from focalcal.pages.style import COLOURS, GUIDE, new_axes, plain
 from focalcal.pages.tables import Table
@@ -80,15 +80,16 @@ class ReliabilityDisplay:
         """Arguments as for `focalcal.metrics.reliability`: arrays, tables or `Predictions`; `method` as said above."""
         one_of("method", method, ("bins", "corp"))
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
-        sure, right = outcomes(given, class_index=class_index, ignore_index=ignore_index)
-        bins = reliability(confidence=sure, correct=right, n_bins=n_bins, binning=binning, level=level)
+        sure, right, weights = weighed_outcomes(given, class_index=class_index, ignore_index=ignore_index)
+        rows: dict[str, Any] = {"confidence": sure, "correct": right, "sample_weight": weights}
+        bins = reliability(**rows, n_bins=n_bins, binning=binning, level=level)
         of = None if class_index is None else str(given.classes[class_index] if given.classes else class_index)
         if method == "corp":
-            isotonic = corp(confidence=sure, correct=right, level=level)
+            isotonic = corp(**rows, level=level)
             return cls(bins, name=name, of=of, least=0, corp=isotonic)
         if least is None:
             least = sparse_limit(len(right) if class_index is None else int(right.sum()))
-        return cls(bins, smooth_reliability(sure, right), name=name, of=of, least=least)
+        return cls(bins, smooth_reliability(sure, right, weights), name=name, of=of, least=least)
 
     @classmethod
     def from_reliability(cls, reliability: Reliability, *, name: str | None = None, least: int | None = None) -> Self:
@@ -117,7 +118,8 @@ class ReliabilityDisplay:
             return Table(self.corp.frame())
         bins, filled = self.reliability, self.reliability.count > 0
         names = ("lower", "upper", "count", "confidence", "accuracy", "low", "high")
-        columns = {name: getattr(bins, name) for name in names} | {"count": bins.count.astype(int), "shown": self.shown}
+        columns = {name: getattr(bins, name) for name in names} | {"shown": self.shown}
+        columns["count"] = np.rint(bins.count).astype(int)
         return Table({name: values[filled] for name, values in columns.items()})
 
     def plot(

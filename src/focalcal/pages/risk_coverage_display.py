@@ -54,6 +54,8 @@ class RiskCoverageDisplay:
     ) -> Self:
         """Arguments as for `focalcal.metrics.aurc`: arrays, tables or `Predictions`."""
         given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index, **inputs)
+        if given.weights is not None:
+            raise ValueError("a risk-coverage curve takes no weights, got some; leave them out, or draw without them")
         sure, right = outcomes(given, ignore_index=ignore_index)
         return cls(risk_coverage(sure.astype(np.float64), right), binary_aurc(sure, right), name)
 

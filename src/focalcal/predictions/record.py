@@ -209,8 +209,8 @@ class Predictions:
         if self.multilabel:
             raise ValueError("these predictions have several labels per row; use the multilabel_ functions for them")
         if self.top1:
-            return Inputs("outcomes", self.scores[:, 1], self.labels == 1, checked=True)
-        return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True)
+            return Inputs("outcomes", self.scores[:, 1], self.labels == 1, checked=True, weights=self.weights)
+        return Inputs(self.kind, self.scores, self.labels, self.classes, checked=True, weights=self.weights)
 
     def __len__(self) -> int:
         """The number of rows."""

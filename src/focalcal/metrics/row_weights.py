@@ -1,0 +1,114 @@
+"""Rows that weigh differently or belong together: which count, how much, and which are not independent.
+
+A weight is how many rows of the population a row stands for. Estimates are those of the rows repeated so often; only
+ratios matter. Weights are scaled to sum to Kish's effective number of rows, (sum w)^2 / sum w^2, so that what knows how
+many rows there are (intervals of bins, the debiased error) is not told of more rows than there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from focalcal.core.arrays import Array, as_values
+from focalcal.core.binning import BinSums, even_bin_index
+from focalcal.core.numerics import at_least_float32, softmax
+from focalcal.metrics.array_pass import Scan, class_sums, flat_pieces
+from focalcal.predictions.inputs import Inputs
+
+
+def kept_rows(given: Inputs, ignore_index: int | None = None) -> Array | None:
+    """Which labels, in a row, are to be looked at and weigh something; None if all are."""
+    keep = None if ignore_index is None else given.labels.ravel() != ignore_index
+    if given.weights is None or given.weights.all():
+        return keep
+    some = np.repeat(given.weights > 0, given.labels.size // len(given.weights))
+    return some if keep is None else keep & some
+
+
+def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
+    """The weights of those, scaled."""
+    assert given.weights is not None
+    keep = kept_rows(given, ignore_index)
+    weights = np.repeat(given.weights, given.labels.size // len(given.weights))
+    if keep is not None:
+        weights = weights[keep]
+    return weights * (weights.sum() / np.square(weights).sum()) if len(weights) else weights
+
+
+def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = None) -> Array | None:
+    """The cluster of each row that counts, from 0; None where each is its own. An image's pixels are a cluster."""
+    shape = given.labels.shape
+    if clusters is None and len(shape) == 1:
+        return None
+    names = np.arange(shape[0]) if clusters is None else as_values("clusters", clusters)
+    if names.shape not in (shape, shape[:1]):
+        raise ValueError(f"clusters must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
+    each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
+    keep = kept_rows(given, ignore_index)
+    distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
+    if len(distinct) < 2:
+        raise ValueError(
+            "clusters must be at least two, got one (an image is a cluster); with one nothing says how far another "
+            "would differ: name what can be taken for independent"
+        )
+    return number
+
+
+def weigh(sums: Scan, given: Inputs, ignore_index: int | None, edges: Array) -> Scan:
+    """The sums of a pass, with its values of each row, over rows that weigh differently."""
+    assert given.weights is not None
+    weights = kept_weights(given, ignore_index)
+    labelled = np.ones(given.labels.size, bool) if ignore_index is None else given.labels.ravel() != ignore_index
+    keep = np.repeat(given.weights > 0, given.labels.size // len(given.weights))[labelled]
+    confidence, correct, brier, nll = (
+        None if values is None else values[keep]
+        for values in (sums.confidence, sums.correct, sums.row_brier, sums.row_nll)
+    )
+    assert confidence is not None
+    assert correct is not None
+    return replace(
+        sums,
+        rows=len(weights),
+        wrong=float(weights @ ~correct),
+        bins=weighted_sums(even_bin_index(confidence, len(edges) - 1), confidence, correct, weights, len(edges) - 1),
+        classes=None if sums.classes is None else _class_sums(given, ignore_index, edges),
+        brier_sum=None if brier is None else float(weights @ brier),
+        nll_sum=None if nll is None else float(weights @ nll),
+        confidence=confidence,
+        correct=correct,
+        row_brier=brier,
+        row_nll=nll,
+        weights=weights,
+    )
+
+
+def weighted_sums(index: Array, confidence: Array, correct: Array, weights: Array, bins: int) -> BinSums:
+    """Sums over bins whose numbers are known."""
+    return BinSums(*(np.bincount(index, weights * part, bins) for part in (1.0, confidence, correct)))
+
+
+def weighed_pieces(given: Inputs, ignore_index: int | None) -> Iterator[tuple[Array, Array, Array]]:
+    """Scores (rows, K), labels and weights of the rows that count, piece by piece."""
+    keep = kept_rows(given, ignore_index)
+    weights = np.zeros(given.labels.size)
+    weights[slice(None) if keep is None else keep] = kept_weights(given, ignore_index)
+    marked = np.where(weights.reshape(given.labels.shape) > 0, given.labels, -1)
+    weights = weights[marked.ravel() >= 0]
+    start = 0
+    for scores, labels, _ in flat_pieces(given.scores, marked, -1):
+        yield scores, labels, weights[start : start + len(labels)]
+        start += len(labels)
+
+
+def _class_sums(given: Inputs, ignore_index: int | None, edges: Array) -> BinSums:
+    """(K, bins) sums of every class's probability."""
+    total = BinSums(*np.zeros((3, given.scores.shape[1], len(edges) - 1)))
+    for scores, labels, weights in weighed_pieces(given, ignore_index):
+        if len(labels):
+            probs = at_least_float32(scores) if given.kind == "probs" else softmax(scores.astype(np.float64))
+            total.add_(class_sums(probs, labels, edges, weights))
+    return total
