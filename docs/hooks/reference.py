@@ -18,7 +18,12 @@ PACKAGES = (
     *("losses", "metrics", "posthoc", "auditing", "theory", "predictions", "pages", "stats"),
     *("lab.studies", "lab.studies.tuning", "lab.training", "lab.data", "lab.models", "lab.store"),
 )
-ADAPTERS = {"hugging_face": ("compute_loss_func", "CalibrationCallback"), "lightning": ("CalibrationCallback",)}
+ADAPTERS = {
+    "hugging_face": ("compute_loss_func", "CalibrationCallback"),
+    "token_scores": ("TokenReport",),
+    "rewards": ("brier_reward", "grpo_reward"),
+    "lightning": ("CalibrationCallback",),
+}
 _DEEPER = "\n    options: { heading_level: 3 }"
 
 

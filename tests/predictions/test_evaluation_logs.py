@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from focalcal import PredictionsFileError, metrics
+from focalcal import InputWarning, PredictionsFileError, metrics
 from focalcal.predictions import read_logs
 from focalcal.predictions.evaluation_logs import same_questions
 
@@ -27,10 +27,10 @@ def test_lm_evaluation_harness():
     assert mixed.predictions.top1
     assert "numbers of options differ" in mixed.notes[0]
     assert set(four.predictions.groups) == {"law", "botany"}
-    with pytest.raises(
-        PredictionsFileError, match=r"task 'free_answers' must have the log-likelihoods .* leave this file"
-    ):
-        read_logs(OF_MODEL_A)
+    with pytest.warns(InputWarning, match=r"task 'free_answers' must have the log-likelihoods .* the file is left out"):
+        assert [log.task for log in read_logs(OF_MODEL_A)] == ["four_options", "three_or_four"]
+    with pytest.raises(PredictionsFileError, match="generated answers have no confidence"), pytest.warns(InputWarning):
+        read_logs(next(OF_MODEL_A.glob("*free*")))
 
 
 def test_inspect():
@@ -86,6 +86,31 @@ def test_json_lines_with_named_paths(tmp_path):
     assert b.predictions.labels.tolist() == [1, 1, 1, 1]
     (whole,) = read_logs(path, confidence="said.p", correct="scores.0", question="q")
     assert len(np.unique(whole.predictions.clusters)) == 4
+
+
+def test_log_probabilities_by_option_or_token(tmp_path):
+    rows = [
+        {"top": {"A": -0.2, "B": -2.0}, "gold": "A"},
+        {"top": [{"token": "A", "logprob": -0.9}, {"token": "B", "logprob": None}], "gold": "B"},
+    ]
+    path = lines(tmp_path / "options.jsonl", rows)
+    (log,) = read_logs(path, logprobs="top", answer="gold", normalize="options", missing=0.1)
+    np.testing.assert_allclose(log.predictions.logits, [[-0.2, -2.0], [-0.9, np.log(0.1)]])
+    assert log.predictions.labels.tolist() == [0, 1]
+    (log,) = read_logs(path, logprobs="top", answer="gold", normalize="none")
+    np.testing.assert_allclose(log.predictions.probs[:, 1], np.exp([-0.2, -0.9]))
+    assert log.predictions.labels.tolist() == [1, 0]
+    for options, said in (
+        ({"normalize": "options"}, "line 2: every option must have a log-probability .* got B; pass --missing 0"),
+        ({}, "normalize='options' or 'none', got 'gold' and None"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read_logs(path, logprobs="top", answer="gold", **options)
+    with pytest.raises(PredictionsFileError, match="line 1: the answer must be one of the options A, got C"):
+        read_logs(
+            lines(tmp_path / "c.jsonl", [{"top": {"A": -1}, "gold": "C"}]),
+            logprobs="top", answer="gold", normalize="options",
+        )  # fmt: skip
 
 
 RESPONSES = {"doc_id": 0, "resps": [[["-1.0", "True"]], [["-2.0", "False"]]], "target": "0", "acc": 1.0}

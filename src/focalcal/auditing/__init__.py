@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit as Audit
     from focalcal.auditing.auditor import audit as audit
     from focalcal.auditing.gates import Gate as Gate
+    from focalcal.auditing.logs import LogAudit as LogAudit
+    from focalcal.auditing.logs import audit_logs as audit_logs
     from focalcal.auditing.monitor import Monitor as Monitor
     from focalcal.auditing.monitor_state import MonitorError as MonitorError
     from focalcal.auditing.monitor_verdict import MonitorVerdict as MonitorVerdict
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
 _HOME = {
     "Audit": "auditor",
     "Gate": "gates",
+    "LogAudit": "logs",
     "Monitor": "monitor",
     "MonitorError": "monitor_state",
     "MonitorVerdict": "monitor_verdict",
     "Verdict": "verdict",
     "audit": "auditor",
+    "audit_logs": "logs",
 }
 
 __all__ = [*_HOME]

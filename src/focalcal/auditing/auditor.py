@@ -28,8 +28,11 @@ from focalcal.metrics.selective import Mistake, RiskCoverage, Threshold, risk_co
 from focalcal.pages.numbers import Percent, four
 from focalcal.posthoc import OperatingPoint, operating_point
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
+from focalcal.posthoc.comparison import LEAST_ROWS
 from focalcal.posthoc.operating_point import gamma_and_lam
+from focalcal.posthoc.selective_threshold import SelectiveThreshold, selective_threshold
 from focalcal.predictions import Predictions
+from focalcal.predictions.verbalised import OFTEN, constant_note
 
 if TYPE_CHECKING:
     from focalcal.metrics import Interval
@@ -52,6 +55,8 @@ class Audit:
     periods          the same in the order of time, if times are known
     risk_coverage, thresholds, mistakes
                      what a threshold on the confidence buys, and the most confident wrong predictions
+    abstention       the confidence above which at most 5 % of answers are wrong, with a guarantee; None of several
+                     labels per row and of rows with weights
     fixes            calibrators, cross-fitted; None if none was asked for or there are too few rows
     operating_point  for the next training, where it was said how the network was trained
     changes          against the baseline, if there is one
@@ -76,6 +81,7 @@ class Audit:
     events: tuple[Event, ...] = ()
     periods: Periods | None = None
     calibrated: Reliability | None = None
+    abstention: SelectiveThreshold | None = None
     sample: int | None = None
     notes: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
@@ -243,7 +249,11 @@ def audit(
     rows = rows_of(predictions, top1=top1)
     names = _names(predictions.classes if class_names is None else class_names, predictions.n_classes)
     metrics = metric_intervals(predictions, top1=top1, resamples=resamples, seed=seed)
-    notes = _design_notes(predictions)
+    notes = _design_notes(predictions) + list(predictions.provenance.get("notes", ()))
+    if top1 and predictions.n >= LEAST_ROWS and not predictions.provenance.get("notes"):
+        values, times = np.unique(rows.confidence, return_counts=True)
+        if times.max() >= OFTEN * predictions.n:
+            notes.append(constant_note(float(values[times.argmax()]), float(times.max() / predictions.n)))
     fixes = point = None
     if calibrate is not None:
         tried = calibrator_names(calibrate)
@@ -273,6 +283,7 @@ def audit(
         events=events,
         periods=periods,
         risk_coverage=risk_coverage(sure, right),
+        abstention=_abstention(predictions, rows),
         thresholds=tuple(thresholds(sure, right)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
@@ -361,6 +372,16 @@ def check_request(
         raise ValueError(f"about must hold {', '.join(_ABOUT)} and no more, got {shown(about)}")
 
 
+def _abstention(predictions: Predictions, rows: AuditRows) -> SelectiveThreshold | None:
+    """Of one row per cluster, since the promise needs independent rows."""
+    if predictions.multilabel or rows.design.weights is not None:
+        return None
+    if rows.design.clusters is None:
+        return selective_threshold(rows.confidence, rows.correct)
+    first = np.unique(rows.design.clusters, return_index=True)[1]
+    return selective_threshold(rows.confidence[first], rows.correct[first])
+
+
 def _names(given: Sequence[str] | None, classes: int) -> list[str]:
     if given is None:
         return [str(k) for k in range(classes)]
@@ -407,7 +428,12 @@ def _operating_point(
 def _check_baseline(predictions: Predictions, baseline: Predictions) -> None:
     if not isinstance(baseline, Predictions):
         raise TypeError(f"baseline must be Predictions, got {type(baseline).__name__}; make them of scores and labels")
-    same = baseline.labels.shape == predictions.labels.shape and bool((baseline.labels == predictions.labels).all())
+    same = baseline.labels.shape == predictions.labels.shape
+    if predictions.top1 and baseline.top1:  # labels say who is right, and both may have ids
+        known = predictions.ids is not None and baseline.ids is not None
+        same = same and (not known or np.array_equal(np.asarray(predictions.ids), np.asarray(baseline.ids)))
+    else:
+        same = same and bool((baseline.labels == predictions.labels).all())
     if not same or baseline.multilabel != predictions.multilabel:
         raise ValueError(
             f"baseline must hold the same rows in the same order, got {baseline.n} rows whose labels are not those of "

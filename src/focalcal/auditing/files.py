@@ -160,8 +160,8 @@ def places(path: Path, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool
         return dict(columns), False
     if unused := columns.keys() & {*KINDS, "labels", "positive", "classes"}:
         raise ValueError(f"confidence and correct take the place of {', '.join(sorted(unused))}; give one or the other")
-    named = {kind: columns.get(name, name) for name, kind in _TOP1.items()}
-    return {name: value for name, value in columns.items() if name not in _TOP1} | named, True
+    places = {kind: columns.get(name, name) for name, kind in _TOP1.items()}
+    return {name: value for name, value in columns.items() if name not in _TOP1} | places, True
 
 
 def _sentence(message: str) -> str:

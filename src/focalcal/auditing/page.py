@@ -123,7 +123,8 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
     if audit.mistakes:
         made.append(table("mistakes", "The most confident mistakes", mistake_table(audit), quiet=False))
     heading = "What a threshold buys" if event is None else "The most probable class"
-    sections.append(pair("coverage", heading, made, note=of_sample.strip()))
+    promise = "" if audit.abstention is None or event is not None else audit.abstention.sentence
+    sections.append(pair("coverage", heading, made, sentence=promise, note=of_sample.strip()))
     if audit.fixes is not None:
         made = [table("fixes", "Calibrators", fix_table(audit.fixes))]
         note = f"{audit.fixes.rows:,} rows in five folds, each judged by what was fitted on the other four."

@@ -42,6 +42,9 @@ def audit_record(audit: Audit) -> dict[str, Any]:
             "trends": [asdict(trend) | {"moved": trend.moved} for trend in audit.periods.trends],
         },
         "thresholds": [asdict(threshold) for threshold in audit.thresholds],
+        "abstention": None
+        if audit.abstention is None
+        else asdict(audit.abstention) | {"sentence": audit.abstention.sentence},
         "mistakes": [asdict(mistake) for mistake in audit.mistakes],
         "fixes": None if audit.fixes is None else _fixes(audit.fixes),
         "operating_point": None if audit.operating_point is None else audit.operating_point.record(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from focalcal.cli.evaluation_logs import are_logs, audit_of_logs, right_answers
 from focalcal.cli.options import Json, column_names, given
 from focalcal.cli.output import json_text, plain_failures, print_json
 
@@ -22,7 +23,10 @@ _SHOWN = 10  # groups and classes on the terminal
 def audit(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts."),
+        typer.Argument(
+            help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts; or evaluation logs "
+            "of language models: .jsonl, .eval or .json files, or folders of them."
+        ),
     ],
     probs: Annotated[
         str | None, typer.Option(help="The columns of probabilities: 'p_*' for p_0, p_1, ..., or names with commas.")
@@ -98,6 +102,38 @@ def audit(
         Literal["tripod"] | None,
         typer.Option(help="Print, as Markdown, the items of TRIPOD+AI on calibration with the numbers filled in."),
     ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="In evaluation logs of JSON lines: the path of the task's name, e.g. meta.task.")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="In evaluation logs of JSON lines: the path of the question, which may repeat.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="In evaluation logs: the score that says whether an answer is right.")
+    ] = None,
+    right_from: Annotated[
+        float | None, typer.Option(help="In evaluation logs: the least grade that counts as right.")
+    ] = None,
+    scale: Annotated[
+        int | None, typer.Option(help="In evaluation logs: 100 or 1, the scale of stated confidences without a sign.")
+    ] = None,
+    fallback: Annotated[
+        float | None, typer.Option(help="In evaluation logs: the confidence of answers that state none.")
+    ] = None,
+    logprobs: Annotated[
+        str | None, typer.Option(help="In JSON lines: the path of log-probabilities by option or token.")
+    ] = None,
+    answer: Annotated[str | None, typer.Option(help="Goes with --logprobs: the path of the right one.")] = None,
+    normalize: Annotated[
+        str | None,
+        typer.Option(help="Goes with --logprobs: options (divide by their sum) or none (take them as they are)."),
+    ] = None,
+    missing: Annotated[
+        float | None, typer.Option(help="Goes with --logprobs: the probability of an option without one.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="For batches: a .json file with the right answer by custom_id.")
+    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -119,6 +155,35 @@ def audit(
         find_browser()
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    calibrators = None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(",")
+    reading = given(
+        confidence=confidence,
+        correct=correct,
+        task=task,
+        question=question,
+        group=groups,
+        metric=metric,
+        right_from=right_from,
+        scale=scale,
+        fallback=fallback,
+        logprobs=logprobs,
+        answer=answer,
+        normalize=normalize,
+        missing=missing,
+        answers=None if answers is None else right_answers(answers),
+    )
+    if are_logs(files, reading):
+        tried = {} if calibrate == "auto" else {"calibrate": calibrators}
+        about = given(title=title, model=model)
+        if audit_of_logs(
+            files, reading, gates=gates, on=on, out=out, as_json=as_json, baseline=baseline, about=about, **tried
+        ):
+            raise typer.Exit(FAILED)
+        return
+    if others := reading.keys() - {"confidence", "correct", "group"}:
+        raise ValueError(
+            f"--{min(others).replace('_', '-')} is for evaluation logs, got {files[0]}; leave it out, or name logs"
+        )
     columns = given(
         probs=column_names(probs) if score is None else [score],
         logits=column_names(logits),
@@ -137,7 +202,7 @@ def audit(
         files,
         baseline=baseline,
         columns=columns,
-        calibrate=None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(","),
+        calibrate=calibrators,
         trained_with=trained_with,
         event=None if event is None else event.split(","),
         about=given(title=title, model=model, data=data),
@@ -203,6 +268,8 @@ def _text(found: Audit) -> str:
         parts += [f"{each.name}: {each.calibration.sentence}\n{event_table(each).text()}" for each in found.events]
     if thresholds_say(found):
         parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
+    if found.abstention is not None and event is None:
+        parts.append(_wrapped(found.abstention.sentence) + "\n")
     if found.fixes is not None:
         parts += [
             "Calibrators, on rows they were not fitted on:",

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import TrainerCallback
 
-from focalcal.integrations.validation import calibration_metrics, update_adaptive_loss
+from focalcal.integrations.token_scores import TokenReport, token_report, token_scores
+from focalcal.integrations.validation import calibration_metrics, token_metrics, update_adaptive_loss
+from focalcal.losses import AdaFocalLoss
 
 _IGNORED = -100  # the label that a Trainer leaves out when it counts the items of a batch
 _SCALES = {"logit_scale": 1, "lm_head_multiplier": 1, "logits_scaling": -1}  # of logits, in configurations; the power
@@ -191,11 +193,19 @@ class CalibrationCallback(TrainerCallback):
         Trainer(..., compute_metrics=calibration.compute_metrics, callbacks=[calibration])
 
     Adds `ece`, `ece_low`, `ece_high`, `ece_chance`, `nll`, `nll_low`, `nll_high` and `error` to the evaluation's
-    metrics; `ece_chance` is the ECE that chance alone would give. The loss is updated after evaluations
+    metrics; `ece_chance` is the ECE that chance alone would give. Several labels per row are taken as `multilabel_`
+    metrics take them. The loss is updated after evaluations
     that a training makes, never by `Trainer.predict` or an evaluation afterwards. Every process sees the predictions of
     all, as the Trainer gathers them. Labels are shifted for the causal language models of transformers, as in
     `compute_loss_func`, or as `shift_labels` says.
+
+    A `Trainer` keeps the logits of all tokens that it evaluates; with
+    `preprocess_logits_for_metrics=calibration.preprocess_logits_for_metrics` it keeps three numbers per token.
+    `calibration.tokens` is then a `TokenReport` of the last evaluation, by position and by frequency, and intervals
+    are over sequences.
     """
+
+    tokens: TokenReport | None = None
 
     def __init__(
         self, loss: nn.Module | None = None, *, shift_labels: bool | None = None, resamples: int = 200
@@ -204,10 +214,14 @@ class CalibrationCallback(TrainerCallback):
         self._causal: bool | None = None  # unknown
         self._rows: tuple[Tensor, Tensor] | None = None
         self._training = False
+        self._computed = self._reduced = False  # since the last evaluation; by preprocess_logits_for_metrics
 
     def compute_metrics(self, evaluated: Any) -> dict[str, float]:
         """The metrics of an `EvalPrediction` with logits."""
-        predictions = evaluated.predictions
+        predictions, self._computed = evaluated.predictions, True
+        if self._reduced:
+            self.tokens = token_report(predictions, evaluated.label_ids)
+            return token_metrics(self.tokens, resamples=self._resamples)
         logits = torch.as_tensor(predictions[0] if isinstance(predictions, tuple) else predictions)
         labels = torch.as_tensor(evaluated.label_ids)
         shift = self._shift_labels
@@ -219,9 +233,30 @@ class CalibrationCallback(TrainerCallback):
                     "transformers; pass callbacks=[calibration] to the Trainer as well, or shift_labels"
                 )
         logits, labels = rows_with_labels(logits, labels, shift_labels=bool(shift))
-        counted = labels.ne(_IGNORED)
-        self._rows = logits[counted], labels[counted]
+        if labels.shape != logits.shape:
+            counted = labels.ne(_IGNORED)
+            logits, labels = logits[counted], labels[counted]
+        self._rows = logits, labels
         return calibration_metrics(*self._rows, resamples=self._resamples)
+
+    def preprocess_logits_for_metrics(self, logits: Any, labels: Tensor) -> Tensor:
+        """The `token_scores` of a batch of a language model, (B, T, 3), in the place of its logits (B, T, K)."""
+        logits = logits[0] if isinstance(logits, tuple) else logits
+        shift = self._causal if self._shift_labels is None else self._shift_labels
+        if shift is None or logits.dim() != 3 or labels.shape != logits.shape[:-1]:
+            raise ValueError(
+                "preprocess_logits_for_metrics is for logits of tokens (B, T, K) of a model of transformers, got "
+                f"{tuple(logits.shape)} and labels {tuple(labels.shape)}; pass callbacks=[calibration] to the Trainer "
+                "as well, or shift_labels, and leave it out where rows are whole examples"
+            )
+        if not self._reduced and isinstance(self._loss, AdaFocalLoss):
+            raise ValueError("loss must not be an AdaFocalLoss, which is updated from logits; leave one of them out")
+        self._reduced = True
+        return token_scores(logits, labels, shift_labels=shift)
+
+    def on_init_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Note whether the model's labels are to be shifted."""
+        self.on_prediction_step(args, state, control, model)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """From now on evaluations update the loss."""
@@ -234,6 +269,12 @@ class CalibrationCallback(TrainerCallback):
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Update the loss if this evaluation belongs to a training."""
+        if not self._computed:
+            raise ValueError(
+                "CalibrationCallback must compute the metrics of an evaluation, but was not asked to; pass "
+                "Trainer(compute_metrics=calibration.compute_metrics, callbacks=[calibration], ...) and labels"
+            )
+        self._computed = False
         if self._training and self._rows is not None:
             update_adaptive_loss(self._loss, *self._rows)
 

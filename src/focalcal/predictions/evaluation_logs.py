@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,9 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.core.checks import user_level
 from focalcal.core.numerics import softmax
 from focalcal.predictions.answer_options import ROUNDED_UP
 from focalcal.predictions.header import PredictionsFileError
+from focalcal.predictions.inputs import InputWarning
 from focalcal.predictions.log_files import Record, at_path, log_files, records
 from focalcal.predictions.record import Predictions
 from focalcal.predictions.verbalised import grade_of, right_or_wrong, verbalised
@@ -33,6 +36,10 @@ class LogOptions:
 
     confidence, correct, task, question, group
                  paths such as "scores.judge" in JSON lines; `group` in every log, by default its subject
+    logprobs, answer, normalize, missing
+                 paths, in JSON lines, of the log-probabilities by option or token and of the right one. With
+                 normalize="options" they are all that can be said, as in `option_probs`; with "none" the first one's
+                 probability is the confidence, whether or not the right one is listed
     answers      right answers by `custom_id`, for batches, whose output does not hold them
     metric       which score says whether an answer is right; by default the first that is known
     right_from   the least grade that counts as right, of answers that are graded
@@ -45,12 +52,20 @@ class LogOptions:
     task: str | None = None
     question: str | None = None
     group: str | None = None
+    logprobs: str | None = None
+    answer: str | None = None
+    normalize: str | None = None
+    missing: float | None = None
     answers: Mapping[str, Any] | None = None
     metric: str | None = None
     right_from: float | None = None
     scale: Any = None
     words: Any = "icd203"
     fallback: float | None = None
+
+
+class _NoConfidence(PredictionsFileError):
+    """A task whose answers say nothing of how sure they are."""
 
 
 class Answer(NamedTuple):
@@ -84,21 +99,31 @@ def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
 
     Where a log has the log-likelihood of every option, predictions are logits, whose softmax divides by the sum over
     the options; a question with fewer options than others, and any other log, gives the confidence of the answer and
-    whether it is right. Tasks without confidences, and files that cannot be trusted, raise `PredictionsFileError`.
+    whether it is right. Of several files those of tasks without confidences are left out, with an `InputWarning`. A
+    file that cannot be trusted raises `PredictionsFileError`.
     """
     chosen = LogOptions(**options)
     tasks: dict[str, list[Answer]] = {}
+    left_out: list[PredictionsFileError] = []
     for path in log_files([paths] if isinstance(paths, str | os.PathLike) else paths):
         first = None
-        for record in records(path):
-            reader = _reader(record)
-            first = first or reader
-            if reader is not first:
-                raise _refused(record, "a log must hold records of one kind", "another", "audit each kind by itself")
-            for answer in reader(record, chosen):
-                tasks.setdefault(answer.task, []).append(answer)
+        answers: list[Answer] = []
+        try:
+            for record in records(path):
+                reader = _reader(record)
+                first = first or reader
+                if reader is not first:
+                    raise _refused(record, "a log must hold records of one kind", "another", "audit each by itself")
+                answers += reader(record, chosen)
+        except _NoConfidence as error:
+            left_out.append(error)
+            warnings.warn(f"{error}; the file is left out", InputWarning, stacklevel=user_level())
+        for answer in answers:
+            tasks.setdefault(answer.task, []).append(answer)
         if first is None:
             raise PredictionsFileError(f"{path}: a log must hold at least one answer, got none; run the task again")
+    if left_out and not tasks:
+        raise left_out[0]
     return [_task_log(name, answers, chosen) for name, answers in sorted(tasks.items())]
 
 
@@ -131,11 +156,10 @@ def _lm_eval(record: Record, options: LogOptions) -> Iterator[Answer]:
     task = found[1] if found else record.path.stem
     responses = value.get("filtered_resps") or [each[0] for each in value["resps"]]
     if not all(isinstance(each, list) and len(each) == 2 for each in responses) or len(responses) < 2:
-        raise _refused(
-            record,
-            f"task {task!r} must have the log-likelihoods of answer options",
-            responses,
-            "leave this file out: generated answers have no confidence here",
+        text = " ".join(str(responses).split())[:100]
+        raise _NoConfidence(
+            f"{record.where}: task {task!r} must have the log-likelihoods of answer options, got {text}: generated "
+            "answers have no confidence here"
         )
     options_logs = [_number(record, each[0]) for each in responses]
     metric = options.metric or next((name for name in ("acc", "exact_match") if name in value), None)
@@ -236,6 +260,9 @@ def _helm(record: Record, options: LogOptions) -> Iterator[Answer]:
 
 def _json_line(record: Record, options: LogOptions) -> Iterator[Answer]:
     """A line with a confidence and whether the answer is right, under the paths that the options name."""
+    if options.logprobs is not None:
+        yield _listed(record, options)
+        return
     places = {"confidence": options.confidence or "confidence", "correct": options.correct or "correct"}
     if options.task:
         places["task"] = options.task
@@ -252,6 +279,40 @@ def _json_line(record: Record, options: LogOptions) -> Iterator[Answer]:
     sure = found["confidence"]
     plain = isinstance(sure, float | int) and not isinstance(sure, bool) and options.scale is None
     yield answer._replace(confidence=float(sure)) if plain else answer._replace(stated=sure)
+
+
+def _listed(record: Record, options: LogOptions) -> Answer:
+    """A line with log-probabilities by option or token, and which one is right."""
+    if options.answer is None or options.normalize not in ("options", "none"):
+        raise ValueError(
+            "logprobs need answer=, the path of the right one, and normalize='options' or 'none', got "
+            f"{options.answer!r} and {options.normalize!r}; say both"
+        )
+    found, right = at_path(record.value, options.logprobs or ""), at_path(record.value, options.answer)
+    if isinstance(found, list):  # as interfaces list tokens
+        found = {each.get("token"): each.get("logprob") for each in found if isinstance(each, dict)}
+    if not isinstance(found, dict) or not found or right is None:
+        raise _refused(
+            record, f"a line must have log-probabilities in {options.logprobs!r} and an answer in {options.answer!r}",
+            f"the keys {', '.join(record.value)}", "name the paths",
+        )  # fmt: skip
+    logs = {str(name): _number(record, value) for name, value in found.items() if value is not None}
+    task = str(at_path(record.value, options.task) if options.task else record.path.stem)
+    question = at_path(record.value, options.question) if options.question else record.line
+    answer = Answer(record.where, question, group=_group(record, options), task=task)
+    first = max(logs, key=lambda name: logs[name])
+    if options.normalize == "none":
+        return answer._replace(confidence=math.exp(logs[first]), correct=float(first == str(right)))
+    names = sorted(map(str, found))
+    if str(right) not in names:
+        raise _refused(record, f"the answer must be one of the options {', '.join(names)}", right, "fix the line")
+    if len(logs) < len(names) and options.missing is None:
+        raise _refused(
+            record, "every option must have a log-probability unless --missing says its probability",
+            ", ".join(sorted(set(names) - set(logs))), "pass --missing 0",
+        )  # fmt: skip
+    absent = math.log(options.missing) if options.missing else -math.inf
+    return answer._replace(options=[logs.get(name, absent) for name in names], label=names.index(str(right)))
 
 
 _READERS: dict[tuple[str, ...], Callable[[Record, LogOptions], Iterable[Answer]]] = {

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from focalcal.predictions.header import PredictionsFileError, check_unpacked_size
 
 SUFFIXES = (".jsonl", ".eval", ".json")
+LOG_KEYS = (("doc_id", "resps"), ("custom_id", "response"))  # of lm-evaluation-harness and of batches
 _ZSTD = 93  # the compression of a zip entry, which Python's zipfile does not know before 3.14
 
 
@@ -26,12 +27,21 @@ class Record(NamedTuple):
     about: str = ""
 
 
-def is_log(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of an evaluation log, or a folder that holds some."""
+def is_log(path: str | os.PathLike[str], *, named: bool = False) -> bool:
+    """Whether a path is that of an evaluation log, or a folder of some; `named` says that JSON lines are one."""
     path = Path(path)
     if path.is_dir():
-        return any(each.suffix in SUFFIXES for each in path.iterdir())
-    return path.suffix.lower() in SUFFIXES
+        parts = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+        inner = [each for each in parts if each.suffix in SUFFIXES or (each / "per_instance_stats.json").exists()]
+        return bool(inner) and (inner[0].is_dir() or is_log(inner[0], named=named))
+    if path.suffix.lower() != ".jsonl" or named:
+        return path.suffix.lower() in SUFFIXES
+    with path.open("rb") as handle:
+        try:
+            first = json.loads(handle.readline(1 << 24))
+        except ValueError:
+            return False  # a table's reader says what is wrong
+    return isinstance(first, dict) and any(set(keys) <= first.keys() for keys in LOG_KEYS)
 
 
 def log_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
