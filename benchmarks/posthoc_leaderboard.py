@@ -74,9 +74,8 @@ def fit_predict_scikit_learn(method):
         from sklearn.frozen import FrozenEstimator
 
         class AsGiven(ClassifierMixin, BaseEstimator):
-            classes_ = np.arange(probs.shape[1])
-
             def fit(self, given, labels):
+                self.classes_ = np.arange(given.shape[1])
                 return self
 
             def predict(self, given):
@@ -85,7 +84,11 @@ def fit_predict_scikit_learn(method):
             def predict_proba(self, given):
                 return given
 
-        return CalibratedClassifierCV(FrozenEstimator(AsGiven()), method=method).fit(probs, labels).predict_proba(held)
+        return (
+            CalibratedClassifierCV(FrozenEstimator(AsGiven().fit(probs, labels)), method=method)
+            .fit(probs, labels)
+            .predict_proba(held)
+        )
 
     return fit_predict
 

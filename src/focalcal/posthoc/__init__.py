@@ -20,6 +20,7 @@ from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.matrix import MatrixScaling
+from focalcal.posthoc.mixture import CalibratorMixture
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
@@ -44,6 +45,7 @@ __all__ = [
     "Calibrator",
     "CalibratorCandidate",
     "CalibratorChoice",
+    "CalibratorMixture",
     "CentredIsotonic",
     "ConformalSets",
     "DirichletCalibration",
@@ -124,7 +126,8 @@ def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
 
 
 def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in (*CALIBRATORS.values(), WithUniform)}
+    kinds = (*CALIBRATORS.values(), WithUniform, CalibratorMixture)
+    known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in kinds}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     return known[stored.name]._restore(stored, path)

@@ -19,6 +19,7 @@ SIMPLEST_FIRST = (
 )  # fmt: skip
 # Maps of one probability, and so of a confidence whose other classes are unknown.
 OF_ONE_PROBABILITY = ("platt", "histogram", "isotonic", "beta", "quadratic", "centred_isotonic", "venn_abers")
+WITH_ZEROS = ("histogram", "isotonic", "centred_isotonic")  # a mean with them is noisier, and only as far from 0
 _QUADRATIC = ("matrix", "dirichlet")
 _MOST_CLASSES = 50  # of calibrators with K^2 numbers
 _PER_CLASS = ("vector", *OF_ONE_PROBABILITY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,9 +13,10 @@ from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator_inputs import labelled_rows
-from focalcal.posthoc.candidates import SIMPLEST_FIRST, named_candidates
+from focalcal.posthoc.candidates import SIMPLEST_FIRST, WITH_ZEROS, named_candidates
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated, Score, rated_rows
 from focalcal.posthoc.cross_fit import FOLDS
+from focalcal.posthoc.mixture import CalibratorMixture, pooled_weights
 from focalcal.posthoc.temperature import TemperatureScaling
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc.calibrator import Calibrator
 
 Preference = Literal["simple", "best"]
+AS_THEY_ARE = "as they are"
 _LITTLE = 0.05  # of what the best map gains: so much a simpler one may leave
 
 
@@ -35,6 +37,8 @@ class CalibratorChoice(Displayed):
     shown     whether it is shown to lower the score of rows that it was not fitted on
     rows      that they were compared on, a uniform sample if there are more
     left_out  names of calibrators that were not tried, and why
+    weights   of the calibrators that are mixed, where `chosen` is "mixture"; what is left of 1 is uniform
+    mixed     the NLL of the mixture on rows that neither its calibrators nor its weights were fitted on
     """
 
     tried: tuple[CalibratorCandidate, ...]
@@ -46,6 +50,8 @@ class CalibratorChoice(Displayed):
     left_out: dict[str, str]
     by: Score = "nll"
     prefer: Preference = "simple"
+    weights: dict[str, float] = field(default_factory=dict)
+    mixed: float = float("nan")
 
     @property
     def sentence(self) -> str:
@@ -56,6 +62,13 @@ class CalibratorChoice(Displayed):
         if self.chosen is None:
             return (
                 f"Keep the probabilities: no calibrator lowers the {title} of {raw:.4f} {judged}; the best, "
+                f"{least.name}, has {getattr(least, self.by):.4f}."
+            )
+        if self.weights:
+            parts = ", ".join(f"{name} {share:.2f}" for name, share in self.weights.items())
+            what = f"mixture of {parts}" if len(self.weights) > 1 else f"{parts}, beside a uniform part"
+            return (
+                f"{what}: {title} {self.mixed:.4f} after {raw:.4f}, {judged}; the best single one, "
                 f"{least.name}, has {getattr(least, self.by):.4f}."
             )
         kept = next(candidate for candidate in self.tried if candidate.name == self.chosen)
@@ -113,8 +126,10 @@ def calibrate(
         candidates: names of CALIBRATORS, or calibrators by names of your own; by default all that make sense for the
             number of rows and classes.
         prefer: "simple" for the simplest that is shown to help and is not shown, paired over rows at 95 %, to leave
-            more than a twentieth of what the best one gains. "best", for the last thousandth, for the simplest that is
-            not shown to be worse than the best one at all: of several maps the lowest score is too often luck.
+            more than a twentieth of what the best one gains. "best", for the lowest NLL, for a `CalibratorMixture` of
+            all that never give an exact zero and the scores as they are, its weights of largest likelihood on rows that
+            none was fitted on: of several maps the lowest score is too often luck, and their mean is better. With
+            by="brier" it is the simplest that is not shown to be worse than the best one at all.
         by: "nll" or "brier".
         groups: (N,) names of rows that belong together, such as a patient's; they stay in one fold, and intervals are
             over groups.
@@ -139,8 +154,10 @@ def calibrate(
     rated, calibrators, left_out, _ = asked(logits, labels, probs, sample_weight, candidates, groups, seed, **about)
     choice = choose(rated, calibrators, left_out, by=by, prefer=prefer)
     refuse_none(choice.tried, choice.left_out)
-    given: dict[str, Any] = {"logits": logits, "labels": labels, "sample_weight": sample_weight, "probs": probs}
     kept = TemperatureScaling(temperature=1.0) if choice.chosen is None else clone(calibrators[choice.chosen])
+    if prefer == "best" and by == "nll":
+        kept, choice = mixed(rated, calibrators, choice) or (kept, choice)
+    given: dict[str, Any] = {"logits": logits, "labels": labels, "sample_weight": sample_weight, "probs": probs}
     fitted: Calibrator = kept.fit(**given, **about)
     fitted.choice_ = choice
     return fitted
@@ -206,6 +223,34 @@ def choose(
     )
 
 
+def mixed(
+    rated: Rated, calibrators: Mapping[str, Calibrator], choice: CalibratorChoice
+) -> tuple[Calibrator, CalibratorChoice] | None:
+    """The mixture of those that were cross-fitted, and what is said of it; None if it has one calibrator alone.
+
+    Its weights are those of all rows; for its NLL each fold has the weights of the other folds.
+    """
+    losses = {each.name: each.row_losses["nll"] for each in choice.tried if each.name not in WITH_ZEROS}
+    if len(losses) < 2 or (np.isneginf(rated.scores).any() and rated.kind == "logits"):
+        return None
+    leading = [name for name in ("structured", "temperature") if name in losses] or [min(losses, key=_place)]
+    order = [leading[0], *(name for name in losses if name != leading[0])]
+    each = np.exp(-np.stack([*(losses[name] for name in order), rated.losses["nll"]], 1))
+    classes, weights = rated.scores.shape[1], rated.weights
+    found = pooled_weights(each, classes, weights)
+    held_out = np.empty(rated.rows)
+    for fold in rated.folds():
+        others = np.ones(rated.rows, dtype=bool)
+        others[fold] = False
+        own = pooled_weights(each[others], classes, None if weights is None else weights[others])
+        held_out[fold] = -np.log(each[fold] @ own + (1 - own.sum()) / classes)
+    named = {name: float(share) for name, share in zip([*order, AS_THEY_ARE], found, strict=True) if share > 0}
+    named = dict(sorted(named.items(), key=lambda item: -item[1]))
+    parts = [TemperatureScaling(temperature=1.0) if name == AS_THEY_ARE else calibrators[name] for name in named]
+    said = replace(choice, chosen="mixture", weights=named, mixed=rated.mean(held_out))
+    return CalibratorMixture([clone(part) for part in parts], [*named.values()]), said
+
+
 def helps(candidate: CalibratorCandidate, by: Score = "nll") -> bool:
     """Whether it is shown to lower the score.
 
@@ -234,12 +279,12 @@ def simplest_alike(
         for each in pool
         if each is best or rated.change(each.row_losses[by] - best.row_losses[by] - allowed).low <= 0
     ]
-    return min(alike, key=_place)
+    return min(alike, key=lambda each: _place(each.name))
 
 
-def _place(candidate: CalibratorCandidate) -> int:
+def _place(name: str) -> int:
     """In the order of simplicity; names of the caller's own are as simple as any, so that the best of them is taken."""
-    return SIMPLEST_FIRST.index(candidate.name) if candidate.name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
+    return SIMPLEST_FIRST.index(name) if name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
 
 
 def _units(groups: Any, rows: int) -> Int[np.ndarray, " n"]:
