@@ -8,11 +8,12 @@ import pandas
 import pytest
 import torch
 from scipy.special import log_softmax, softmax
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from focalcal.posthoc import CalibrationWarning, GroupwiseCalibration, TemperatureScaling, load_calibrator
 from focalcal.posthoc.calibrated_tables import calibrate_tables
-from focalcal.posthoc.group_effects import common_scores, fitted_effects, with_effects
+from focalcal.posthoc.group_effects import _best_taus, common_scores, fitted_effects, with_effects
 from focalcal.predictions import PredictionsFileError
 
 SIZES = np.linspace(20, 280, 20)  # in proportion to which groups have rows
@@ -129,6 +130,26 @@ def test_the_spread_of_the_groups_is_found():
     (found,) = fitted_effects(z, labels, np.ones(len(group)), [group], [60])
     assert found.tau[0] == pytest.approx(0.4, abs=0.1)
     assert found.tau[1] == pytest.approx(0.7, abs=0.1)
+
+
+def test_spreads_are_the_largest_evidence():
+    """On a grid, the evidence written as densities of the groups' estimates: N(0, H^-1 + T) at e + H^-1 s."""
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(8, 3, 6))
+    h = 20 * roots @ roots.transpose(0, 2, 1)
+    effects = rng.normal(size=(8, 3)) * [0.5, 0.2, 0.2]
+    slope = rng.normal(size=(8, 3))
+
+    def evidence(log_taus):
+        spread = np.diag(np.exp(2 * np.r_[log_taus[0], log_taus[1], log_taus[1]]))
+        covariance = np.linalg.inv(h) + spread
+        estimate = effects + np.linalg.solve(h, slope[..., None])[..., 0]
+        return sum(multivariate_normal(cov=c).logpdf(e) for c, e in zip(covariance, estimate, strict=True))
+
+    found, settled = _best_taus(effects, slope, h, np.zeros(2))
+    grid = [np.log([a, b]) for a in np.geomspace(0.05, 3, 25) for b in np.geomspace(0.05, 3, 25)]
+    assert settled
+    assert evidence(found) >= max(map(evidence, grid))
 
 
 def test_overlapping_columns_add_up_in_any_form():

@@ -233,8 +233,8 @@ def mixed(
     losses = {each.name: each.row_losses["nll"] for each in choice.tried if each.name not in WITH_ZEROS}
     if len(losses) < 2 or (np.isneginf(rated.scores).any() and rated.kind == "logits"):
         return None
-    leading = [name for name in ("structured", "temperature") if name in losses] or [min(losses, key=_place)]
-    order = [leading[0], *(name for name in losses if name != leading[0])]
+    leading = "structured" if "structured" in losses else min(losses, key=_place)
+    order = [leading, *(name for name in losses if name != leading)]
     each = np.exp(-np.stack([*(losses[name] for name in order), rated.losses["nll"]], 1))
     classes, weights = rated.scores.shape[1], rated.weights
     found = pooled_weights(each, classes, weights)

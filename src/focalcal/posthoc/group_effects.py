@@ -36,6 +36,7 @@ _BOUNDS = (math.log(1e-3), math.log(10.0))  # the lower one is no effect to spea
 _ROUNDS = 10  # 3 to 5 were needed where groups differ
 _SETTLED = 0.02  # of tau, relative to 0.1 + tau
 _TOLERANCE = 1e-7  # of the gradient of the mean loss
+_TAU_TOLERANCE = 1e-4  # of the gradient of a group's evidence in log tau
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +96,16 @@ def fitted_effects(
     ]
     rows = _Rows(z, labels, weights, members)
     log_taus = np.full((len(sizes), 2), _FIRST) if taus is None else np.log(np.maximum(taus, math.exp(_BOUNDS[0])))
-    best, theta = None, np.zeros(sum(sizes) * (1 + k))
+    best, theta, largest = None, np.zeros(sum(sizes) * (1 + k)), True
     for at in range(_ROUNDS):
         theta, density, settled = _mode(rows, theta, log_taus)
         parts = _split(theta, sizes, k)
         blocks = _curvature(rows, parts)
         evidence = density - sum(_log_volume(h, log_tau) for (_, _, h), log_tau in zip(blocks, log_taus, strict=True))
         if best is None or evidence > best[0]:
-            best = evidence, parts, blocks, log_taus, settled
-        new = np.array([_best_taus(*block, log_tau) for block, log_tau in zip(blocks, log_taus, strict=True)])
+            best = evidence, parts, blocks, log_taus, settled and largest
+        found = [_best_taus(*block, log_tau) for block, log_tau in zip(blocks, log_taus, strict=True)]
+        new, largest = np.array([log_tau for log_tau, _ in found]), all(is_best for _, is_best in found)
         tau, change = np.exp(log_taus), np.exp(new) - np.exp(log_taus)
         if (np.abs(change) / (0.1 + tau)).max() <= _SETTLED:
             break
@@ -195,22 +197,31 @@ def _curvature(rows: _Rows, parts: Sequence[tuple[Any, Any]]) -> list[tuple[Any,
     return found
 
 
-def _best_taus(effects: Any, slope: Any, h: Any, start: Any) -> Any:
-    """log tau of factor and bias that maximise the marginal likelihood, as said at the head of this file."""
-    target = np.einsum("gij,gj->gi", h, effects) + slope
+def _best_taus(effects: Any, slope: Any, h: Any, start: Any) -> tuple[Any, bool]:
+    """log tau of factor and bias that maximise the marginal likelihood, as said at the head of this file; if they do.
 
-    def loss(log_taus: Any) -> float:
-        precision = _precision(np.clip(log_taus, *_BOUNDS), h.shape[1] - 1)
+    With A = (H + P)^-1 and m = A (H e + s) of every group, minus the derivative in log tau is the sum of
+    1 - (A_jj + m_j^2) / tau^2 over its groups and entries: at the maximum tau^2 is the mean of A_jj + m_j^2. Within
+    bounds, by L-BFGS from the best of four starts; the gradient projected on them is checked.
+    """
+    target = np.einsum("gij,gj->gi", h, effects) + slope
+    groups, entries = target.shape
+
+    def loss(log_taus: Any) -> tuple[float, Any]:
+        precision = _precision(log_taus, entries - 1)
         both = h + np.diag(precision)
-        _, log_det = np.linalg.slogdet(both)
-        fit = np.einsum("gi,gi->g", target, np.linalg.solve(both, target[..., None])[..., 0])
-        return float((log_det - np.log(precision).sum() - fit).sum() / 2)
+        inverse = np.linalg.inv(both)
+        mean = np.einsum("gij,gj->gi", inverse, target)
+        value = (np.linalg.slogdet(both)[1] - np.log(precision).sum() - (target * mean).sum(1)).sum() / 2
+        parts = groups - precision * (np.einsum("gjj->j", inverse) + (mean**2).sum(0))
+        return float(value) / groups, np.array([parts[0], parts[1:].sum()]) / groups
 
     starts = [start, np.full(2, _FIRST), np.array([_FIRST, _BOUNDS[0]]), np.array([_BOUNDS[0], _FIRST])]
-    best = min(starts, key=loss)
-    simplex = best + np.array([[0, 0], [1, 0], [0, 1]]) * np.where(best > np.mean(_BOUNDS), -0.7, 0.7)
-    options = {"initial_simplex": simplex, "xatol": _SETTLED / 4, "fatol": 1e-6}
-    return np.clip(minimize(loss, best, method="Nelder-Mead", options=options).x, *_BOUNDS)
+    best = min(starts, key=lambda log_taus: loss(log_taus)[0])
+    options = {"maxiter": 200, "gtol": _TAU_TOLERANCE / 10, "ftol": 0.0}
+    found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[_BOUNDS] * 2, options=options)
+    free = np.clip(found.x - found.jac, *_BOUNDS) - found.x
+    return found.x, bool(np.abs(free).max() <= _TAU_TOLERANCE)
 
 
 def _log_volume(h: Any, log_taus: Any) -> float:

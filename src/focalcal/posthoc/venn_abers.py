@@ -80,30 +80,26 @@ def _with_one_more(count: NDArray[np.float64], events: NDArray[np.float64]) -> N
     """
     xs = np.concatenate([[-1.0, 0.0], np.cumsum(count)]).tolist()  # from P_-1 = (-1, -1) and P_0 = (0, 0) on
     ys = np.concatenate([[-1.0, 0.0], np.cumsum(events)]).tolist()
-    cx: list[float] = []  # corners of the minorant from here on, the next one last
-    cy: list[float] = []
+    right_x: list[float] = []  # corners of the minorant from here on, the next one last
+    right_y: list[float] = []
     for x, y in zip(reversed(xs), reversed(ys), strict=True):
-        _push(cx, cy, x, y)
-    slopes = []
-    for i in range(1, len(xs) - 1):
-        x0, y0, x1, y1 = cx[-1], cy[-1], cx[-2], cy[-2]
-        slopes.append((y1 - y0) / (x1 - x0))
-        x, y = xs[i - 1] + xs[i + 1] - xs[i], ys[i - 1] + ys[i + 1] - ys[i]
-        xs[i], ys[i] = x, y
+        while len(right_x) > 1 and _is_above(x, y, right_x, right_y):
+            del right_x[-1], right_y[-1]
+        right_x.append(x)
+        right_y.append(y)
+    x0, y0, x1, y1 = right_x.pop(), right_y.pop(), right_x.pop(), right_y.pop()
+    x = y = -1.0
+    result = []
+    for more, happened in zip(count.tolist(), events.tolist(), strict=True):
+        result.append((y1 - y0) / (x1 - x0))
+        x, y = x + more, y + happened  # where the additional row has moved a point to
         if (y - y0) * (x1 - x0) < (y1 - y0) * (x - x0):  # a new corner, below the old edge
-            cx.pop()
-            cy.pop()
-            _push(cx, cy, x, y)
-    return np.clip(np.maximum.accumulate(slopes), 0.0, 1.0)  # rising but for rounding
+            x0, y0 = x, y
+            while right_x and (x1 - x0) * (right_y[-1] - y1) <= (y1 - y0) * (right_x[-1] - x1):
+                x1, y1 = right_x.pop(), right_y.pop()
+    return np.clip(np.maximum.accumulate(result), 0.0, 1.0)  # rising but for rounding
 
 
-def _push(cx: list[float], cy: list[float], x: float, y: float) -> None:
-    """A point to the left of all corners, without those that are no corners any more."""
-    while len(cx) > 1:
-        x1, y1 = cx[-1], cy[-1]
-        if (x1 - x) * (cy[-2] - y1) > (y1 - y) * (cx[-2] - x1):
-            break
-        cx.pop()
-        cy.pop()
-    cx.append(x)
-    cy.append(y)
+def _is_above(x: float, y: float, xs: list[float], ys: list[float]) -> bool:
+    """Whether the last corner lies on or above the edge from a point to the corner before it."""
+    return (xs[-1] - x) * (ys[-2] - ys[-1]) <= (ys[-1] - y) * (xs[-2] - xs[-1])
