@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
+import focalcal
 from focalcal import Monitor
 from focalcal.auditing import MonitorError
 from focalcal.auditing.monitor_rows import EDGES, pieces_of
@@ -256,7 +258,8 @@ def test_top1_of_several_classes_and_one_event_among_them():
 
 
 def test_before_outcomes_come_the_forecast_is_what_calibration_implies_and_is_judged_later():
-    monitor = Monitor(period="month", baseline=rows(5000, 1, times=None, groups=None))
+    monitor = Monitor(period="month")
+    monitor.update(rows(5000, 1, groups=None))
     later = rows(3000, 2, seed=8, groups=None)
     monitor.update(later, labelled=False)
     monitor.update(rows(3000, 2, seed=8, groups=None), labelled=False)  # again
@@ -271,11 +274,41 @@ def test_before_outcomes_come_the_forecast_is_what_calibration_implies_and_is_ju
     assert forecast.came == pytest.approx(later.labels.mean())
     assert forecast.low < forecast.came < forecast.high
     assert forecast.shift_low == 0 < forecast.shift < forecast.shift_high
+    off = Monitor(period="month", baseline=rows(20000, 1, -0.1, seed=9, times=None, groups=None))
+    off.update(rows(3000, 2, -0.1, seed=8, groups=None), labelled=False)
+    off.update(rows(3000, 2, -0.1, seed=8, groups=None))
+    (expects,) = off.look().forecasts
+    assert expects.low < expects.came < expects.high < p.mean()
     moved = Monitor(period="month", baseline=rows(5000, 1, times=None, groups=None))
     squeezed = Predictions(probs=p**3, labels=later.labels, split="live", times=later.times)
     moved.update(squeezed, labelled=False)
     moved.update(later)
     assert moved.look().forecasts[0].shift_low > 0.2
+
+
+@pytest.mark.parametrize("event", [None, "b"])
+def test_a_label_shift_is_estimated_from_a_source_and_was_right(event):
+    """Three normal classes, the second one wide; 10 % of it where there were 50 %. With two the third has no rows."""
+    third = 0.0 if event else 0.1
+
+    def drawn(frequency, seed):
+        draws, middles, widths = np.random.default_rng(seed), np.array([-1, 1, 4]), np.array([1, 3, 1])
+        labels = draws.choice(3, 4000, p=[1 - frequency - third, frequency, third])
+        x = draws.normal(middles[labels], widths[labels])
+        joint = norm.pdf(x[:, None], middles, widths) * [0.5 - third, 0.5, third] + 1e-6
+        joint = joint[:, : 2 if event else 3]
+        more = {"times": np.full(4000, np.datetime64("2026-02-03"))} if seed else {}
+        names = list("abc")[: joint.shape[1]]
+        return Predictions(probs=joint / joint.sum(1, keepdims=True), labels=labels, split="s", classes=names, **more)
+
+    source, later = drawn(0.5, 0), drawn(0.1, 1)
+    monitor = Monitor(period="month", event=event, baseline=source)
+    done = monitor.update(later, labelled=False, source=source)
+    monitor.update(later)
+    (forecast,) = monitor.look().forecasts
+    assert done.label_shift.low[1] < (later.labels == 1).mean() < done.label_shift.high[1]
+    assert abs(forecast.shifted - forecast.came) < 0.02 < abs(forecast.expected - forecast.came)
+    assert forecast.shifted_low < forecast.came < forecast.shifted_high
 
 
 def test_periods_begin_where_calendars_say():
@@ -302,3 +335,14 @@ def test_the_record_is_json_and_the_page_is_whole(tmp_path):
         assert line.startswith("# ") or float(line.rsplit(" ", 1)[1]) is not None
     assert r'model="a \"b\""' in verdict.prometheus()
     assert replace(verdict, streams=verdict.streams[:1]).frame()["rows"] == [400] * 12
+
+
+def test_one_call_for_a_scheduled_job_counts_predictions_and_files(tmp_path):
+    state, base = tmp_path / "state.json", rows(2000, 1, times=None, seed=4)
+    YEAR[1].save(tmp_path / "2.parquet")
+    first = focalcal.monitor(state, YEAR[0], baseline=base, period="month", alpha=0.1)
+    again = focalcal.monitor(state, YEAR[0], tmp_path / "2.parquet", alpha=0.1)
+    assert (first.by_period["rows"], again.by_period["rows"]) == ([400], [400, 400])
+    with pytest.raises(MonitorError, match="alpha"):
+        focalcal.monitor(state, alpha=0.01)
+    assert again.baseline == 2000

@@ -102,7 +102,7 @@ def test_scores_first_and_outcomes_by_ids_later(begun):
     labels[:900].to_csv(begun / "some.csv", index=False)
     labels[900:].to_csv(begun / "rest.csv", index=False)
     first = run(state, begun / "scored.parquet", *COLUMNS, "--unlabelled")
-    assert (first.exit_code, "% expected" in first.output, "calibrated for these rows" in first.output) == (
+    assert (first.exit_code, "% expected" in first.output, "outcomes are as far from the scores" in first.output) == (
         0,
         True,
         True,
@@ -118,6 +118,19 @@ def test_scores_first_and_outcomes_by_ids_later(begun):
     done = run(state, begun / "scored.parquet", *COLUMNS, "--outcomes", begun / "unknown.csv")
     assert (done.exit_code, "1 unknown id(s), the first 'nobody'" in done.stderr) == (2, True)
     assert state.read_bytes() == before
+
+
+def test_probabilities_corrected_for_a_label_shift(tmp_path):
+    table(1, 6000).to_parquet(tmp_path / "val.parquet")
+    rows = table(2, 6000)
+    kept = (rows.y == 0) | (rows.index % 4 == 0)  # a quarter of the events
+    rows[kept].drop(columns="y").to_parquet(tmp_path / "new.parquet")
+    options = ("--unlabelled", "--baseline", tmp_path / "val.parquet", "--corrected", tmp_path / "corrected.parquet")
+    done = run(tmp_path / "state.json", tmp_path / "new.parquet", *COLUMNS, *options)
+    assert (done.exit_code, "by label shift" in done.output) == (0, True), done.output
+    corrected = pandas.read_parquet(tmp_path / "corrected.parquet")
+    assert corrected.id.tolist() == rows[kept].id.tolist()
+    assert abs(corrected.prob_1.mean() - rows[kept].y.mean()) < 0.02 < rows[kept].score.mean() - rows[kept].y.mean()
 
 
 def test_workers_and_a_merge_are_one_process(begun):

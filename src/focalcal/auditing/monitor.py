@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.monitor_evidence import evidence_of
+from focalcal.auditing.monitor_forecast import Sample, shifted_rate
 from focalcal.auditing.monitor_rows import ALL, BINS, PARTITION, PERIODS, Piece, period_end, period_starts, pieces_of
 from focalcal.auditing.monitor_state import MonitorError, Settings, read_state, write_state
 from focalcal.auditing.monitor_verdict import MonitorVerdict
@@ -21,6 +22,8 @@ from focalcal.stats.e_values import BinnedSums, Gaps, calibrated, gap_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from focalcal.posthoc.label_shift import LabelShift
 
 BASELINE_SHARE = 0.2  # of alpha, for what finite rows leave open about the baseline
 OTHER = "(other groups)"
@@ -33,12 +36,15 @@ class Update:
     rows      that were counted
     repeated  periods of it that had been counted before, and were not again
     waiting   periods whose outcomes are not mature yet, and rows in them
+    label_shift  the classes' frequencies among rows without outcomes, if there was a source to compare with
     """
 
     rows: int
     repeated: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     rows_waiting: int = 0
+    label_shift: LabelShift | None = None
+    pieces: int = 0
 
 
 class Monitor:
@@ -133,6 +139,7 @@ class Monitor:
         as_of: Any = None,
         top1: bool = False,
         labelled: bool = True,
+        source: Predictions | None = None,
     ) -> Update:
         """Count the rows of a partition: `Predictions`, or batches of one. Nothing is tested before `look`.
 
@@ -140,14 +147,28 @@ class Monitor:
         mature    how long outcomes take to be known: periods that ended later than this before `as_of` wait
         as_of     the date that maturity is judged at; by default now
         top1      whether the rows are confidences and correctness, as two columns and labels 0 and 1
-        labelled  False for rows whose outcomes are unknown: they serve `forecast` alone, and their labels are ignored
+        labelled  False for rows whose outcomes are unknown: they serve forecasts alone, and their labels are ignored
+        source    labelled rows of before, such as the baseline's: for rows without outcomes the label shift between
+                  them is estimated as well (`focalcal.label_shift`)
 
         A partition (or the part of it in a period) that was counted before is not counted again; one that shares ids
         with another is refused, and nothing of it is counted.
         """
         begun = self.settings
         try:
-            return self._update(predictions, at, mature, as_of, top1, labelled)
+            if source is None or labelled:
+                return self._update(predictions, at, mature, as_of, top1, labelled)
+            kept = Sample()
+            batches = [predictions] if isinstance(predictions, Predictions) else predictions
+            done = self._update(kept.seen(batches), at, mature, as_of, top1, labelled)
+            if not done.rows:
+                return done
+            shift, shifted = shifted_rate(source, kept.rows(), self._event)
+            self.scored = [
+                replace(piece, shifted=shifted) if number >= len(self.scored) - done.pieces else piece
+                for number, piece in enumerate(self.scored)
+            ]
+            return replace(done, label_shift=shift)
         except BaseException:
             self.settings = begun
             raise
@@ -199,6 +220,7 @@ class Monitor:
             tuple(repeated),
             tuple(piece.period for piece in waiting),
             sum(piece.rows for piece in waiting),
+            pieces=len(new),
         )
 
     def _check_time(self, piece: Piece) -> None:
@@ -318,6 +340,7 @@ class Monitor:
         if batch.weights is not None:
             raise ValueError("weights must not be given to a monitor, whose bound is for rows that count once each; "
                              "leave them out")  # fmt: skip
+        top1 = top1 or batch.top1
         names = None if batch.classes is None or top1 else tuple(map(str, batch.classes))
         n_classes = 0 if top1 else batch.n_classes
         if self.settings.n_classes is None:

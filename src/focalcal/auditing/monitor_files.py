@@ -11,21 +11,65 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.auditing.files import part_files, places
+from focalcal.auditing.files import part_files, places, read_rows
 from focalcal.auditing.monitor import Monitor, Update
+from focalcal.auditing.monitor_forecast import Sample
 from focalcal.auditing.monitor_state import MonitorError
 from focalcal.auditing.partitions import stream
+from focalcal.core.atomic import atomic_file
+from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import columns_after, find_scores, missing_column
 from focalcal.predictions.files import refuse_versions
 from focalcal.predictions.header import KINDS
-from focalcal.predictions.table_rows import numbers_of, open_rows
+from focalcal.predictions.table_rows import numbers_of, open_rows, table_writer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focalcal.auditing.monitor_verdict import MonitorVerdict
+
 _PER_ROW = ("ids", "groups", "clusters", "times")
 _ROWS = 1 << 18  # of a batch of two columns
+
+
+def monitor(
+    state: str | os.PathLike[str],
+    *partitions: Predictions | str | os.PathLike[str],
+    columns: Mapping[str, Any] | None = None,
+    baseline: Predictions | str | os.PathLike[str] | None = None,
+    at: str | None = None,
+    **settings: Any,
+) -> MonitorVerdict:
+    """Count partitions in a state file, look, and write the state: one call for a scheduled job.
+
+    state       the file; made if there is none
+    partitions  `Predictions`, or paths of files or folders, read with `columns` as an audit reads them
+    baseline    of the first call, or the same again
+    at          the period of rows that have no times
+    settings    those of `Monitor`; of a state that has begun they must be what it began with
+
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = Predictions(confidence=[0.9, 0.7, 0.8], correct=[True, True, False], split="live")
+    >>> with TemporaryDirectory() as folder:
+    ...     monitor(Path(folder, "state.json"), rows).alarm
+    False
+    """
+    begun = Path(state).exists()
+    own = Monitor.load(state) if begun else Monitor(**settings)
+    own.check(**settings)
+    if isinstance(baseline, Predictions) and not begun:
+        own.set_baseline([baseline])
+    elif baseline is not None and not isinstance(baseline, Predictions):
+        baseline_from_files(own, baseline, columns or {})
+    for each in partitions:
+        if isinstance(each, Predictions):
+            own.update(each, at=at)
+        else:
+            update_from_files(own, each, columns or {}, at=at)
+    verdict = own.look()
+    own.save(state)
+    return verdict
 
 
 def update_from_files(
@@ -35,12 +79,16 @@ def update_from_files(
     *,
     unlabelled: bool = False,
     outcomes: str | os.PathLike[str] | None = None,
+    source: str | os.PathLike[str] | None = None,
+    corrected: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Update:
     """Count a file, or a folder of parts, as one partition; `columns` and `options` are those of an audit and `update`.
 
     unlabelled  whether there are no outcomes yet
     outcomes    a table with the columns of ids and labels, for rows that are in the file by their ids
+    source      of rows without outcomes: labelled predictions of before, to estimate the label shift from
+    corrected   the table to write with the probabilities that are corrected for it
     """
     if unlabelled or outcomes is not None:
         top1 = "confidence" in columns
@@ -49,7 +97,31 @@ def update_from_files(
         files = part_files([path])
         names, top1 = places(files[0], columns)
         rows = chain.from_iterable(_batches(file, names, top1) for file in files)
-    return monitor.update(rows, top1=top1, labelled=not unlabelled, **options)
+    if source is not None:
+        options["source"] = read_rows(part_files([source]), columns, most_rows=Sample.most).predictions
+    done = monitor.update(rows, top1=top1, labelled=not unlabelled, **options)
+    if corrected is not None:
+        if done.label_shift is None:
+            raise ValueError(
+                "corrected probabilities need new rows without outcomes, and a baseline to compare them with; give "
+                "--unlabelled and --baseline"
+            )
+        _write_corrected(done.label_shift, Path(corrected), _scored(part_files([path]), dict(columns), None))
+    return done
+
+
+def _write_corrected(shift: Any, path: Path, batches: Iterator[Predictions]) -> None:
+    arrow = required("pyarrow", purpose="Writing corrected probabilities")
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        raise PredictionsFileError(f"{path} must be a .parquet or .csv file for corrected probabilities; rename it")
+    with ExitStack() as stack:
+        handle, write = stack.enter_context(atomic_file(path)), None
+        for batch in batches:
+            columns = {} if batch.ids is None else {"id": batch.ids}
+            columns |= {f"prob_{k}": each for k, each in enumerate(np.asarray(shift.correct(batch.probs)).T)}
+            table = arrow.table({name: np.ascontiguousarray(each) for name, each in columns.items()})
+            write = write or stack.enter_context(table_writer(handle, table.schema, path.suffix.lower()))
+            write(table)
 
 
 def baseline_from_files(monitor: Monitor, path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.monitor_rows import ALL, Piece
+from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from focalcal.auditing.monitor import Monitor
+    from focalcal.posthoc.label_shift import LabelShift
 
 ASSUMPTIONS = {
     "shift": "nothing: it compares scores alone, and says nothing of outcomes",
-    "expected": "that the scores are calibrated for these rows, whatever their shift",
+    "expected": "that outcomes are as far from the scores as in the baseline, or else not at all, whatever the shift",
     "label shift": "that rows of each class look as they did in the baseline, and only how many there are has changed",
 }
 
@@ -33,8 +35,9 @@ class Forecast:
 
     shift     the Kolmogorov distance of their scores (at the bins' edges) from those of the reference: the baseline,
               or else the first period; with a 95 % band (Dvoretzky, Kiefer, Wolfowitz, Massart); None without reference
-    expected  the rate of the event (or of right predictions) if the scores are calibrated, and the range that holds
-              the rate among these rows with 95 %
+    expected  the rate of the event (or of right predictions) if outcomes are as far from the scores, bin by bin, as in
+              the baseline, or not at all without one; and the range that holds the rate among these rows with 95 %
+    shifted   the rate if only the classes' frequencies have changed, with its interval; None without a source
     came      the rate among the rows of the period whose outcomes have come since, and how many there are
     """
 
@@ -48,6 +51,9 @@ class Forecast:
     high: float
     came: float | None = None
     rows_came: int = 0
+    shifted: float | None = None
+    shifted_low: float | None = None
+    shifted_high: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -56,6 +62,11 @@ class Forecast:
             f"{self.period}: {100 * self.expected:.1f} % expected ({100 * self.low:.1f} to {100 * self.high:.1f}, "
             f"{self.rows:,} rows; assumes {ASSUMPTIONS['expected']})"
         )
+        if self.shifted is not None:
+            text += (
+                f"; {100 * self.shifted:.1f} % by label shift ({100 * (self.shifted_low or 0):.1f} to "
+                f"{100 * (self.shifted_high or 0):.1f}; assumes {ASSUMPTIONS['label shift']})"
+            )
         if self.came is not None:
             text += f"; {100 * self.came:.1f} % came ({self.rows_came:,} rows)"
         if self.shift is not None:
@@ -83,6 +94,7 @@ def forecasts_of(monitor: Monitor) -> tuple[Forecast, ...]:
             [piece for piece in monitor.scored if piece.period == period],
             [piece for piece in monitor.pieces if piece.period == period],
             reference,
+            None if monitor.baseline is None else monitor.baseline.sums[ALL],
         )
         for period in periods
     )
@@ -93,21 +105,82 @@ def _total(pieces: Sequence[Piece]) -> Any:
 
 
 def _forecast(
-    period: str, scored: Sequence[Piece], came: Sequence[Piece], reference: NDArray[np.float64] | None
+    period: str,
+    scored: Sequence[Piece],
+    came: Sequence[Piece],
+    reference: NDArray[np.float64] | None,
+    baseline: NDArray[np.float64] | None,
 ) -> Forecast:
     rows, score, square, _ = _total(scored)
     n = rows.sum()
-    expected = score.sum() / n
-    half = 1.96 * math.sqrt(max(0.0, (score - square).sum())) / n
+    expected, variance = score, max(0.0, (score - square).sum())
+    if baseline is not None:
+        known = np.maximum(baseline[0], 1e-300)
+        expected = np.clip(score + rows * (baseline[3] - baseline[1]) / known, 0, rows)
+        spread = baseline[3] * (1 - baseline[3] / known) / known  # of one outcome of the bin, in the baseline
+        variance = (expected * (1 - expected / np.maximum(rows, 1e-300)) + rows**2 * spread / known).sum()
+    rate, half = expected.sum() / n, 1.96 * math.sqrt(variance) / n
     shift, low, high = (None, None, None) if reference is None else _distance(reference[0], rows)
-    outcome, known = None, 0
+    outcome, counted = None, 0
     if came:
         sums = _total(came)
-        outcome, known = float(sums[3].sum() / sums[0].sum()), sum(piece.rows for piece in came)
+        outcome, counted = float(sums[3].sum() / sums[0].sum()), sum(piece.rows for piece in came)
+    estimates = [piece.shifted for piece in scored if piece.shifted is not None]
+    shifted = np.mean(estimates, 0).tolist() if estimates else (None, None, None)
     return Forecast(
-        period, sum(piece.rows for piece in scored), shift, low, high, float(expected),
-        max(0.0, float(expected - half)), min(1.0, float(expected + half)), outcome, known,
+        period, sum(piece.rows for piece in scored), shift, low, high, float(rate),
+        max(0.0, float(rate - half)), min(1.0, float(rate + half)), outcome, counted, *shifted,
     )  # fmt: skip
+
+
+class Sample:
+    """At most so many rows of batches that pass by, each as likely as any other within a factor of two."""
+
+    most = 20_000
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._parts: list[Predictions] = []
+        self._share, self._draws = 1.0, np.random.default_rng(0)
+
+    def seen(self, batches: Iterable[Predictions]) -> Iterator[Predictions]:
+        """The batches themselves, of which rows are kept."""
+        for batch in batches:
+            self._keep(batch, self._share)
+            while sum(part.n for part in self._parts) > self.most:
+                self._share /= 2
+                parts, self._parts = self._parts, []
+                for part in parts:
+                    self._keep(part, 0.5)
+            yield batch
+
+    def _keep(self, rows: Predictions, share: float) -> None:
+        chosen = np.flatnonzero(self._draws.random(rows.n) < share)
+        if len(chosen):
+            self._parts.append(rows[chosen])
+
+    def rows(self) -> Predictions:
+        """Those that were kept."""
+        return Predictions.concatenate(self._parts)
+
+
+def shifted_rate(
+    source: Predictions, scored: Predictions, event: int | None
+) -> tuple[LabelShift, tuple[float, float, float]]:
+    """The label shift from one to the other, and the rate of the event, or of right predictions, that it implies."""
+    from focalcal.posthoc.label_shift import label_shift
+
+    if scored.top1 or source.top1:
+        raise ValueError(
+            "a label shift needs the probabilities of all classes, got confidences alone; leave source out"
+        )
+    shift = label_shift(source.probs, source.labels, scored.probs)
+    if event is not None:
+        return shift, (float(shift.target[event]), float(shift.low[event]), float(shift.high[event]))
+    probs = scored.probs
+    corrected = np.take_along_axis(np.asarray(shift.correct(probs)), probs.argmax(1)[:, None], 1)[:, 0]
+    rate, half = float(corrected.mean()), 1.96 * float(np.sqrt((corrected * (1 - corrected)).sum())) / len(corrected)
+    return shift, (rate, max(0.0, rate - half), min(1.0, rate + half))
 
 
 def _distance(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> tuple[float, float, float]:

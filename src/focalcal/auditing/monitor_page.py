@@ -37,12 +37,12 @@ def monitor_page(verdict: MonitorVerdict, title: str = "Does it still hold?") ->
     ]
     if verdict.forecasts:
         tables["forecasts"] = _forecast_table(verdict)
-        note = "; ".join(f"{name} assumes {what}" for name, what in ASSUMPTIONS.items() if name != "label shift")
+        note = "; ".join(f"{name} assumes {what}" for name, what in ASSUMPTIONS.items())
         body = html_table("forecasts", "Before outcomes are known", tables["forecasts"], f"{note}.", every_column=True)
         sections.append(Section("forecasts", "Before outcomes are known", body))
     return Page(
         title=title if verdict.model is None else f"{title} {verdict.model}",
-        lead=render(f"{__package__}/lead.html.j2", sentence=verdict.sentence),
+        lead=render(f"{__package__}/monitor_lead.html.j2", sentence=verdict.sentence),
         sections=sections,
         data=_data(verdict),
         tables=tables,
@@ -87,6 +87,7 @@ def _forecast_table(verdict: MonitorVerdict) -> Table:
             "expected %": [100 * each.expected for each in found],
             "low": [100 * each.low for each in found],
             "high": [100 * each.high for each in found],
+            "by label shift %": [None if each.shifted is None else 100 * each.shifted for each in found],
             "came %": [None if each.came is None else 100 * each.came for each in found],
             "shift of scores": [each.shift for each in found],
             "its low": [each.shift_low for each in found],

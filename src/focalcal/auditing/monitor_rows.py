@@ -38,6 +38,7 @@ class Piece:
     look      the look at which it was counted first; None before
     sums      by group, `ALL` among them: (4, B), of 1, the score, its square, and the outcome
     smallest  of the hashes of ids (and times), by which overlaps are noticed; empty without ids
+    shifted   of rows without outcomes: the rate that a label shift lets expect, and its interval
     """
 
     period: str
@@ -46,6 +47,7 @@ class Piece:
     sums: dict[str, NDArray[np.float64]]
     smallest: tuple[str, ...] = ()
     look: int | None = None
+    shifted: tuple[float, float, float] | None = None
 
     def counted(self, look: int) -> Piece:
         """The same, counted at that look if it was not before."""
@@ -106,8 +108,8 @@ def _event(batch: Predictions, event: int | None, top1: bool) -> tuple[NDArray[n
         raise ValueError("a monitor follows one event or the predicted class, got several labels per row; "
                          "follow each label by itself")  # fmt: skip
     probs = batch.probs
-    if top1 or event is not None:
-        column = 1 if top1 else event
+    if top1 or batch.top1 or event is not None:
+        column = 1 if top1 or batch.top1 else event
         return np.clip(probs[:, column].astype(np.float64), 0, 1), (batch.labels == column).astype(np.float64)
     predicted = probs.argmax(1)
     score = np.take_along_axis(probs, predicted[:, None], 1)[:, 0].astype(np.float64)

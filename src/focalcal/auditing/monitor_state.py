@@ -122,6 +122,7 @@ def _written(piece: Piece) -> dict[str, Any]:
         "digest": piece.digest,
         "ids": "".join(piece.smallest),
         "sums": sums,
+        "shifted": piece.shifted,
     }
 
 
@@ -141,4 +142,8 @@ def _read_piece(stored: dict[str, Any]) -> Piece:
     if not (look is None or (isinstance(look, int) and look > 0)) or not isinstance(stored["period"], str):
         raise ValueError(f"look {look!r} or period {stored['period']!r}")
     smallest = tuple(ids[at : at + 16] for at in range(0, len(ids), 16))
-    return Piece(stored["period"], int(stored["rows"]), str(stored["digest"]), sums, smallest, look)
+    shifted = stored["shifted"]
+    if shifted is not None:
+        rate, low, high = map(float, shifted)
+        shifted = rate, low, high
+    return Piece(stored["period"], int(stored["rows"]), str(stored["digest"]), sums, smallest, look, shifted)

@@ -68,6 +68,10 @@ def update(
     outcomes: Annotated[
         Path | None, typer.Option(help="A table of ids and labels that came later, for the rows of the files.")
     ] = None,
+    corrected: Annotated[
+        Path | None,
+        typer.Option(help="With --unlabelled and --baseline: write probabilities corrected for the label shift."),
+    ] = None,
     add_only: Annotated[
         bool, typer.Option("--add-only", help="Count the rows without a test, as workers do before a merge.")
     ] = False,
@@ -146,6 +150,10 @@ def update(
     if baseline is not None:
         baseline_from_files(monitor, baseline, columns)
     options = given(at=at, mature=None if mature is None else _duration(mature), as_of=as_of)
+    if corrected is not None and len(files or ()) != 1:
+        raise ValueError(f"--corrected is for one file at a time, got {len(files or ())}; call the command for each")
+    if unlabelled:
+        options |= {"source": baseline if confidence is None else None, "corrected": corrected}
     for file in files or ():
         done = update_from_files(monitor, file, columns, unlabelled=unlabelled, outcomes=outcomes, **options)
         for note in _notes(file, done):
