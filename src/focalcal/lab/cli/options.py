@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from focalcal.cli.options import given, name_values
+
 if TYPE_CHECKING:
     from focalcal.lab.store import Store as RunStore
+    from focalcal.lab.training import Recipe
 
 _DEFAULT_STORE = "default: $FOCALCAL_STORE, else focalcal-runs."
 Store = Annotated[  # of commands that write runs
@@ -53,6 +56,20 @@ def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
 def open_stores(folders: list[Path] | None) -> list[RunStore]:
     """Those in the folders, each once, or the one that is used by default."""
     return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
+
+
+def chosen_recipe(name: str, data_option: list[str] | None, model_option: list[str] | None, **changes: Any) -> Recipe:
+    """The recipe of that name or file, with the options and fields that are given in place of its own."""
+    from focalcal.lab.studies.spec_builder import override_recipe
+    from focalcal.lab.training import recipe
+
+    changed = given(**changes)
+    for field, flag, words in (
+        ("data_options", "--data-option", data_option),
+        ("model_options", "--model-option", model_option),
+    ):
+        changed |= {field: name_values(flag, words)} if words else {}
+    return override_recipe(recipe(name), changed)
 
 
 def check_device(name: str) -> str:

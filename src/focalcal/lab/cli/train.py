@@ -20,6 +20,7 @@ from focalcal.lab.cli.options import (
     TensorBoard,
     Threads,
     check_device,
+    chosen_recipe,
     open_store,
 )
 
@@ -87,17 +88,13 @@ def train(
         return
     from focalcal.lab.store import Evaluations, Protocol
     from focalcal.lab.studies import spec_of
-    from focalcal.lab.studies.spec_builder import override_recipe
     from focalcal.lab.training import is_first_process
-    from focalcal.lab.training import recipe as recipe_named
     from focalcal.lab.training.determinism import possible_threads
 
     protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
-    changes = given(data_set=data_set, classes=classes, model=model, epochs=epochs)
-    changes |= {"data_options": name_values("--data-option", data_option)} if data_option else {}
-    changes |= {"model_options": name_values("--model-option", model_option)} if model_option else {}
+    fields = {"data_set": data_set, "classes": classes, "model": model, "epochs": epochs}
+    chosen = chosen_recipe(recipe, data_option, model_option, **fields)
     try:
-        chosen = override_recipe(recipe_named(recipe), changes)
         values = {**given(gamma=gamma, lam=lam), **name_values("--option", option)}
         spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol, data_dir=data_dir)
     except TypeError as error:  # of a value that was typed in, so not a bug

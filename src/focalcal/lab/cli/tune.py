@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from focalcal.cli import INTERRUPTED
-from focalcal.cli.options import Json, given, name_values
+from focalcal.cli.options import Json
 from focalcal.cli.output import json_text, plain_failures, print_json, to_go_on
 from focalcal.lab.cli.options import (
     Classes,
@@ -21,6 +21,7 @@ from focalcal.lab.cli.options import (
     Model,
     Store,
     check_device,
+    chosen_recipe,
     open_store,
 )
 
@@ -79,14 +80,10 @@ def tune(
     """
     from focalcal.lab.cli.progress import grid_display
     from focalcal.lab.studies import LocalExecutor
-    from focalcal.lab.studies.spec_builder import override_recipe
     from focalcal.lab.studies.tuning import tune as search
     from focalcal.lab.studies.tuning.tuner import OBJECTIVES
-    from focalcal.lab.training import recipe as recipe_named
 
-    changes = given(epochs=epochs, data_set=data_set, classes=classes, model=model)
-    changes |= {"data_options": name_values("--data-option", data_option)} if data_option else {}
-    chosen = override_recipe(recipe_named(recipe), changes)
+    chosen = chosen_recipe(recipe, data_option, None, epochs=epochs, data_set=data_set, classes=classes, model=model)
     with grid_display() as display:
         result = search(
             chosen,
