@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from focalcal.core.arrays import Array
-from focalcal.core.checks import between_zero_and_one, numbers
+from focalcal.core.arrays import Array, as_array
+from focalcal.core.checks import between_zero_and_one
 from focalcal.core.display import Displayed, text_table
 from focalcal.metrics.bootstrap import Interval
 from focalcal.metrics.event_rows import read_sampled_event
@@ -77,7 +77,9 @@ def net_benefit(
     >>> curve.net_benefit.tolist(), curve.treat_all.tolist()
     ([0.4375, 0.5], [0.375, 0.0])
     """
-    levels = numbers("thresholds", np.asarray(thresholds, dtype=np.float64).ravel())
+    levels = np.unique(as_array("thresholds", thresholds).astype(np.float64)).tolist()
+    if not levels:
+        raise ValueError("thresholds must hold at least one, got none; leave them out for 0.01 to 0.99")
     for threshold in levels:
         between_zero_and_one("thresholds", threshold, remedy="at t an event is worth (1 - t) / t false alarms")
     event, robust = read_sampled_event(

@@ -53,12 +53,12 @@ class Robust:
         """
         weight = self.weights / self.weights.sum()
         levels = np.unique(levels)
-        member = np.abs(values[:, None] - levels).argmin(1)
+        member = np.searchsorted((levels[1:] + levels[:-1]) / 2, values)
         shares = np.bincount(member, weight, len(levels))
         usual = int(shares.argmax())
         others = np.delete(np.arange(len(levels)), usual)
         distance = levels[others] - levels[usual]
-        covariance = self.covariance(weight[:, None] * ((member[:, None] == others) - shares[others]))
+        covariance = self._of_shares(member, weight, shares, others)
         error = np.sqrt(np.diag(covariance))
         ends = np.array([self.share(shares[j], e) for j, e in zip(others, error, strict=True)]).reshape(-1, 2)
         reach = (ends - shares[others, None]) * distance[:, None]
@@ -70,6 +70,18 @@ class Robust:
         estimate = float(levels[usual] + distance @ shares[others])
         low, high = (float(np.sqrt(max(0.0, part @ correlation @ part))) for part in (below, above))
         return estimate, max(float(levels[0]), estimate - low), min(float(levels[-1]), estimate + high)
+
+    def _of_shares(self, member: Array, weight: Array, shares: Array, others: Array) -> Array:
+        """The covariance of the shares of levels; of rows without clusters from sums of squared weights per level."""
+        if self.cluster is not None or self.units < 2:
+            return self.covariance(weight[:, None] * ((member[:, None] == others) - shares[others]))
+        squares = np.bincount(member, weight * weight, len(shares))
+        own, share = squares[others], shares[others]
+        found: Array = (
+            np.diag(own) - np.outer(own, share) - np.outer(share, own) + np.outer(share, share) * squares.sum()
+        )
+        found *= self.units / (self.units - 1)
+        return found
 
     def proportion(self, hit: Array, among: Array) -> tuple[float, float, float]:
         """The share of the rows `among`, (n,) bool, that are `hit`, with its interval; nan and [0, 1] of no rows."""

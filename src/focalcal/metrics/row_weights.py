@@ -46,7 +46,8 @@ def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = Non
         return None
     names = np.arange(shape[0]) if clusters is None else as_values("clusters", clusters)
     if names.shape not in (shape, shape[:1]):
-        raise ValueError(f"clusters must have shape {shape[:1]} or {shape}, one name per row, got {names.shape}")
+        allowed = f"{shape[:1]} or {shape}" if len(shape) > 1 else f"{shape}"
+        raise ValueError(f"clusters must have shape {allowed}, one name per row, got {names.shape}")
     each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
     keep = kept_rows(given, ignore_index)
     distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
