@@ -244,3 +244,100 @@ def test_groups_of_one_outcome_and_of_one_cluster_have_what_can_be_said():
     assert not parts["one cluster"].off
     assert parts["all happened"].accuracy == 1
     assert parts["all happened"].off
+
+
+def test_costs_say_when_to_act_and_what_calibration_saves(tmp_path):
+    rows = event(6000, shift=1.2)
+    cost = {"fp": 1, "fn": 5}
+    found = audit(rows, calibrate="platt", cost=cost, gates=[Gate.parse("cost_per_1000 > 1")], resamples=100)
+    decided = found.decisions
+    assert decided.threshold == pytest.approx(1 / 6)
+    acted = rows.probs[:, 1] >= 1 / 6
+    spent = 1000 * np.where(rows.labels == 1, 5.0 * ~acted, 1.0 * acted).mean()
+    assert decided.before.per_1000.estimate == pytest.approx(spent)
+    assert found.metrics["cost_per_1000"].estimate == pytest.approx(spent)
+    assert decided.change.high < 0, "rows whose log odds are 1.2 too low are missed too often"
+    assert decided.after.per_1000.estimate == pytest.approx(spent + decided.change.estimate)
+    assert found.metrics["recall"].estimate == pytest.approx(acted[rows.labels == 1].mean())
+    assert not found.check("recall > 99 %")
+    matrix = tmp_path / "cost.csv"
+    matrix.write_text("0,1\n5,0\n")
+    for same in ("fp=1, fn=5", str(matrix), np.array([[0, 1], [5, 0]])):
+        again = audit(rows, calibrate=None, cost=same, resamples=100)
+        assert again.decisions.before.per_1000.estimate == pytest.approx(spent)
+    curve = audit(rows, **QUICK).decisions.curve
+    at = np.argmin(abs(curve.thresholds - 0.3))
+    acted = rows.probs[:, 1] >= curve.thresholds[at]
+    expected = (acted & (rows.labels == 1)).mean() - (acted & (rows.labels == 0)).mean() * curve.thresholds[at] / (
+        1 - curve.thresholds[at]
+    )
+    assert curve.net_benefit[at] == pytest.approx(expected)
+
+
+def test_costs_of_several_classes_are_those_of_their_decisions():
+    draws = np.random.default_rng(0)
+    logits = 2 * draws.normal(size=(2000, 3))
+    labels = np.argmax(logits / 2 + draws.gumbel(size=logits.shape), axis=1)
+    cost = np.array([[0, 1, 8], [4, 0, 1], [1, 6, 0]])
+    found = audit(logits=logits, labels=labels, calibrate="temperature", cost=cost, resamples=100)
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    spent = 1000 * cost[labels, (probs @ cost).argmin(1)].mean()
+    assert found.decisions.before.per_1000.estimate == pytest.approx(spent)
+    assert found.decisions.curve is None
+    assert found.decisions.after.per_1000.estimate < spent
+    assert "per 1,000 rows" in found.decisions.sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cost": "fp=-1,fn=2"}, "cost must be finite and >= 0, got -1"),
+        ({"cost": "fp=1"}, "cost must have fp and fn"),
+        ({"cost": "fp=1,fn=many"}, "cost must be such as fp=1,fn=20"),
+        ({"cost": "nowhere.csv"}, "or the name of a file with a matrix, got 'nowhere.csv'"),
+        ({"cost": np.eye(3)}, "cost must be a matrix of 2 lines and columns for 2 classes, got 3"),
+        ({"threshold": 1.5}, "threshold must be"),
+        ({"event": False, "threshold": 0.5}, "threshold needs an event"),
+    ],
+)
+def test_costs_that_make_no_sense_are_refused_before_anything_is_computed(options, message, monkeypatch):
+    monkeypatch.setattr("focalcal.auditing.auditor.rows_of", lambda *_, **__: pytest.fail("the rows were looked at"))
+    with pytest.raises(ValueError, match=message):
+        audit(event(200), **QUICK, **options)
+
+
+def test_weights_are_rows_repeated_with_the_intervals_of_the_rows_that_there_are():
+    draws = np.random.default_rng(0)
+    plain, weights = event(1500, shift=0.4), draws.choice([1.0, 2.0, 5.0], 1500)
+    again = np.repeat(np.arange(1500), weights.astype(int))
+    known = {
+        "groups": draws.choice(["a", "b"], 1500),
+        "times": np.datetime64("2025-01-01") + np.arange(1500) * 90 // 1500,
+    }
+    weighted, repeated = (
+        audit(
+            plain.probs[rows], plain.labels[rows], calibrate=None, cost="fp=1,fn=4", resamples=200,
+            **more, **{name: values[rows] for name, values in known.items()},
+        )
+        for rows, more in ((slice(None), {"weights": weights}), (again, {}))
+    )  # fmt: skip
+    assert weighted.verdict.gap == pytest.approx(repeated.verdict.gap)
+    for name, found in weighted.metrics.items():
+        other = repeated.metrics[name]
+        assert found.estimate == pytest.approx(other.estimate, rel=2e-3), name
+        assert found.high - found.low > 1.1 * (other.high - other.low), "no more is known than the 1,500 rows tell"
+        if found.chance is not None:
+            assert 1 < found.chance / other.chance < 3, "of 1,500 rows, not of 4,000"
+    for one, other in zip(weighted.event.groups, repeated.event.groups, strict=True):
+        assert (one.name, one.gap, one.share) == (other.name, pytest.approx(other.gap), pytest.approx(other.share))
+    for one, other in zip(weighted.periods.parts, repeated.periods.parts, strict=True):
+        assert one.accuracy == pytest.approx(other.accuracy)
+    np.testing.assert_allclose(weighted.risk_coverage.risk[-1], repeated.risk_coverage.risk[-1])
+    assert [t.coverage for t in weighted.thresholds] == pytest.approx([t.coverage for t in repeated.thresholds])
+    assert "4," in weighted.notes[0]
+    assert "which are taken for those of a survey" in weighted.notes[0]
+    same = audit(plain, calibrate=None, resamples=100)
+    alike = audit(plain.probs, plain.labels, weights=np.full(1500, 3.0), calibrate=None, resamples=100)
+    assert alike.verdict.sentence == same.verdict.sentence
+    with pytest.raises(ValueError, match="weights must not all be 0"):
+        audit(plain.probs, plain.labels, weights=np.zeros(1500), **QUICK)

@@ -92,7 +92,10 @@ def _audited_as_json(table: str, suffix: str, options: Iterable[str]) -> Any:
 
 
 def _without_calibrator(record: Any) -> Any:
-    """An audit's record without what calibrator.json has, too."""
+    """An audit's record without what calibrator.json has, too, and without the points of decision curves."""
+    if record["decisions"] is not None:
+        record["decisions"].pop("net_benefit")
+        record["decisions"].pop("net_benefit_after")
     if record["fixes"] is not None:
         record["fixes"].pop("calibrator")
     return record

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.comparison import Change, compare_models
+from focalcal.auditing.decisions import Decisions, check_costs, costs_of, decision_metric_names, decisions_of
 from focalcal.auditing.diagrams import bins_of, calibrated_bins
 from focalcal.auditing.event import Event, event_columns, event_metric_names, events_of
 from focalcal.auditing.fixes import Fixes, calibrator_names, compare_fixes
@@ -53,6 +54,7 @@ class Audit:
     events           of two classes the second, or those that were asked for: rates, O/E, slope and more
     classes, groups  each by itself, worst first, with intervals corrected for their number; groups if there are any
     periods          the same in the order of time, if times are known
+    decisions        net benefit of the event, what a threshold flags, and what given costs come to
     risk_coverage, thresholds, mistakes
                      what a threshold on the confidence buys, and the most confident wrong predictions
     abstention       the confidence above which at most 5 % of answers are wrong, with a guarantee; None of several
@@ -80,6 +82,7 @@ class Audit:
     n_classes: int | None
     events: tuple[Event, ...] = ()
     periods: Periods | None = None
+    decisions: Decisions | None = None
     calibrated: Reliability | None = None
     abstention: SelectiveThreshold | None = None
     sample: int | None = None
@@ -195,6 +198,8 @@ def audit(
     calibrate: Sequence[str] | str | None = "auto",
     baseline: Predictions | None = None,
     trained_with: TrainedWith | None = None,
+    cost: Any = None,
+    threshold: float | None = None,
     class_names: Sequence[str] | None = None,
     about: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
@@ -218,6 +223,8 @@ def audit(
     calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
     baseline      another model's predictions of the same rows in the same order
     trained_with  the loss of the network, "ce" or (gamma, lam): what to train with next is said where this is known
+    cost          of mistakes, {"fp": 1, "fn": 20} of an event or a matrix (K, K), cost[label][decision]; or as text
+    threshold     of an event, from which on to act; by default that of the costs
     class_names   one per class; by default those of the predictions, or their numbers
     about         "title", "model", "data" and "date" of the page
     gates         that the result will be asked for: one whose metric it does not have is refused at once
@@ -236,8 +243,9 @@ def audit(
         )
     top1 = top1 or predictions.top1
     check_request(
-        predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, event=event, about=about
-    )
+        predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, event=event, cost=cost,
+        threshold=threshold, about=about,
+    )  # fmt: skip
     if predictions.kind == "logits" and not predictions.multilabel:
         refuse_probabilities(predictions.scores)
     if baseline is not None:
@@ -269,6 +277,10 @@ def audit(
     only = predictions.n_classes == 2 and len(events) == 1
     metrics = {name: value for each in events for name, value in each.metrics(only=only).items()} | metrics
     classes = () if rows.predicted is None else parts_of([(names, rows.predicted)], sure, right, design)
+    cost = costs_of(cost)
+    headed = events[0] if events and (only or isinstance(cost, Mapping) or threshold is not None) else None
+    decisions = decisions_of(predictions, headed, design, fixes, cost, threshold)
+    metrics |= {} if decisions is None else decisions.metrics()
     periods = None
     if predictions.times is not None and not predictions.multilabel:
         p, happened = (events[0].probability, predictions.labels == columns[0]) if only else (sure, right)
@@ -282,9 +294,10 @@ def audit(
         groups=tuple(parts_of(families, sure, right, design) if families else ()),
         events=events,
         periods=periods,
-        risk_coverage=risk_coverage(sure, right),
+        decisions=decisions,
+        risk_coverage=risk_coverage(sure, right, design.weights),
         abstention=_abstention(predictions, rows),
-        thresholds=tuple(thresholds(sure, right)),
+        thresholds=tuple(thresholds(sure, right, design.weights)),
         mistakes=() if predictions.multilabel else tuple(_mistakes(predictions, rows, names)),
         fixes=fixes,
         operating_point=point,
@@ -353,6 +366,8 @@ def check_request(
     gates: Sequence[Gate] = (),
     top1: bool = False,
     event: Any = None,
+    cost: Any = None,
+    threshold: float | None = None,
     about: Mapping[str, str] | None = None,
     **_others: Any,
 ) -> None:
@@ -366,8 +381,12 @@ def check_request(
     if not isinstance(gates, list | tuple) or not all(isinstance(gate, Gate) for gate in gates):
         raise TypeError(f"gates must be a list of Gate, got {shown(gates)}; make them by Gate.parse('ece > 0.05')")
     columns = event_columns(predictions, event, names, top1=top1)
+    check_costs(costs_of(cost), threshold, predictions.n_classes, len(columns))
+    of_decisions = decision_metric_names(cost, threshold, len(columns))
     for gate in gates:
-        gate.check([*event_metric_names(columns, names), *metric_names(predictions, top1=top1)])
+        gate.check([*event_metric_names(columns, names), *of_decisions, *metric_names(predictions, top1=top1)])
+    if predictions.multilabel and (predictions.weights is not None or predictions.clusters is not None):
+        raise ValueError("weights and clusters are for one label per row; leave them out of predictions of several")
     if about is not None and (not isinstance(about, Mapping) or not set(about) <= set(_ABOUT)):
         raise ValueError(f"about must hold {', '.join(_ABOUT)} and no more, got {shown(about)}")
 

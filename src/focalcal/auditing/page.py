@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from focalcal.auditing.tables import (
     change_table,
     confidence_table,
+    cost_table,
     event_table,
     fix_table,
+    flagged_table,
     metric_table,
     metric_title,
     mistake_table,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from focalcal.metrics.reliability import Reliability
     from focalcal.pages.tables import Table
 
-_OWN = ("reliability", "coverage", "periods", "page")
+_OWN = ("reliability", "coverage", "periods", "benefit", "page")
 SCRIPTS = ("kit/intervals.js", *(f"{__package__}/{name}.js" for name in _OWN))
 _GAP = {
     "name": "confidence minus accuracy, in points", "below": "under-confident", "above": "over-confident",
@@ -42,6 +44,11 @@ _EVENT_GAP = {
     "name": "predicted minus observed, in points", "below": "predicted too rarely", "above": "predicted too often",
     "sure": "predicted", "right": "observed",
 }  # fmt: skip
+_BENEFIT = (
+    "Net benefit is the share of events acted on, less that of false alarms times the odds of the threshold; the band "
+    "is its 95 % interval, and the dashed line acting on every row."
+)
+_AFTER = " The second line is after the recommended calibrator."
 _CORRECTED = "Intervals hold for all of them at once, at 95 %. Worst first; names in bold are off beyond chance."
 _FIGURES = ("confidence_gap", "ece", "nll", "brier", "accuracy")
 _EVENT_FIGURES = ("observed_rate", "predicted_rate", "oe", "slope", "auroc")
@@ -115,6 +122,15 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
         if periods.trends:
             made.append(table("trends", "What moved", trend_table(periods), quiet=False))
         sections.append(_periods(periods.sentence, made, of_sample))
+    if audit.decisions is not None:
+        found = audit.decisions
+        made = [] if found.before is None else [table("costs", "Cost per 1,000 rows", cost_table(found), quiet=False)]
+        if found.flagged:
+            made.append(table("flagged", "What a threshold flags", flagged_table(found), quiet=False))
+        note = "" if found.curve is None else _BENEFIT + (_AFTER if found.curve_after is not None else "")
+        chart = "benefit" if found.curve is not None else ""
+        context = {"name": chart, "heading": "Net benefit", "tables": made, "sentence": found.sentence, "note": note}
+        sections.append(Section("decisions", "Decisions", render(f"{__package__}/pair.html.j2", **context)))
     made = []
     if event is not None:
         made.append(table("confidence", "Of the most probable class", confidence_table(audit), quiet=False))
@@ -197,6 +213,7 @@ def _data(audit: Audit) -> dict[str, Any]:
         "classes": _lanes(audit.classes),
         "groups": _lanes(audit.groups if event is None else event.groups),
         "periods": [] if audit.periods is None else [_period(part) for part in audit.periods.parts],
+        "benefit": _benefit(audit),
         "fixes": [
             {"name": fix.name, "mean": fix.change.mean, "low": fix.change.low, "high": fix.change.high}
             for fix in fixes
@@ -206,6 +223,19 @@ def _data(audit: Audit) -> dict[str, Any]:
         if audit.fixes is None or audit.fixes.calibrator is None
         else audit.fixes.calibrator.record(),
     }
+
+
+def _benefit(audit: Audit) -> dict[str, Any]:
+    found = audit.decisions
+    if found is None or found.curve is None:
+        return {"points": [], "after": [], "log": False, "threshold": None}
+    names = ("thresholds", "net_benefit", "low", "high", "treat_all")
+    before, after = (
+        [] if curve is None else _records({name.removesuffix("s"): getattr(curve, name) for name in names})
+        for curve in (found.curve, found.curve_after)
+    )
+    log = audit.events[0].rare
+    return {"points": before, "after": after, "log": log, "threshold": found.threshold}
 
 
 def _diagram(audit: Audit) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def audit_record(audit: Audit) -> dict[str, Any]:
             "periods": _parts(audit.periods.parts),
             "trends": [asdict(trend) | {"moved": trend.moved} for trend in audit.periods.trends],
         },
+        "decisions": None if audit.decisions is None else audit.decisions.record(),
         "thresholds": [asdict(threshold) for threshold in audit.thresholds],
         "abstention": None
         if audit.abstention is None

@@ -62,7 +62,7 @@ class Design:
 
 
 def design_of(predictions: Predictions) -> Design:
-    """Of the predictions' weights and clusters; entries of several labels per row belong to their row."""
+    """Of the predictions' weights, unless all are alike, and clusters."""
     weights: NDArray[Any] | None = predictions.weights
     clusters: NDArray[Any] | None = None
     if predictions.clusters is not None:
@@ -74,11 +74,6 @@ def design_of(predictions: Predictions) -> Design:
             )
     if weights is not None and (weights == weights[0]).all():
         weights = None
-    if predictions.multilabel:
-        clusters = np.arange(predictions.n) if clusters is None and weights is not None else clusters
-        weights, clusters = (
-            None if each is None else np.repeat(each, predictions.n_classes) for each in (weights, clusters)
-        )
     return Design(weights, clusters)
 
 

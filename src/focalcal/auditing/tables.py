@@ -9,11 +9,12 @@ import numpy as np
 
 from focalcal.auditing.event import REPORTED
 from focalcal.metrics import METRICS
-from focalcal.pages.numbers import Percent, Ratio, four
+from focalcal.pages.numbers import Percent, Ratio, Rounded, four
 from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit
+    from focalcal.auditing.decisions import Decisions
     from focalcal.auditing.event import Event
     from focalcal.auditing.fixes import Fixes
     from focalcal.auditing.parts import Part
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from focalcal.metrics import Interval
 
 _RATIOS = ("oe", "slope")
+_SHARES = ("flagged", "precision", "recall")
+_TITLES = {
+    "auroc": "AUROC", "cost_per_1000": "Cost per 1,000 rows", "flagged": "Flagged", "precision": "Precision",
+    "recall": "Recall",
+}  # fmt: skip
 
 
 def shown(name: str, value: float | None) -> float | None:
@@ -30,14 +36,14 @@ def shown(name: str, value: float | None) -> float | None:
     base = name.partition("[")[0]
     if base in _RATIOS:
         return Ratio(value)
-    entry = METRICS.get(base)
-    return Percent(value) if entry is not None and entry.unit == "share" else four(value)
+    share = base in _SHARES or (base in METRICS and METRICS[base].unit == "share")
+    return Percent(value) if share else four(value)
 
 
 def metric_title(name: str) -> str:
     """What a metric is called, with the class that it is of."""
     base, bracket, of = name.partition("[")
-    title = METRICS[base].title if base in METRICS else {"auroc": "AUROC"}.get(base, base)
+    title = METRICS[base].title if base in METRICS else _TITLES.get(base, base)
     return title + (f" of {of.removesuffix(']')}" if bracket else "")
 
 
@@ -53,7 +59,9 @@ def event_table(event: Event) -> Table:
 
 def confidence_table(audit: Audit) -> Table:
     """Beside an event, the metrics of the most probable class."""
-    return _metrics({name: value for name, value in audit.metrics.items() if name not in REPORTED})
+    return _metrics(
+        {name: value for name, value in audit.metrics.items() if name not in (*REPORTED, *_SHARES, "cost_per_1000")}
+    )
 
 
 def thresholds_say(audit: Audit) -> bool:
@@ -102,6 +110,38 @@ def trend_table(periods: Periods) -> Table:
         },
         bold={"change of": [trend.moved for trend in periods.trends]},
     )
+
+
+def cost_table(found: Decisions) -> Table:
+    """One row per way to decide: what 1,000 rows cost."""
+    before, after = found.before, found.after
+    assert before is not None
+    rows: list[tuple[str, float | None, Interval]] = [("as they are", before.threshold, before.per_1000)]
+    if after is not None:
+        rows.append((f"after {found.calibrator}", after.threshold, after.per_1000))
+    rows.append(("the same for every row", None, before.constant))
+    columns: dict[str, list[Any]] = {"decision": [name for name, _, _ in rows]}
+    if before.threshold is not None:
+        columns["act from"] = [None if at is None else Percent(at) for _, at, _ in rows]
+    columns["cost"] = [four(cost.estimate) for _, _, cost in rows]
+    columns |= {end: [four(getattr(cost, end)) for _, _, cost in rows] for end in ("low", "high")}
+    if found.change is not None:
+        change = found.change
+        columns["change"] = [None, Rounded(change.estimate, "+.4g"), None]
+        columns["its interval"] = ["", f"{change.low:+.4g} to {change.high:+.4g}", ""]
+    return Table(columns)
+
+
+def flagged_table(found: Decisions) -> Table:
+    """One row per threshold: what acting from it on finds."""
+    names = ("flagged", "precision", "recall", "specificity")
+    columns: dict[str, list[Any]] = {"act from": [Percent(at.threshold) for at in found.flagged]}
+    for name in names:
+        cells = [getattr(at, name) for at in found.flagged]
+        columns[name] = [Percent(cell.estimate) for cell in cells]
+        if name in names[1:3]:
+            columns[f"{name} interval"] = [f"{Percent(cell.low).text} to {Percent(cell.high).text}" for cell in cells]
+    return Table(columns, headings={f"{name} interval": "95 % interval" for name in names[1:3]})
 
 
 def threshold_table(audit: Audit) -> Table:

@@ -58,6 +58,9 @@ def audit(
         str | None,
         typer.Option(help="Columns whose values, and intersections, are audited apart, e.g. 'site' or 'site,age'."),
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="The column of weights: how many rows of the population each row stands for.")
+    ] = None,
     clusters: Annotated[
         str | None,
         typer.Option(help="The column of what rows share, e.g. a patient: intervals are over these, not over rows."),
@@ -75,6 +78,13 @@ def audit(
         typer.Option(
             help="The network's loss, ce or gamma and lam as 3,1: the audit then says what to train with next."
         ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(help="What mistakes cost: fp=1,fn=20 of an event, or a file with a matrix, labels by decisions."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Of an event: the probability from which on to act; by default by the costs.")
     ] = None,
     baseline: Annotated[Path | None, typer.Option(help="Another model's predictions of the same rows.")] = None,
     fail_if: Annotated[
@@ -192,6 +202,7 @@ def audit(
         confidence=confidence,
         correct=correct,
         groups=column_names(groups),
+        weights=weights,
         clusters=clusters,
         times=time,
         ids=ids,
@@ -205,6 +216,8 @@ def audit(
         calibrate=calibrators,
         trained_with=trained_with,
         event=None if event is None else event.split(","),
+        cost=cost,
+        threshold=threshold,
         about=given(title=title, model=model, data=data),
         gates=gates,
         executor=executor,
@@ -243,8 +256,10 @@ def _judged(text: str) -> Literal["interval", "estimate"]:
 def _text(found: Audit) -> str:
     from focalcal.auditing.tables import (
         change_table,
+        cost_table,
         event_table,
         fix_table,
+        flagged_table,
         metric_table,
         part_table,
         threshold_table,
@@ -255,7 +270,8 @@ def _text(found: Audit) -> str:
     parts = [_wrapped(found.headline), "", metric_table(found).text()]
     event = found.event
     groups = found.groups if event is None else event.groups
-    for heading, rows in (("Groups, worst first", groups), ("Predicted classes, worst first", found.classes)):
+    classes = () if event is not None else found.classes
+    for heading, rows in (("Groups, worst first", groups), ("Predicted classes, worst first", classes)):
         if rows:
             shown = part_table(rows[:_SHOWN], event=event is not None and rows is groups).text()
             more = f" ({_SHOWN} of {len(rows)})" if len(rows) > _SHOWN else ""
@@ -266,7 +282,11 @@ def _text(found: Audit) -> str:
         parts += [_wrapped(found.periods.sentence), ""]
     if event is None:
         parts += [f"{each.name}: {each.calibration.sentence}\n{event_table(each).text()}" for each in found.events]
-    if thresholds_say(found):
+    if found.decisions is not None:
+        parts += [cost_table(found.decisions).text()] if found.decisions.before is not None else []
+        parts += ["What a threshold flags:", flagged_table(found.decisions).text()] if found.decisions.flagged else []
+        parts += [_wrapped(found.decisions.sentence), ""] if found.decisions.sentence else []
+    if event is None and thresholds_say(found):
         parts += ["What a threshold on the confidence buys:", threshold_table(found).text()]
     if found.abstention is not None and event is None:
         parts.append(_wrapped(found.abstention.sentence) + "\n")

@@ -136,7 +136,8 @@ class Classwise:
         else:
             drawn, columns = draw.labels.shape[1], self._labels.shape[0]
             own = np.take_along_axis(self._cells, draw.labels, 1) * drawn + np.arange(drawn)
-            counts = np.bincount(own.ravel(), minlength=columns * drawn).reshape(columns, drawn)
+            weights = np.broadcast_to(draw.weights, draw.labels.shape).ravel()
+            counts = np.bincount(own.ravel(), weights, minlength=columns * drawn).reshape(columns, drawn)
         residual = self._sums @ draw.weights - counts
         return self._of(np.moveaxis(residual.reshape(*self._shape, -1), -1, 0), draw.weights.sum(0))
 

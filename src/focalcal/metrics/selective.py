@@ -50,34 +50,46 @@ class Mistake:
     label: str | None = None
 
 
-def risk_coverage(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> RiskCoverage:
+def risk_coverage(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+) -> RiskCoverage:
     """At most 200 points, each the end of a run of equal confidences."""
-    ends, wrong = _running(confidence, correct)
-    chosen = np.unique(np.linspace(0, len(ends) - 1, min(_POINTS, len(ends))).round().astype(int))
-    rows = ends[chosen].astype(np.float64)
-    low, high = wilson(wrong[chosen], rows)
-    return RiskCoverage(rows / len(confidence), wrong[chosen] / rows, low, high)
+    _, kept, wrong, scale = _running(confidence, correct, weights)
+    chosen = np.unique(np.linspace(0, len(kept) - 1, min(_POINTS, len(kept))).round().astype(int))
+    low, high = wilson(scale * wrong[chosen], scale * kept[chosen])
+    return RiskCoverage(kept[chosen] / kept[-1], wrong[chosen] / kept[chosen], low, high)
 
 
-def thresholds(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> list[Threshold]:
+def thresholds(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+) -> list[Threshold]:
     """For accuracies of 90, 95 and 99 %: the threshold that keeps most rows."""
-    ends, wrong = _running(confidence, correct)
-    ordered = np.sort(confidence)[::-1]
+    least, kept, wrong, scale = _running(confidence, correct, weights)
     found = []
     for wanted in ACCURACIES:
-        enough = np.flatnonzero(1 - wrong / ends >= wanted)
+        enough = np.flatnonzero(1 - wrong / kept >= wanted)
         if not len(enough):
             found.append(Threshold(wanted, None))
             continue
-        rows, mistakes = ends[enough[-1]], wrong[enough[-1]]
-        low, _ = wilson(np.array(rows - mistakes, dtype=np.float64), np.array(rows, dtype=np.float64))
-        at = float(ordered[rows - 1])
-        found.append(Threshold(wanted, at, rows / len(ordered), float(1 - mistakes / rows), float(low)))
+        rows, mistakes = kept[enough[-1]], wrong[enough[-1]]
+        low, _ = wilson(np.array(scale * (rows - mistakes)), np.array(scale * rows))
+        at = float(least[enough[-1]])
+        found.append(Threshold(wanted, at, float(rows / kept[-1]), float(1 - mistakes / rows), float(low)))
     return found
 
 
-def _running(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """How many rows are at least as confident as each distinct confidence, from the top, and how many are wrong."""
+def _running(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """Each distinct confidence from the top, what rows at least as confident weigh, and the wrong ones among them.
+
+    Last what turns weights into Kish's effective number of rows.
+    """
+    if weights is not None:
+        some = weights > 0
+        confidence, correct, weights = confidence[some], correct[some], weights[some]
     order = np.argsort(-confidence, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1
-    return ends, np.cumsum(~correct[order])[ends - 1].astype(np.float64)
+    ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True))
+    own = np.ones(len(order)) if weights is None else weights[order]
+    kept, wrong = own.cumsum()[ends], (own * ~correct[order]).cumsum()[ends]
+    return confidence[order][ends], kept, wrong, float(own.sum() / (own**2).sum())

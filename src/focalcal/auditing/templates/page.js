@@ -7,6 +7,7 @@
   ReliabilityChart.start();
   CoverageChart.start();
   PeriodsChart.start();
+  BenefitChart.start();
   IntervalChart.start("classes", Kit.data.classes, { ...gap, axis: "confidence minus accuracy, in points", below: "under-confident", above: "over-confident" });
   IntervalChart.start("groups", Kit.data.groups, gap);
   IntervalChart.start("fixes", Kit.data.fixes, { axis: "change of the NLL on held-out rows", below: "better", above: "worse", format: nats });
