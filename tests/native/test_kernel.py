@@ -1,6 +1,5 @@
 """What the kernel owes its surroundings: threads, forks, flags, layouts without a copy."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -55,52 +54,6 @@ def test_the_number_of_threads_does_not_change_the_gradient(shape):
     for loss, grad, _ in results[1:]:
         torch.testing.assert_close(loss, results[0][0])
         torch.testing.assert_close(grad, results[0][1])
-
-
-@needs_kernel
-def test_works_in_a_forked_process_after_threads_were_used():
-    """libgomp's team does not survive a fork: a parallel region in the child would wait for ever."""
-    script = """
-        import multiprocessing, torch
-        torch.set_num_threads(2)
-        from focalcal.losses import FocalCalibrationLoss
-        def work(queue):
-            torch.manual_seed(1)
-            logits, labels = torch.randn(4000, 100, requires_grad=True), torch.randint(0, 100, (4000,))
-            loss = FocalCalibrationLoss()(logits, labels)
-            loss.backward()
-            queue.put(loss.item())
-        context = multiprocessing.get_context("fork")
-        queue = context.SimpleQueue()
-        work(queue)
-        child = context.Process(target=work, args=(queue,))
-        # in the parent the kernel has used its threads by now
-        here = queue.get()
-        child.start()
-        child.join(60)
-        assert child.exitcode == 0, child.exitcode
-        assert abs(queue.get() - here) < 1e-6
-        print("fine")
-    """
-    done = run_python(script)
-    assert done.stdout.strip() == "fine", done.stderr
-
-
-class _LossDataset(torch.utils.data.Dataset):
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        generator = torch.Generator().manual_seed(index)
-        return FocalCalibrationLoss()(torch.randn(600, 100, generator=generator), torch.zeros(600, dtype=torch.long))
-
-
-@needs_kernel
-def test_works_in_data_loader_workers():
-    here = torch.stack([_LossDataset()[i] for i in range(4)])
-    context = multiprocessing.get_context("fork")
-    loader = torch.utils.data.DataLoader(_LossDataset(), batch_size=2, num_workers=2, multiprocessing_context=context)
-    torch.testing.assert_close(torch.cat(list(loader)), here)
 
 
 @needs_kernel

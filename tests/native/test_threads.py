@@ -58,15 +58,22 @@ def test_a_limit_holds_in_its_block_and_thread_alone():
 
 
 FORKED = """
-import multiprocessing, numpy as np
+import multiprocessing, numpy as np, torch
 from focalcal._native import scores, softmax
+from focalcal.losses import FocalCalibrationLoss
+
+torch.set_num_threads(2)
 
 logits, labels = np.random.default_rng(0).standard_normal((40_000, 20)), np.zeros(40_000, np.int64)
 
 def work(queue):
     affine = softmax.affine_loss(logits, labels, np.ones(len(logits)), np.ones(20), np.zeros(20))[0]
     passed = scores.score_pass(logits, labels, np.arange(16) / 15, 1e-3, 0.0, logits=True, nll=True)
-    queue.put([softmax.moment_sums(logits, labels, None, 1.0).log_partition, affine, passed.totals[3]])
+    z = torch.from_numpy(logits).requires_grad_()
+    loss = FocalCalibrationLoss()(z, torch.from_numpy(labels))
+    loss.backward()
+    sums = softmax.moment_sums(logits, labels, None, 1.0)
+    queue.put([sums.log_partition, affine, passed.totals[3], loss.item(), z.grad.norm().item()])
 
 context = multiprocessing.get_context("fork")
 queue = context.SimpleQueue()

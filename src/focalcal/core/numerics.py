@@ -47,9 +47,10 @@ def _largest(values: Any, axis: int) -> Any:
 
 
 def _sum(values: Any, axis: int) -> Any:
-    """The sum likewise; of eight and more columns NumPy adds in another order."""
+    """The sum likewise; of eight and more columns NumPy adds in another order, and half precision in single."""
     xp = namespace(values)
-    if xp is not np or axis != 1 or values.ndim != 2 or not 1 < values.shape[1] < 8 or len(values) < 100:
+    few = xp is np and axis == 1 and values.ndim == 2 and 1 < values.shape[1] < 8 and len(values) >= 100
+    if not few or values.dtype == np.float16:
         return xp.sum(values, axis=axis, keepdims=True)
     total = values[:, 0] + values[:, 1]
     for k in range(2, values.shape[1]):
