@@ -107,23 +107,14 @@ def elements_moved(ptx, operation, parameter, size):
 
 
 @pytest.mark.parametrize("target", [A100, H100, MI300], ids=lambda target: str(target.arch))
-@pytest.mark.parametrize("case", ONE_PASS)
-def test_one_read_and_one_write_without_spills(case, target, monkeypatch, tmp_path):
-    shape, dtype, terms = ONE_PASS[case]
+@pytest.mark.parametrize(("case", "reads"), [(case, 1) for case in ONE_PASS] + [(case, 2) for case in TWO_READS])
+def test_one_write_after_one_read_or_two_of_any_number_of_classes_without_spills(
+    case, reads, target, monkeypatch, tmp_path
+):
+    shape, dtype, terms = (ONE_PASS if reads == 1 else TWO_READS)[case]
     result, share, at = compiled(shape, dtype, terms, target, monkeypatch)
     assert_no_spills(result, target, tmp_path)
     if target.backend == "cuda":
-        assert elements_moved(result.asm["ptx"], "ld", at["logits"], dtype.itemsize) == share
-        assert elements_moved(result.asm["ptx"], "st", at["gradient"], dtype.itemsize) == share
-
-
-@pytest.mark.parametrize("target", [A100, H100, MI300], ids=lambda target: str(target.arch))
-@pytest.mark.parametrize("case", TWO_READS)
-def test_two_reads_and_one_write_of_any_number_of_classes(case, target, monkeypatch, tmp_path):
-    shape, dtype, terms = TWO_READS[case]
-    result, share, at = compiled(shape, dtype, terms, target, monkeypatch)
-    assert_no_spills(result, target, tmp_path)
-    if target.backend == "cuda":
-        of_the_label = 1
-        assert elements_moved(result.asm["ptx"], "ld", at["logits"], dtype.itemsize) == 2 * share + of_the_label
+        of_the_label = reads - 1
+        assert elements_moved(result.asm["ptx"], "ld", at["logits"], dtype.itemsize) == reads * share + of_the_label
         assert elements_moved(result.asm["ptx"], "st", at["gradient"], dtype.itemsize) == share
