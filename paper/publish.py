@@ -62,8 +62,8 @@ NEEDED = {
 DOCS = Path(__file__).parent.parent / "docs" / "results"
 
 
-def pages() -> dict[str, str]:
-    """By file name, as text."""
+def pages(only: str | None = None) -> dict[str, str]:
+    """By file name, as text; one of them alone if it is named."""
     environment = Environment(
         loader=FileSystemLoader(PAGES),
         undefined=StrictUndefined,
@@ -97,7 +97,7 @@ def pages() -> dict[str, str]:
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names
-    return {name: environment.get_template(name).render() + "\n" for name in names}
+    return {name: environment.get_template(name).render() + "\n" for name in names if only in (None, name)}
 
 
 def figures() -> dict[str, Callable[[], Any]]:

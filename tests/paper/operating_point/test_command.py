@@ -22,13 +22,20 @@ name = ["ce", "focal"]
 """
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Of one store, so that what one test had trained is there for the next."""
+    folder = tmp_path_factory.mktemp("operating-point")
     networks = IdealNetworks(1.4)
-    monkeypatch.setattr("focalcal.lab.studies.LocalExecutor", lambda jobs, options: networks)
-    (tmp_path / "two.toml").write_text(STUDY)
-    asked = [tmp_path / "two.toml", "--store", tmp_path / "runs"]
-    return lambda *arguments: CliRunner().invoke(app, list(map(str, [*asked, *arguments])))
+
+    def invoked(*arguments, study=STUDY):
+        (folder / "two.toml").write_text(study)
+        asked = [folder / "two.toml", "--store", folder / "runs", *arguments]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("focalcal.lab.studies.LocalExecutor", lambda jobs, options: networks)
+            return CliRunner().invoke(app, list(map(str, asked)))
+
+    return invoked
 
 
 def test_the_table_has_every_setting_and_role(run, tmp_path):
@@ -54,9 +61,7 @@ def test_as_json(run):
     assert {trial["role"] for trial in told["trials"]} >= {"cross-entropy", "predicted", "refined"}
 
 
-def test_a_study_without_validation_rows_is_refused(run, tmp_path):
-    text = STUDY.replace("digits_mlp_lite", "ag_news_gp_cnn_lite")
-    (tmp_path / "two.toml").write_text(text)
-    result = run()
+def test_a_study_without_validation_rows_is_refused(run):
+    result = run(study=STUDY.replace("digits_mlp_lite", "ag_news_gp_cnn_lite"))
     assert result.exit_code == 2
     assert "set data_options.validation" in result.stderr
