@@ -84,7 +84,7 @@ def test_text_of_a_csv_stays_what_it_was_in_files_and_streams(audited, tmp_path)
 def test_blocks_end_where_lines_end(audited, tmp_path, monkeypatch):
     QUERIES.to_csv(tmp_path / "new.csv", index=False)
     calibrate_tables(load_calibrator(audited), tmp_path / "new.csv", tmp_path / "whole.csv")
-    monkeypatch.setattr("focalcal.predictions.table_rows._BLOCK", 97)
+    monkeypatch.setattr("focalcal.predictions.text_tables._BLOCK", 97)
     calibrate_tables(load_calibrator(audited), tmp_path / "new.csv", tmp_path / "pieces.csv")
     whole, pieces = (pandas.read_csv(tmp_path / f"{name}.csv", dtype=str) for name in ("whole", "pieces"))
     pandas.testing.assert_frame_equal(whole, pieces)

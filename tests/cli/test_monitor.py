@@ -74,7 +74,7 @@ def test_the_same_file_twice_is_said(begun):
         (lambda t: t, ("--model", "other"), "model must be what the state began with"),
         (lambda t: t, ("--mature", "soon"), "--mature must be a number of hours, days or weeks"),
         (lambda t: t, ("--unlabelled", "--outcomes", "x.csv"), "contradict"),
-        (lambda t: t[:0], (), "must hold 1 row(s), got 0"),
+        (lambda t: t[:0], (), "must hold at least one row, got none"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_leaves_the_state(begun, make, options, said):

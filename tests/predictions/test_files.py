@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.prediction_samples import SUFFIXES, full, predictions, sample
 
-from focalcal.predictions import Predictions, PredictionsFileError, table_file
+from focalcal.predictions import Predictions, PredictionsFileError, parquet_table, text_tables
 
 FORMS = (*SUFFIXES, "")  # no suffix: a folder of .npy files
 # Rows of probabilities in half precision miss a sum of one, as is said at every access.
@@ -64,8 +64,8 @@ def test_layouts_of_memory_do_not_reach_the_file(tmp_path, form):
 
 
 def test_batches_of_a_reader_are_regrouped(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_file, "_CSV_BLOCK", 100)  # two lines
-    monkeypatch.setattr(table_file, "_PARQUET_BATCH", 9)
+    monkeypatch.setattr(text_tables, "_BLOCK", 100)  # two lines
+    monkeypatch.setattr(parquet_table, "_BATCH", 9)
     made = sample(ids=[f"two\nlines {i}" for i in range(40)])
     for suffix in (".csv", ".parquet"):
         made.save(tmp_path / f"a{suffix}")

@@ -254,6 +254,14 @@ def test_batches_of_no_size(rows):
         sample().batches(rows)
 
 
+def test_parts_of_two_widths_have_the_larger():
+    narrow, wide = sample(dtype="float32"), sample(dtype="float64")
+    for parts in ([narrow, wide], [wide, narrow]):
+        whole = Predictions.concatenate(parts)
+        assert whole.scores.dtype == np.float64
+        np.testing.assert_array_equal(whole.scores, np.concatenate([part.scores.astype(np.float64) for part in parts]))
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -261,7 +269,6 @@ def test_batches_of_no_size(rows):
         (sample(classes=5), "n_classes, got 5"),
         (sample(split="val"), "split, got val in part 1 after test; pass split="),
         (sample(provenance={"a": 1}), "provenance.*pass provenance="),
-        (sample(dtype="float64"), "scores, got float64 in part 1 after float32"),
         (sample(multilabel=True), "multilabel"),
         (sample(ids=range(40)), "ids, got integers in part 1 after None; make them alike"),
     ],

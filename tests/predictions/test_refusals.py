@@ -21,10 +21,14 @@ from hypothesis import strategies as st
 from support.forked import ended, started
 from support.prediction_samples import SUFFIXES, full, sample
 
-from focalcal.predictions import Predictions, PredictionsFileError, header, table_file
+from focalcal.predictions import Predictions, PredictionsFileError, header, text_tables
 
 # A flipped bit can leave digits of a .csv that miss a sum of one by no more than printing would.
-pytestmark = pytest.mark.filterwarnings("ignore::focalcal.core.checks.ProbabilityWarning")
+# A damaged file of ours may look like one of others, of which more is found than is said.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::focalcal.{name}")
+    for name in ("core.checks.ProbabilityWarning", "InputWarning")
+]
 
 every_suffix = pytest.mark.parametrize("suffix", SUFFIXES)
 
@@ -162,7 +166,10 @@ def test_paths_that_hold_nothing(tmp_path):
     (tmp_path / "folder").mkdir()
     refused(tmp_path / "folder", "got neither in nothing")
     (tmp_path / "a.pkl").write_bytes(pickle.dumps(1))
-    refused(tmp_path / "a.pkl", "suffix must be one of .npz, .parquet, .csv, or none for a folder of .npy files")
+    refused(
+        tmp_path / "a.pkl",
+        "suffix must be one of .npz, .npy, .parquet, .csv, .tsv, .txt, .jsonl, .ndjson, or none for a folder of .npy",
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,6 +183,8 @@ def test_paths_that_hold_nothing(tmp_path):
     ],
 )
 def test_files_of_a_table_with_versions_are_refused(tmp_path, monkeypatch, log, below, reason):
+    for package in ("deltalake", "pyiceberg", "pyiceberg.table"):
+        monkeypatch.setitem(sys.modules, package, None)
     table = tmp_path / "table"
     part = table / below
     part.parent.mkdir(parents=True)
@@ -396,7 +405,7 @@ def test_values_are_checked_when_they_are_read(tmp_path, suffix):
         ("label,p1,p3\n1,1,0\n", "must have a column 'p_2', got 'label', 'p1', 'p3'"),
         ("label,cat,dog\n0,0.5,0.5\n", "got neither in 'label', 'cat', 'dog'"),
         ("label,cat,dog\nemu,0.5,0.5\n", "labels must be among the classes 'cat', 'dog', got 'emu' in row 0"),
-        ("label;logit_0;logit_1\n0;1;2\n", "got neither in 'label;logit_0;logit_1'"),
+        ("label:logit_0:logit_1\n0:1:2\n", "got neither in 'label:logit_0:logit_1'"),
         ('label,logit_0,logit_1\n0,1,"2\n', "column 'logit_1' must hold a number in every row, got '2"),
         ("id,label,logit_0,logit_1\nb,0,1,2\na\0,0,1,2\n", "ids must be text"),
         ("id,label,logit_0,logit_1\n" + "a" * 2000 + ",0,1,2\n", "at most 1024 characters"),
@@ -412,27 +421,20 @@ def test_text_that_is_wrong(tmp_path, content, reason):
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_text_in_another_encoding(tmp_path, encoding):
-    (tmp_path / "a.csv").write_bytes("id,label,logit_0,logit_1\né,0,1,2\n".encode(encoding))
-    for outcome in outcomes(tmp_path / "a.csv"):
-        assert "utf" in str(outcome).lower()
-
-
 @pytest.mark.parametrize("cell", ["", "NA", "0,5", "null"])
 @pytest.mark.parametrize("comment", ["", "# made elsewhere\n"])
 def test_a_score_that_is_no_number_is_named(tmp_path, cell, comment):
     path = tmp_path / "a.csv"
     quoted = f'"{cell}"' if "," in cell else cell
     path.write_text(f"{comment}label,logit_0,other,logit_1\n1,0.3,x,0.7\n0,0.1,x,{quoted}\n1,0.5,x,0.5\n")
-    refused(path, f"a.csv: column 'logit_1' must hold a number in every row, got '{cell}' in row 1; fill it in")
+    refused(path, f"a.csv: column 'logit_1' must hold a number in every row, got '{cell}' in row 1; ")
     assert all("cut off" not in str(outcome) for outcome in outcomes(path))
 
 
 @pytest.mark.parametrize("cell", ["-2.44e1308556", "2.44e1308556", '"-1e400"', "-" + "9" * 400])
 @pytest.mark.parametrize("infinite", ["-inf", "-Infinity"])
 def test_a_number_that_overflows_is_no_infinity(tmp_path, monkeypatch, cell, infinite):
-    monkeypatch.setattr(table_file, "_CSV_BLOCK", 1000)  # that is read in several blocks, of which the first has none
+    monkeypatch.setattr(text_tables, "_BLOCK", 1000)  # that is read in several blocks, of which the first has none
     path, few = tmp_path / "a.csv", "0,1,2\n" * 300
     path.write_text(f"# made elsewhere\nlabel,logit_0,logit_1\n{few}0,1e-400,{infinite}\n{few}1,-inf,{cell}\n{few}")
     got = cell.strip('"')[:50]

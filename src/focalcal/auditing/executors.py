@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from focalcal._native import limit_threads
@@ -16,15 +15,16 @@ from focalcal.core.checks import one_of
 from focalcal.core.extras import required
 from focalcal.core.processors import available_processors
 from focalcal.core.ray_cluster import connection
+from focalcal.predictions.locations import Source
 
 Executor = Literal["local", "ray"]
 _RETRIES = 3  # of a partition whose worker or node dies
 
 
-def collect(files: Sequence[Path], reading: Reading, executor: Executor, address: str | None) -> Collected:
+def collect(files: Sequence[Source], reading: Reading, executor: Executor, address: str | None) -> Collected:
     """Read all files; the result does not depend on who reads what."""
     one_of("executor", executor, ("local", "ray"))
-    partitions, total = partitions_of(files, reading.like)
+    partitions, total = partitions_of(files, reading.like, reading.on_bad_part)
     if total is not None:  # ten standard deviations above the number wanted
         below = min(1.0, (reading.most + 10 * math.sqrt(reading.most)) / total)
         reading = replace(reading, below=below)

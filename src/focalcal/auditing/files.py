@@ -11,19 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.auditing.executors import Executor, collect
+from focalcal.auditing.part_account import OnBadPart
 from focalcal.auditing.partitions import Reading, stream
-from focalcal.core.checks import ROUNDING, rounding_collected
+from focalcal.core.checks import ROUNDING, one_of, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import find_scores
-from focalcal.predictions.files import refuse_versions, score_columns, stored_columns
-from focalcal.predictions.header import KINDS
+from focalcal.predictions.files import READABLE, score_columns, stored_columns
+from focalcal.predictions.header import KINDS, NoRowsError
 from focalcal.predictions.inputs import InputWarning
+from focalcal.predictions.locations import Location, Source, files_below, is_folder, suffix_of
+from focalcal.predictions.reading_notes import notes_collected
+from focalcal.predictions.versioned_tables import plain_source
 
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit
 
-SUFFIXES = (".npz", ".npy", ".parquet", ".csv")
 SAMPLE = 100_000  # rows at most
 _ELEMENTS = 40_000_000  # of a sample at most, whatever the number of classes
 _ABOUT_ROWS = ("groups", "weights", "clusters", "times")  # columns that a baseline need not have
@@ -38,6 +41,7 @@ class FileRows:
     sketch  of all rows; None for several labels per row
     top1    whether they are confidences and correctness alone
     notes   what was inferred
+    first   the file whose rows were read first
     """
 
     predictions: Predictions
@@ -45,16 +49,18 @@ class FileRows:
     sketch: CalibrationSketch | None
     top1: bool
     notes: tuple[str, ...]
+    first: Source
 
 
 def audit_files(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Location | Sequence[str | os.PathLike[str] | Location],
     *,
     baseline: str | os.PathLike[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     most_rows: int = SAMPLE,
     executor: Executor = "local",
     address: str | None = None,
+    on_bad_part: OnBadPart = "refuse",
     **options: Any,
 ) -> Audit:
     """Audit one or more files, or folders of parts, as one set of rows; `options` are those of `audit`.
@@ -62,13 +68,16 @@ def audit_files(
     `columns` are keywords of `Predictions.load` that name columns, or "confidence" and "correct" of top-1 rows, which
     are found by these names where there are no scores. Of more than `most_rows` rows the metrics are those of all,
     computed in one pass; their intervals and everything else come from a uniform sample of `most_rows`, which does not
-    depend on how the rows are spread over files. .parquet files are read in partitions side by side, by threads or,
-    with executor="ray", by the tasks of a Ray cluster (`address`, or one of this machine), with the same numbers.
+    depend on how the rows are spread over files. Parts without rows are counted in the notes; a part that cannot be
+    read is an error, or with on_bad_part="skip" left out, and named in the notes. .parquet files are read in partitions
+    side by side, by threads or, with executor="ray", by the tasks of a Ray cluster (`address`, or one of this machine),
+    with the same numbers.
     """
     if address is not None and executor != "ray":
         raise ValueError(f"address names a Ray cluster, got {address!r} with executor {executor!r}; use executor ray")
-    files = part_files([paths] if isinstance(paths, str | os.PathLike) else paths)
+    files = part_files([paths] if isinstance(paths, str | os.PathLike | Location) else paths)
     how: dict[str, Any] = {"most_rows": most_rows, "executor": executor, "address": address}
+    how["on_bad_part"] = on_bad_part
     read = read_rows(files, columns or {}, options=options, **how)
     scores = {name: place for name, place in (columns or {}).items() if name not in _ABOUT_ROWS}
     other = None if baseline is None else read_rows(part_files([baseline]), scores, **how)
@@ -83,38 +92,46 @@ def audit_files(
             read.predictions, baseline=None if other is None else other.predictions, top1=read.top1, **options
         )
     if result.fixes is not None and result.fixes.calibrator is not None:
-        names, _ = places(files[0], columns or {})
-        place = score_columns(files[0], **names)
+        names, _ = places(read.first, columns or {})
+        place = score_columns(read.first, **names)
         result.fixes.calibrator.columns_ = None if place is None else ScoreColumns(place[0], tuple(place[1]))
     result = replace(result, notes=(*read.notes, *result.notes))
     return result if read.rows == read.predictions.n else _of_all_rows(result, read)
 
 
-def part_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The files themselves; of a folder its parts in the order of their names, but for .hidden ones and _SUCCESS."""
-    files: list[Path] = []
-    for given in map(Path, paths):
-        if not given.is_dir() or (given / "logits.npy").is_file() or (given / "probs.npy").is_file():
-            files.append(given)
+def part_files(paths: Iterable[str | os.PathLike[str] | Location]) -> list[Source]:
+    """The files themselves; of a folder its parts in the order of their names, but for .hidden ones and _SUCCESS.
+
+    Parts may be in folders called month=2026-01 and the like, whose names are columns.
+    """
+    files: list[Source] = []
+    for given in paths:
+        source = plain_source(given)
+        arrays = isinstance(source, Path) and any((source / f"{kind}.npy").is_file() for kind in KINDS)
+        if arrays or not is_folder(source):
+            files.append(source)
             continue
-        refuse_versions(given)
-        parts = sorted(part for part in given.iterdir() if not part.name.startswith((".", "_")))
-        foreign = [part for part in parts if part.suffix.lower() not in SUFFIXES or part.is_dir()]
-        if foreign:
-            raise PredictionsFileError(
-                f"{given} must hold parts of one table and nothing else, got {foreign[0].name}; "
-                "name the files one by one"
-            )
+        parts = list(files_below(source))
+        for part, names in parts:
+            if (
+                suffix_of(part) not in READABLE
+                or suffix_of(part) == ".txt"
+                or not all("=" in folder for folder in names[:-1])
+            ):
+                raise PredictionsFileError(
+                    f"{given} must hold parts of one table and nothing else, got {'/'.join(names)}; "
+                    "name the files one by one"
+                )
         if not parts:
             raise PredictionsFileError(f"{given} must hold at least one file of predictions, got an empty folder")
-        files += parts
+        files += [part for part, _ in parts]
     if not files:
         raise PredictionsFileError("paths must name at least one file of predictions, got none")
     return files
 
 
 def read_rows(
-    files: Sequence[Path],
+    files: Sequence[Source],
     columns: Mapping[str, Any],
     *,
     most_rows: int = SAMPLE,
@@ -122,15 +139,15 @@ def read_rows(
     address: str | None = None,
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
+    on_bad_part: OnBadPart = "refuse",
 ) -> FileRows:
     """All rows if there are at most `most_rows` of them, else a uniform sample, and the sketch of all.
 
     `options` of `audit` that do not fit the first rows are refused before the others are read.
     """
-    names, top1 = places(files[0], columns)
     with warnings.catch_warnings(record=True) as inferred:
         warnings.simplefilter("always", InputWarning)
-        first = next(stream(files[0], names, top1))
+        path, names, top1, first = _first_rows(files, columns, on_bad_part)
     top1 = top1 or first.top1
     notes = [_sentence(str(each.message)) for each in inferred if issubclass(each.category, InputWarning)]
     if options is not None:
@@ -140,17 +157,48 @@ def read_rows(
     most = min(most_rows, max(1, _ELEMENTS // first.n_classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the first rows have said it
-        collected = collect(files, Reading(names, first[:1], top1, most, seed=seed), executor, address)
+        reading = Reading(names, first[:1], top1, most, seed=seed, on_bad_part=on_bad_part)
+        collected = collect(files, reading, executor, address)
+    notes += [note for note in map(_sentence, collected.account.notes()) if note not in notes]
     notes += [
         f"Rows of {name} miss the sum one by up to {miss:.2g}; they were used as they are."
         for name, miss in collected.misses.items()
         if miss > ROUNDING
     ]
     sample = Predictions.concatenate(collected.sample, split=first.split, provenance={})
-    return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes))
+    return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes), path)
 
 
-def places(path: Path, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def _first_rows(
+    files: Sequence[Source], columns: Mapping[str, Any], on_bad_part: str
+) -> tuple[Source, dict[str, Any], bool, Predictions]:
+    """The first file that has rows, how its columns are read, and its first rows."""
+    one_of("on_bad_part", on_bad_part, ("refuse", "skip"))
+    refused: list[PredictionsFileError] = []
+    for path in files:
+        try:
+            names, top1 = places(path, columns)
+            with notes_collected() as notes:
+                first = next(stream(path, names, top1), None)
+            for message in notes.found:
+                warnings.warn(message, InputWarning, stacklevel=1)
+        except NoRowsError as error:
+            refused.append(error)
+        except PredictionsFileError as error:
+            if on_bad_part == "refuse":
+                raise
+            refused.insert(0, error)
+        else:
+            if first is not None:
+                return path, names, top1, first
+    raise (
+        refused[0]
+        if refused
+        else PredictionsFileError(f"{files[0]} must have a row with every value, got none; name other columns")
+    )
+
+
+def places(path: Source, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """The columns as `Predictions.stream` takes them, and whether rows are confidences and correctness alone."""
     top1 = bool(_TOP1.keys() & columns.keys())
     if not top1 and not columns.keys() & {*KINDS, "labels"}:

@@ -20,15 +20,17 @@ from focalcal.core.atomic import atomic_file
 from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import columns_after, find_scores, missing_column
-from focalcal.predictions.files import refuse_versions
-from focalcal.predictions.header import KINDS
-from focalcal.predictions.table_rows import numbers_of, open_rows, table_writer
+from focalcal.predictions.header import KINDS, Names
+from focalcal.predictions.locations import Source, suffix_of
+from focalcal.predictions.table_file import NOTHING_SAID, READERS
+from focalcal.predictions.table_rows import numbers_of, open_rows, table_writer, whole_batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focalcal.auditing.monitor_verdict import MonitorVerdict
 
+_READING = ("scale", "delimiter", "decimal", "encoding")  # of the keywords of `Predictions.load`, those of a table
 _PER_ROW = ("ids", "groups", "clusters", "times")
 _ROWS = 1 << 18  # of a batch of two columns
 
@@ -139,7 +141,7 @@ def baseline_from_files(monitor: Monitor, path: str | os.PathLike[str], columns:
         )
 
 
-def _batches(file: Path, names: dict[str, Any], top1: bool) -> Iterator[Predictions]:
+def _batches(file: Source, names: dict[str, Any], top1: bool) -> Iterator[Predictions]:
     """Of a file; all at once where rows have clusters, whose sizes count."""
     for batch in stream(file, names, top1, rows=_ROWS):
         if batch.clusters is not None:
@@ -148,23 +150,25 @@ def _batches(file: Path, names: dict[str, Any], top1: bool) -> Iterator[Predicti
         yield batch
 
 
-def _scored(files: list[Path], columns: dict[str, Any], outcomes: Any) -> Iterator[Predictions]:
+def _scored(files: list[Source], columns: dict[str, Any], outcomes: Any) -> Iterator[Predictions]:
     """The rows of tables without labels; with `outcomes` those that have one there, under their labels."""
     known = None if outcomes is None else _Outcomes(Path(outcomes), columns)
+    reading = Names(**{name: columns[name] for name in _READING if columns.get(name)})
     for file in files:
-        refuse_versions(file)
-        if file.suffix.lower() not in (".parquet", ".csv"):
+        if suffix_of(file) not in READERS:
             raise PredictionsFileError(f"{file} must be a .parquet or .csv file to be read without labels")
         with ExitStack() as stack:
             try:
-                yield from _table_batches(open_rows(file, stack, keep_text=False), columns, known)
+                yield from _table_batches(open_rows(file, reading, stack), columns, known, reading)
             except ValueError as error:
                 raise type(error)(f"{file}: {error}") from error
     if known is not None:
         known.check_all_found()
 
 
-def _table_batches(rows: Any, columns: dict[str, Any], known: _Outcomes | None) -> Iterator[Predictions]:
+def _table_batches(
+    rows: Any, columns: dict[str, Any], known: _Outcomes | None, reading: Names
+) -> Iterator[Predictions]:
     kind, names = _score_columns(rows.columns, columns)
     named = {field: columns[field] for field in _PER_ROW if columns.get(field)}
     if "ids" not in named and "id" in rows.columns:
@@ -176,10 +180,12 @@ def _table_batches(rows: Any, columns: dict[str, Any], known: _Outcomes | None) 
             if column not in rows.columns:
                 raise missing_column(column, rows.columns)
     first_row = 0
-    for table in rows.batches(names):
+    percent = reading.scale == "percent"
+    decimal = rows.decimal_sign(names) if percent else None
+    for table in whole_batches(rows, names, keep_text=False, percent=percent):
         if not table.num_rows:
             continue
-        scores = numbers_of(table, names, first_row)
+        scores = numbers_of(table, names, first_row, decimal)
         fields = {field: _values(table, place) for field, place in named.items()}
         labels: NDArray[Any] = np.zeros(len(scores), np.int64)
         kept = np.arange(len(scores))
@@ -233,11 +239,14 @@ class _Outcomes:
         ids, labels = columns.get("ids") or "id", columns.get("labels") or columns.get("correct") or "label"
         self._path, found = path, []
         with ExitStack() as stack:
-            rows = open_rows(path, stack, keep_text=False)
+            rows = open_rows(path, NOTHING_SAID, stack)
             for column in (ids, labels):
                 if column not in rows.columns:
                     raise PredictionsFileError(f"{path}: {missing_column(column, rows.columns)}")
-            found = [(_values(table, ids), _values(table, labels)) for table in rows.batches([])]
+            found = [
+                (_values(table, ids), _values(table, labels))
+                for table in whole_batches(rows, [], keep_text=False, percent=False)
+            ]
         self._ids = np.concatenate([each.astype(np.str_) for each, _ in found])
         self._labels = np.concatenate([each for _, each in found])
         order = np.argsort(self._ids)

@@ -8,16 +8,19 @@ files nor the partitions decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.auditing.part_account import OnBadPart, PartAccount
 from focalcal.core.checks import rounding_collected
 from focalcal.metrics import CalibrationSketch
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.files import row_group_sizes
+from focalcal.predictions.header import NoRowsError
+from focalcal.predictions.locations import Source, suffix_of
+from focalcal.predictions.reading_notes import notes_collected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +34,7 @@ _ALIKE = ("kind", "multilabel", "n_classes", "classes")
 class Partition:
     """Files one after the other, or some row groups of a .parquet file; `first_row` rows stand before them in all."""
 
-    files: tuple[Path, ...]
+    files: tuple[Source, ...]
     first_row: int = 0
     row_groups: range | None = None
 
@@ -53,6 +56,7 @@ class Reading:
     most: int
     below: float = 1.0
     seed: int = 0
+    on_bad_part: OnBadPart = "refuse"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,7 @@ class Collected:
     keys: NDArray[np.float64]
     sample: tuple[Predictions, ...]
     misses: dict[str, float]
+    account: PartAccount = field(default_factory=PartAccount)
 
     def smallest(self, most: int) -> Collected:
         """With at most so many rows in the sample, those of the smallest keys."""
@@ -78,7 +83,7 @@ class Collected:
         sizes = np.cumsum([part.n for part in self.sample])[:-1]
         chosen = [np.flatnonzero(keys <= limit) for keys in np.split(self.keys, sizes)]
         sample = tuple(part[rows] for part, rows in zip(self.sample, chosen, strict=True) if len(rows))
-        return Collected(self.rows, self.sketch, self.keys[self.keys <= limit], sample, self.misses)
+        return Collected(self.rows, self.sketch, self.keys[self.keys <= limit], sample, self.misses, self.account)
 
 
 def merge(parts: Iterable[Collected], most: int) -> Collected:
@@ -93,25 +98,32 @@ def merge(parts: Iterable[Collected], most: int) -> Collected:
             np.concatenate([whole.keys, part.keys]),
             whole.sample + part.sample,
             whole.misses | misses,
+            whole.account + part.account,
         )
         if len(whole.keys) > 2 * most:
             whole = whole.smallest(most)
     return whole.smallest(most)
 
 
-def partitions_of(files: Sequence[Path], like: Predictions) -> tuple[list[Partition], int | None]:
+def partitions_of(
+    files: Sequence[Source], like: Predictions, on_bad_part: OnBadPart = "refuse"
+) -> tuple[list[Partition], int | None]:
     """Partitions in the order of the rows, and how many rows there are if all files are .parquet; else one partition.
 
-    Files whose labels name the classes are not divided: the names are found in the first rows.
+    Files whose labels name the classes are not divided: the names are found in the first rows. Nor are those that may
+    turn out to be bad, and are left out as a whole then.
     """
-    if not all(path.suffix.lower() == ".parquet" for path in files):
+    if not all(suffix_of(path) == ".parquet" for path in files):
         return [Partition(tuple(files))], None
     partitions, first_row = [], 0
     for path in files:
-        sizes = row_group_sizes(path)
-        if not sum(sizes):
-            raise PredictionsFileError(f"{path} must hold at least one row, got none; leave it out")
-        if like.classes is None:
+        sizes: list[int] = []
+        try:
+            sizes = row_group_sizes(path)
+        except PredictionsFileError:
+            if on_bad_part == "refuse":
+                raise
+        if like.classes is None and on_bad_part == "refuse" and sum(sizes) > 0:
             bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
             for groups in _row_groups(bounds, max(1, _ELEMENTS // like.n_classes)):
                 partitions.append(Partition((path,), first_row + bounds[groups[0]], groups))
@@ -132,48 +144,69 @@ def _row_groups(bounds: list[int], most: int) -> Iterator[range]:
 
 def read_partition(reading: Reading, partition: Partition) -> Collected:
     """The rows of a partition, batch by batch."""
-    kept = Collected(0, None, np.empty(0), (), {})
+    whole = Collected(0, None, np.empty(0), (), {})
     generator = np.random.Generator(np.random.PCG64(reading.seed).advance(partition.first_row))
     below = reading.below
-    with rounding_collected() as misses:
-        for part in _batches(partition, reading):
+    for path in partition.files:
+        account = PartAccount()
+        try:
+            first_row = partition.first_row + whole.rows
+            own, below_then = _read_file(path, reading, partition.row_groups, generator, first_row, below)
+        except NoRowsError:
+            account.empty.append(str(path))
+        except PredictionsFileError as error:
+            if reading.on_bad_part == "refuse":
+                raise
+            account.skipped[str(path)] = str(error).removeprefix(f"{path}: ")
+        else:
+            below, whole = below_then, merge([whole, own], reading.most)
+        whole = replace(whole, account=whole.account + account)
+    return whole
+
+
+def _read_file(
+    path: Source,
+    reading: Reading,
+    row_groups: range | None,
+    generator: np.random.Generator,
+    first_row: int,
+    below: float,
+) -> tuple[Collected, float]:
+    """The rows of a file, and below which key others can still be in the sample."""
+    kept = Collected(0, None, np.empty(0), (), {})
+    rows = max(1, _BATCH // reading.like.n_classes)
+    with rounding_collected() as misses, notes_collected() as notes:
+        for part in stream(path, reading.columns, reading.top1, rows=rows, row_groups=row_groups):
+            _check_alike(path, part, reading.like)
             keys = generator.random(part.n)
             chosen = np.flatnonzero(keys < below)
-            sample = (_named(part, chosen, partition.first_row + kept.rows),) if len(chosen) else ()
+            sample = (_named(part, chosen, first_row + kept.rows),) if len(chosen) else ()
             batch = Collected(part.n, _sketch(part, reading.top1), keys[chosen], sample, {})
             kept = merge([kept, batch], reading.most)
             if len(kept.keys) == reading.most:
                 below = min(below, float(kept.keys.max()))
-    return Collected(kept.rows, kept.sketch, kept.keys, kept.sample, dict(misses))
+    return replace(kept, misses=dict(misses), account=PartAccount(notes)), below
 
 
-def _batches(partition: Partition, reading: Reading) -> Iterator[Predictions]:
-    rows = max(1, _BATCH // reading.like.n_classes)
-    for path in partition.files:
-        for part in stream(path, reading.columns, reading.top1, rows=rows, row_groups=partition.row_groups):
-            _check_alike(path, part, reading.like)
-            yield part
-
-
-def stream(path: Path, columns: Mapping[str, Any], top1: bool, **more: Any) -> Iterator[Predictions]:
+def stream(path: Source, columns: Mapping[str, Any], top1: bool, **more: Any) -> Iterator[Predictions]:
     """`Predictions.stream`, with errors that name the columns of top-1 rows."""
     try:
         for part in Predictions.stream(path, **columns, **more):
             _check_groups(path, part)
             yield part
     except PredictionsFileError as error:
-        if not top1:
+        if not top1 or isinstance(error, NoRowsError):
             raise
         rule = f"{columns['probs']!r} must be confidences from 0 to 1 and {columns['labels']!r} be 0 or 1"
         raise PredictionsFileError(f"{error}; {rule}") from error
 
 
-def _check_groups(path: Path, part: Predictions) -> None:
+def _check_groups(path: Source, part: Predictions) -> None:
     if part.groups is not None and part.groups.dtype.kind != "i" and bool((part.groups == "").any()):
         raise PredictionsFileError(f"{path} must name the group of every row, got an empty name; fill it in")
 
 
-def _check_alike(path: Path, part: Predictions, like: Predictions) -> None:
+def _check_alike(path: Source, part: Predictions, like: Predictions) -> None:
     for name in _ALIKE:
         wanted, got = getattr(like, name), getattr(part, name)
         if wanted != got:
@@ -181,7 +214,7 @@ def _check_alike(path: Path, part: Predictions, like: Predictions) -> None:
             raise PredictionsFileError(
                 f"{path} must have {what} {wanted} like the file before it, got {got}; audit it by itself"
             )
-    for name in ("scores", "ids", "groups"):
+    for name in ("ids", "groups"):
         wanted, got = (_type_of(getattr(each, name)) for each in (like, part))
         if wanted != got:
             raise PredictionsFileError(

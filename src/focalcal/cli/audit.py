@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from focalcal.cli.evaluation_logs import are_logs, audit_of_logs, right_answers
-from focalcal.cli.options import Json, column_names, given
+from focalcal.cli.options import (
+    BadPart,
+    Decimal,
+    Delimiter,
+    DropMissing,
+    Encoding,
+    Files,
+    Json,
+    column_names,
+    given,
+    sources,
+    table_reading,
+)
 from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -21,13 +33,7 @@ _SHOWN = 10  # groups and classes on the terminal
 
 @plain_failures()
 def audit(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Predictions with labels: .csv, .parquet, .npz or .npy files, or folders of parts; or evaluation logs "
-            "of language models: .jsonl, .eval or .json files, or folders of them."
-        ),
-    ],
+    files: Files,
     probs: Annotated[
         str | None, typer.Option(help="The columns of probabilities: 'p_*' for p_0, p_1, ..., or names with commas.")
     ] = None,
@@ -70,6 +76,11 @@ def audit(
     ] = None,
     ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
     classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
+    drop_missing: DropMissing = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    on_bad_part: BadPart = "refuse",
     calibrate: Annotated[
         str, typer.Option(help="Which calibrators to try: auto for all, none, or names with commas.")
     ] = "auto",
@@ -86,7 +97,7 @@ def audit(
     threshold: Annotated[
         float | None, typer.Option(help="Of an event: the probability from which on to act; by default by the costs.")
     ] = None,
-    baseline: Annotated[Path | None, typer.Option(help="Another model's predictions of the same rows.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Another model's predictions of the same rows.")] = None,
     fail_if: Annotated[
         list[str] | None, typer.Option(help="Exit with 1 if this holds, e.g. 'ece > 0.05'; may be repeated.")
     ] = None,
@@ -125,7 +136,8 @@ def audit(
         float | None, typer.Option(help="In evaluation logs: the least grade that counts as right.")
     ] = None,
     scale: Annotated[
-        int | None, typer.Option(help="In evaluation logs: 100 or 1, the scale of stated confidences without a sign.")
+        Literal["unit", "percent", "1", "100"] | None,
+        typer.Option(help="Whether probabilities, or confidences in evaluation logs, are from 0 to 1 or percent."),
     ] = None,
     fallback: Annotated[
         float | None, typer.Option(help="In evaluation logs: the confidence of answers that state none.")
@@ -174,7 +186,7 @@ def audit(
         group=groups,
         metric=metric,
         right_from=right_from,
-        scale=scale,
+        scale=None if scale is None else 100 if scale in ("percent", "100") else 1,
         fallback=fallback,
         logprobs=logprobs,
         answer=answer,
@@ -182,15 +194,16 @@ def audit(
         missing=missing,
         answers=None if answers is None else right_answers(answers),
     )
-    if are_logs(files, reading):
+    paths = [Path(file) for file in files if file != "-" and "://" not in file]
+    if len(paths) == len(files) and are_logs(paths, reading):
         tried = {} if calibrate == "auto" else {"calibrate": calibrators}
         about = given(title=title, model=model)
         if audit_of_logs(
-            files, reading, gates=gates, on=on, out=out, as_json=as_json, baseline=baseline, about=about, **tried
+            paths, reading, gates=gates, on=on, out=out, as_json=as_json, baseline=baseline, about=about, **tried
         ):
             raise typer.Exit(FAILED)
         return
-    if others := reading.keys() - {"confidence", "correct", "group"}:
+    if others := reading.keys() - {"confidence", "correct", "group", "scale"}:
         raise ValueError(
             f"--{min(others).replace('_', '-')} is for evaluation logs, got {files[0]}; leave it out, or name logs"
         )
@@ -207,10 +220,13 @@ def audit(
         times=time,
         ids=ids,
         classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+        **table_reading(scale, drop_missing, delimiter, decimal, encoding),
     )
-    data = ", ".join(path.name for path in files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    names = ["standard input" if file == "-" else Path(file).name for file in files]
+    data = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     found = audit_files(
-        files,
+        sources(files),
+        on_bad_part=on_bad_part,
         baseline=baseline,
         columns=columns,
         calibrate=calibrators,

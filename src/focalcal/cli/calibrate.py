@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import column_names, given
+from focalcal.cli.options import Decimal, Delimiter, Encoding, Scale, column_names, given, table_reading
 from focalcal.cli.output import plain_failures
 
 
@@ -16,8 +16,10 @@ from focalcal.cli.output import plain_failures
 def calibrate(
     calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
     file: Annotated[
-        Path,
-        typer.Argument(help="A .parquet or .csv file or a folder of them, or - for CSV from stdin."),
+        str,
+        typer.Argument(
+            help="A table (.parquet, .csv, .tsv, .jsonl), a folder of them, an address, or - for standard input."
+        ),
     ],
     out: Annotated[Path, typer.Argument(help="The file to write, or the new folder, or - for CSV to stdout.")],
     probs: Annotated[
@@ -28,6 +30,10 @@ def calibrate(
         str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
     ] = None,
     labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None,
+    scale: Scale = "unit",
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
 ) -> None:
     """Apply a stored calibrator to predictions: calibrated scores in their place, all other columns as they are.
 
@@ -37,17 +43,22 @@ def calibrate(
     """
     from focalcal.posthoc import load_calibrator
     from focalcal.posthoc.calibrated_tables import SUFFIXES, calibrate_tables
+    from focalcal.predictions.versioned_tables import plain_source
 
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     fitted = load_calibrator(calibrator)
     columns = given(probs=column_names(probs) if score is None else [score], logits=column_names(logits))
-    folder = file.is_dir() and not any(file.glob("*.npy"))
-    if folder or all(str(path) == "-" or path.suffix.lower() in SUFFIXES for path in (file, out)):
-        source = sys.stdin.buffer if str(file) == "-" else file
-        calibrate_tables(fitted, source, sys.stdout.buffer if str(out) == "-" else out, **columns)
+    options = table_reading(scale, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = sys.stdin.buffer if file == "-" else plain_source(file)
+    folder = isinstance(source, Path) and source.is_dir() and not any(source.glob("*.npy"))
+    arrays = out.suffix.lower() not in (*SUFFIXES, "") or (
+        isinstance(source, Path) and source.suffix in (".npz", ".npy")
+    )
+    if isinstance(source, Path) and not folder and (arrays or source.is_dir()):
+        _calibrate_arrays(fitted, source, out, given(labels=labels, **columns, **options))
     else:
-        _calibrate_arrays(fitted, file, out, given(labels=labels, **columns))
+        calibrate_tables(fitted, source, sys.stdout.buffer if str(out) == "-" else out, **columns, **options)
     if str(out) != "-":
         typer.echo(out)
 

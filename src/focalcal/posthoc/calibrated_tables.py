@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,11 @@ from focalcal.core.extras import required
 from focalcal.posthoc.groupwise import GroupwiseCalibration
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.predictions.columns import PREFIXES, Columns, columns_after, find_scores, missing_column
-from focalcal.predictions.files import refuse_versions
-from focalcal.predictions.header import KEY, KINDS, Header, PredictionsFileError
+from focalcal.predictions.header import KEY, KINDS, Header, Names, PredictionsFileError
 from focalcal.predictions.inputs import class_scores
-from focalcal.predictions.table_rows import CsvRows, ParquetRows, numbers_of, open_rows, table_parts, table_writer
+from focalcal.predictions.locations import Location, Source
+from focalcal.predictions.table_rows import numbers_of, open_rows, table_parts, table_writer, whole_batches
+from focalcal.predictions.versioned_tables import plain_source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,16 +44,18 @@ class _Place:
 
 def calibrate_tables(
     calibrator: Calibrator | GroupwiseCalibration | MultilabelCalibration,
-    source: str | os.PathLike[str] | IO[bytes],
+    source: str | os.PathLike[str] | Location | IO[bytes],
     out: str | os.PathLike[str] | IO[bytes],
     *,
     logits: str | Sequence[str] | None = None,
     probs: str | Sequence[str] | None = None,
+    **reading: Any,
 ) -> int:
     """Calibrate the scores of a table and keep all of its other columns, in their order; the number of rows.
 
     source  a .parquet or .csv file, a binary stream of CSV, or a folder of such files, however deep
     out     a file or a stream likewise; of a folder a new folder, whose files are called as those of `source`
+    reading  `scale`, `delimiter`, `decimal` and `encoding` of `Predictions.load`; percentages stay percentages
     logits, probs  the columns of the scores: their names in the order of the classes, or what stands before their
             numbers; by default those that the audited table had, else those with the usual names
 
@@ -60,55 +63,58 @@ def calibrate_tables(
     two classes one column is that of the positive class and gives one. Text in a .csv is written as it was read. The
     groups of a `GroupwiseCalibration` are in columns that are called as at its fit.
     """
-    given = {"logits": logits, "probs": probs}
-    if isinstance(source, str | os.PathLike):
-        refuse_versions(Path(source))
-    if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
-        return _calibrate_table(calibrator, source, out, given)
+    given, names = {"logits": logits, "probs": probs}, Names(**reading)
+    if isinstance(source, str | os.PathLike | Location):
+        origin: Source | IO[bytes] = plain_source(source)
+    else:
+        origin = source
+    if not isinstance(origin, Path) or not origin.is_dir():
+        return _calibrate_table(calibrator, origin, out, given, names)
     if not isinstance(out, str | os.PathLike) or Path(out).suffix.lower() in SUFFIXES or Path(out).exists():
         raise PredictionsFileError(
             f"out must be the name of a new folder where the rows are in a folder, got {str(out)!r}; name another"
         )
-    parts, target, rows = table_parts(Path(source)), Path(out), 0
+    parts, target, rows = table_parts(origin), Path(out), 0
     with TemporaryDirectory(dir=target.parent, prefix=".", suffix=".tmp") as temporary:
         inside = Path(temporary, target.name)
         for part in parts:
-            place = inside / part.relative_to(source)
+            place = inside / part.relative_to(origin)
             place.parent.mkdir(parents=True, exist_ok=True)
-            rows += _calibrate_table(calibrator, part, place, given)
+            rows += _calibrate_table(calibrator, part, place, given, names)
         inside.rename(target)
     return rows
 
 
-def _calibrate_table(calibrator: Any, source: Any, out: Any, given: dict[str, Any]) -> int:
+def _calibrate_table(calibrator: Any, source: Any, out: Any, given: dict[str, Any], names: Names) -> int:
     """One file or stream."""
-    source, out = (Path(each) if isinstance(each, str | os.PathLike) else each for each in (source, out))
-    suffixes = [each.suffix.lower() if isinstance(each, Path) else ".csv" for each in (source, out)]
-    for each, suffix in zip((source, out), suffixes, strict=True):
-        if suffix not in SUFFIXES:
-            raise PredictionsFileError(f"{each} must be a .parquet or a .csv file, got {suffix!r}; rename it")
+    out = Path(out) if isinstance(out, str | os.PathLike) else out
+    suffix = out.suffix.lower() if isinstance(out, Path) else ".csv"
+    if suffix not in SUFFIXES:
+        raise PredictionsFileError(f"{out} must be a .parquet or a .csv file, got {suffix!r}; rename it")
     if isinstance(source, Path) and not source.exists():
         raise PredictionsFileError(f"{source} must exist, got nothing of that name; check the path")
-    name = str(source) if isinstance(source, Path) else "standard input"
+    name = str(source) if isinstance(source, Path | Location) else "standard input"
     with ExitStack() as stack:
         try:
-            rows = open_rows(source, stack, keep_text=suffixes[1] == ".csv")
+            rows = open_rows(source, names, stack)
             place = _place(calibrator, rows, given)
         except PredictionsFileError as error:
             raise PredictionsFileError(f"{name}: {error}") from error
         handle = stack.enter_context(atomic_file(out)) if isinstance(out, Path) else out
-        return _write(calibrator, rows, place, handle, suffixes[1], name)
+        return _write(calibrator, rows, place, handle, suffix, name, percent=names.scale == "percent")
 
 
 def _write(
-    calibrator: Any, rows: ParquetRows | CsvRows, place: _Place, handle: IO[bytes], suffix: str, name: str
+    calibrator: Any, rows: Any, place: _Place, handle: IO[bytes], suffix: str, name: str, *, percent: bool
 ) -> int:
     """Batch by batch; the schema is that of the first one."""
     count, write = 0, None
     with ExitStack() as stack, rounding_collected() as misses:
-        for batch in rows.batches(place.columns):
+        batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv", percent=percent)
+        decimal = rows.decimal_sign(place.columns) if percent else None
+        for batch in _named_errors(batches, name):
             try:
-                table = _calibrated(calibrator, batch, place, count)
+                table = _calibrated(calibrator, batch, place, count, decimal)
             except ValueError as error:
                 counted = f" (rows counted from row {count} of the file)" if count else ""
                 raise PredictionsFileError(f"{name}: {error}{counted}") from error
@@ -125,14 +131,21 @@ def _write(
     return count
 
 
-def _calibrated(calibrator: Any, table: Any, place: _Place, first_row: int) -> Any:
-    """The table with calibrated probabilities."""
+def _named_errors(batches: Iterator[Any], name: str) -> Iterator[Any]:
+    try:
+        yield from batches
+    except PredictionsFileError as error:
+        raise PredictionsFileError(f"{name}: {error}") from error
+
+
+def _calibrated(calibrator: Any, table: Any, place: _Place, first_row: int, decimal: str | None) -> Any:
+    """The table with calibrated probabilities, in percent if the scores are, with this `decimal` sign in text."""
     arrow = required("pyarrow", purpose="Calibrating a table")
-    scores = numbers_of(table, place.columns, first_row)
+    scores = numbers_of(table, place.columns, first_row, decimal)
     nested = scores.shape[1] > 1 and len(place.columns) == 1
     if len(scores):
         groups = {"groups": _groups(calibrator, table)} if isinstance(calibrator, GroupwiseCalibration) else {}
-        scores = _probabilities(calibrator, scores, place.kind, groups)
+        scores = _probabilities(calibrator, scores, place.kind, groups) * (1 if decimal is None else 100)
     columns: list[Any] = [scores] if nested else list(scores.T)
     for old, new, column in zip(place.columns, place.named, columns, strict=True):
         at = table.schema.get_field_index(old)
@@ -168,7 +181,7 @@ def _probabilities(
     return both[:, 1:]
 
 
-def _place(calibrator: Any, rows: ParquetRows | CsvRows, given: dict[str, Any]) -> _Place:
+def _place(calibrator: Any, rows: Any, given: dict[str, Any]) -> _Place:
     """Where the scores are: where the caller says, else where the audited table had them, else under usual names."""
     kind, found = _found(calibrator, rows, given)
     names, classes = found.names, getattr(calibrator, "n_features_in_", None)
@@ -192,7 +205,7 @@ def _place(calibrator: Any, rows: ParquetRows | CsvRows, given: dict[str, Any]) 
     return _Place(kind, names, new)
 
 
-def _found(calibrator: Any, rows: ParquetRows | CsvRows, given: dict[str, Any]) -> tuple[str, Columns]:
+def _found(calibrator: Any, rows: Any, given: dict[str, Any]) -> tuple[str, Columns]:
     for kind in KINDS:
         named = given[kind]
         if named is None:

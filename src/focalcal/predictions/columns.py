@@ -50,13 +50,19 @@ class Layout(NamedTuple):
 
 
 def find_layout(
-    names: Names, header: Header | None, columns: Sequence[str], class_columns: Callable[[str], list[str]]
+    names: Names,
+    header: Header | None,
+    columns: Sequence[str],
+    class_columns: Callable[[str], list[str]],
+    folders: Collection[str] = (),
 ) -> Layout:
     """Find every field: where the caller says, else under the usual names.
 
     `class_columns(labels)` are those that can be scores called as the classes are, if the column `labels` is text.
+    `folders` are columns in the names of folders (month=2026-01), which are read where the caller names them.
     """
     counts = Counter(columns)
+    named_places = dict.fromkeys([*counts, *folders])
     if doubled := [name for name, count in counts.items() if count > 1]:
         raise PredictionsFileError(
             f"column names must differ, got several of {listed(doubled)}; rename or drop columns"
@@ -72,7 +78,7 @@ def find_layout(
         if kind not in found:
             raise missing_column(f"{PREFIXES[kind][0]}_0", counts)
         scores = found[kind]
-    labels = find_labels(counts) if names.labels is None else _listed_columns(names.labels, counts).names
+    labels = find_labels(counts) if names.labels is None else _listed_columns(names.labels, named_places).names
     if header is None:
         warn_of_names(kind, None if named else scores, labels if names.labels is None else None)
     fields = {kind: scores.names, "labels": labels}
@@ -82,7 +88,8 @@ def find_layout(
         if names.reads(name, header, present=present):
             if name == "groups" and header is not None and header.group_names is not None:
                 usual = [f"{usual}_{own}" for own in header.group_names]
-            fields[name] = _listed_columns(getattr(names, name) or usual, counts).names
+            given = getattr(names, name)
+            fields[name] = _listed_columns(given or usual, named_places if given else counts).names
     group_names = None
     if isinstance(names.groups, list | tuple) and len(names.groups) > 1:
         group_names = tuple(names.groups)

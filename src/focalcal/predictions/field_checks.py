@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from focalcal.core.arrays import Array, as_array, as_values, is_tensor, scores_and_labels
 from focalcal.core.checks import (
+    ROUNDING,
     finite,
     finite_or_masked,
     first_row,
@@ -95,6 +96,25 @@ def truths(name: str, scores: Array, labels: Array) -> Array:
                 f"in row {start + at}; leave out rows or columns that have unknown labels"
             )
     return labels.view(np.bool_) if labels.dtype == np.uint8 else labels.astype(np.bool_, copy=False)
+
+
+def shares_of_percentages(name: str, values: Any) -> Array:
+    """Percentages, 0 to 100, as probabilities."""
+    percentages = as_array(name, values)
+    if percentages.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be percentages, got {percentages.dtype}; convert them to numbers")
+    for start, rows in row_chunks(percentages):
+        wrong = ~((rows >= 0) & (rows <= 100 * (1 + ROUNDING)))
+        if wrong.any():
+            at = first_row(wrong)
+            if not np.isfinite(rows[at]).all():
+                raise not_finite(name, start + at, np.atleast_1d(rows[at]))
+            raise ValueError(
+                f"{name} must be percentages from 0 to 100 with scale='percent', got "
+                f"{np.atleast_1d(rows[at])[np.atleast_1d(wrong[at])].flat[0]:.9g} in row {start + at}; leave the scale "
+                "out where they are none"
+            )
+    return percentages / (percentages.dtype.type(100) if percentages.dtype.kind == "f" else 100)
 
 
 def unit_interval(name: str, probs: Array) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +17,19 @@ from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding, yes_or_no
 from focalcal.predictions import arrays_file, table_file
 from focalcal.predictions.class_labels import InputWarning
-from focalcal.predictions.header import KINDS, Header, Names, PredictionsFileError
+from focalcal.predictions.foreign_formats import refuse_foreign
+from focalcal.predictions.header import KINDS, Header, Names, NoRowsError, PredictionsFileError
+from focalcal.predictions.locations import Source, exists, is_folder, location, suffix_of
+from focalcal.predictions.reading_notes import Missing, say_missing
+from focalcal.predictions.versioned_tables import plain_source
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
-SUFFIXES = (".npz", *table_file.SUFFIXES)
+SUFFIXES = (".npz", ".parquet", ".csv")  # that are written
+READABLE = (".npz", ".npy", *table_file.READERS)
 UNKNOWN_SPLIT = "unknown"
-_ICEBERG = re.compile(r"v?(\d+)(?:-.*)?(?:\.gz)?\.metadata\.json")  # a version of a table
+Place = str | os.PathLike[str] | Source
 
 
 def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
@@ -34,7 +38,7 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
     suffix = path.suffix.lower()
     with _naming(path):
         if suffix and suffix not in SUFFIXES:
-            raise _wrong_suffix(path)
+            raise _wrong_suffix(path, SUFFIXES)
         if not path.parent.is_dir():
             raise PredictionsFileError(f"the folder must exist, got no folder {path.parent}; create it first")
         if path.is_dir() or (not suffix and path.exists()):
@@ -49,75 +53,89 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
             table_file.write(handle, predictions, suffix)
 
 
-def load(cls: type[Predictions], path: str | os.PathLike[str], names: Names, *, mmap: bool) -> Predictions:
+def load(cls: type[Predictions], path: Place, names: Names, *, mmap: bool) -> Predictions:
     """One `Predictions` from a file."""
     yes_or_no("mmap", mmap)
-    path = Path(path)
     with _naming(path):
-        header, fields = next(_row_batches(path, names, None, mmap=mmap), (None, None))
+        header, fields = next(_row_batches(plain_source(path), names, None, mmap=mmap), (None, None))
         if fields is None:
-            raise PredictionsFileError("the file must hold at least one row, got none; make it again")
+            raise NoRowsError("the file must hold at least one row, got none; make it again")
+        missing = _without_missing(fields, names)
+        if missing.rows and missing.left_out == missing.rows:
+            raise PredictionsFileError(f"some row must have every value, got none: {missing}; name other columns")
         whole = _predictions(cls, header, fields, names)
-        _check_rows(header, whole.n)
+        _check_rows(header, whole.n + missing.left_out)
+        say_missing(missing)
         return whole
 
 
-def stored_columns(path: str | os.PathLike[str]) -> list[str]:
+def stored_columns(path: Place) -> list[str]:
     """The names of the columns of a table; none of another file."""
-    path = Path(path)
     with _naming(path):
-        refuse_versions(path)
-        return table_file.stored_columns(path) if path.suffix.lower() in table_file.SUFFIXES and path.exists() else []
+        source = plain_source(path)
+        return table_file.stored_columns(source) if is_table(source) else []
 
 
-def score_columns(path: str | os.PathLike[str], **columns: Any) -> tuple[str, list[str]] | None:
+def is_table(source: Source) -> bool:
+    """Whether it is there and has columns."""
+    return suffix_of(source) in table_file.READERS and exists(source) and not is_folder(source)
+
+
+def score_columns(path: Place, **columns: Any) -> tuple[str, list[str]] | None:
     """The kind of a table's scores and their columns, found as `Predictions.load` finds them; None of another file."""
-    path = Path(path)
-    if path.suffix.lower() not in table_file.SUFFIXES:
-        return None
     with _naming(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the reader says it
-        places = table_file.layout_of(path, Names(**columns)).columns
+        source = plain_source(path)
+        if not is_table(source):
+            return None
+        places = table_file.layout_of(source, Names(**columns)).columns
     kind = next(kind for kind in KINDS if kind in places)
     return kind, places[kind]
 
 
-def row_group_sizes(path: str | os.PathLike[str]) -> list[int]:
+def row_group_sizes(path: Place) -> list[int]:
     """The number of rows of each row group of a .parquet file."""
-    with _naming(Path(path)):
-        return table_file.row_group_sizes(Path(path))
+    with _naming(path):
+        return table_file.row_group_sizes(location(path))
 
 
 def stream(
     cls: type[Predictions],
-    path: str | os.PathLike[str],
+    path: Place,
     names: Names,
     rows: int,
     row_groups: range | None = None,
 ) -> Iterator[Predictions]:
     """A file's rows as `Predictions` of at most `rows` rows; of a .parquet file those of some row groups."""
-    path = Path(path)
     first_row = 0
     with _naming(path):
-        batches = _row_batches(path, names, rows, row_groups=row_groups)
+        source = plain_source(path)
+        batches = _row_batches(source, names, rows, row_groups=row_groups)
         if row_groups:
-            first_row = sum(table_file.row_group_sizes(path)[: row_groups[0]])
+            first_row = sum(table_file.row_group_sizes(source)[: row_groups[0]])
 
     def each() -> Iterator[Predictions]:
-        header, count, stated = None, 0, names
+        header, missing, stated, any_row = None, Missing(), names, False
         warned: set[str] = set()
         while True:
             with _naming(path):
                 header, fields = next(batches, (header, None))
                 if fields is None:
                     if row_groups is None:
-                        _check_rows(header, count)
+                        _check_rows(header, missing.rows)
+                        if missing.rows and not any_row:
+                            raise PredictionsFileError(f"some row must have every value, got none: {missing}")
+                    say_missing(missing)
                     return
+                start, of_batch = first_row + missing.rows, _without_missing(fields, names)
+                missing.add(of_batch)
+                if of_batch.rows == of_batch.left_out:
+                    continue
+                any_row = True
                 with rounding_collected() as misses:
-                    part = _predictions(cls, header, fields, stated, first_row=first_row + count)
+                    part = _predictions(cls, header, fields, stated, first_row=start)
             if part.classes is not None:
                 stated = replace(names, classes=part.classes)  # found in the first rows, they hold for all
-            count += part.n
             for name, miss in misses.items():
                 if miss > ROUNDING and name not in warned:  # once for the whole stream
                     warned.add(name)
@@ -127,47 +145,49 @@ def stream(
     return each()
 
 
-def refuse_versions(path: Path) -> None:
-    """Refuse a Delta or Iceberg table, and a file of one: some of them hold rows that were overwritten or deleted."""
-    folders = (path.resolve(), *path.resolve().parents) if path.is_dir() or path.suffix.lower() == ".parquet" else ()
-    for folder in folders:
-        versions = {file: _ICEBERG.fullmatch(file.name) for file in (folder / "metadata").glob("*.metadata.json")}
-        numbers = {str(file): int(match[1]) for file, match in versions.items() if match}
-        if (folder / "_delta_log").is_dir():
-            kind, table = "a Delta", f"import deltalake; deltalake.DeltaTable({str(folder)!r})"
-        elif numbers:
-            newest = max(numbers, key=lambda file: numbers[file])
-            kind = "an Iceberg"
-            table = f"from pyiceberg.table import StaticTable; StaticTable.from_metadata({newest!r}).scan()"
-        else:
-            continue
-        export = f"{table}.to_pandas().to_parquet('plain.parquet')"
-        raise PredictionsFileError(
-            f"predictions must be in plain files, got {kind} table in {folder}, whose files can hold rows that were "
-            f'overwritten; export those that count: python -c "{export}"'
-        )
-
-
 def _row_batches(
-    path: Path, names: Names, rows: int | None, *, mmap: bool = False, row_groups: range | None = None
+    source: Source, names: Names, rows: int | None, *, mmap: bool = False, row_groups: range | None = None
 ) -> Iterator[Any]:
     """What the format's module reads, of a path that names something readable."""
-    suffix = path.suffix.lower()
-    refuse_versions(path)
-    if not path.exists():
+    suffix = suffix_of(source)
+    if not exists(source):
         raise PredictionsFileError("the file must exist, got nothing of that name; check the path")
-    if path.is_dir() or suffix == ".npy":
-        return arrays_file.row_batches(path, names, rows, mmap=mmap)
-    if suffix not in SUFFIXES:
-        raise _wrong_suffix(path)
+    local = source if isinstance(source, Path) else source.local
+    if local is not None and (local.is_dir() or suffix == ".npy"):
+        return arrays_file.row_batches(local, names, rows, mmap=mmap)
+    if local is not None:
+        refuse_foreign(local, suffix)
+    if suffix not in READABLE:
+        raise _wrong_suffix(source)
     if mmap:
         raise PredictionsFileError(
             f"mmap=True maps .npy files, got {suffix}; save to a folder (a path without suffix) and load that, "
             "or use stream(path)"
         )
-    if suffix == ".npz":
-        return arrays_file.row_batches(path, names, rows)
-    return table_file.row_batches(path, names, rows, row_groups)
+    if suffix == ".npz" and local is not None:
+        return arrays_file.row_batches(local, names, rows)
+    return table_file.row_batches(source, names, rows, row_groups)
+
+
+def _without_missing(fields: dict[str, Any], names: Names) -> Missing:
+    """What the reader of a table left out; of arrays the rows with NaN are left out here, from each of `fields`."""
+    if (missing := fields.pop("missing", None)) is not None:
+        return missing  # type: ignore[no-any-return]
+    missing = Missing(len(fields["labels"]))
+    if not names.drop_missing:
+        return missing
+    arrays = {name: array for name, array in fields.items() if name != "multilabel"}
+    lacking = {
+        name: np.isnan(array).reshape(len(array), -1).any(1)
+        for name, array in arrays.items()
+        if array.dtype.kind in "fM"
+    }
+    wrong = np.logical_or.reduce(list(lacking.values()) or [np.zeros(missing.rows, bool)])
+    missing.left_out = int(wrong.sum())
+    missing.columns.update({name: int(each.sum()) for name, each in lacking.items() if each.any()})
+    fields.setdefault("ids", np.arange(missing.rows))
+    fields |= {name: fields[name][~wrong] for name in (*arrays, "ids")}
+    return missing
 
 
 def _predictions(
@@ -190,35 +210,51 @@ def _predictions(
         fields["groups"] = {name.removeprefix("groups."): fields.pop(name) for name in several}
     if names.classes is not None or (header and header.classes is not None):
         fields["classes"] = header.classes if header and names.classes is None else names.classes
-    fields |= {"positive": names.positive, "normalize": names.normalize}
+    fields |= {"positive": names.positive, "normalize": names.normalize, "scale": names.scale}
     fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
         fields["multilabel"] = names.multilabel
     try:
         made = cls(provenance=header.provenance if header else None, **fields)
-        return made._with_known(top1=True) if header and header.top1 and names == Names() else made
+        said = replace(names, drop_missing=False, delimiter=None, decimal=None, encoding=None)
+        return made._with_known(top1=True) if header and header.top1 and said == Names() else made
     except (TypeError, ValueError) as error:
         counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
-        raise PredictionsFileError(f"{error}{counted}; name other columns or fix the file") from error
+        remedy = _if_percentages(fields) or "name other columns or fix the file"
+        raise PredictionsFileError(f"{error}{counted}; {remedy}") from error
+
+
+def _if_percentages(fields: dict[str, Any]) -> str | None:
+    """What to say where probabilities above 1 may be percentages."""
+    scores = fields.get("probs")
+    if fields["scale"] == "percent" or scores is None or np.asarray(scores).dtype.kind not in "iuf":
+        return None
+    with np.errstate(invalid="ignore"):
+        above = np.asarray(scores).max(initial=0.0), np.asarray(scores).min(initial=0.0)
+    if not (1 + ROUNDING < above[0] <= 100 + ROUNDING and above[1] >= 0):
+        return None
+    return f"if {above[0]:.9g} is a percentage, say scale='percent', of a command --scale percent"
 
 
 def _check_rows(header: Header | None, count: int) -> None:
-    expected = header.rows if header else max(1, count)
+    if header is None and not count:
+        raise NoRowsError("the file must hold at least one row, got none; make it again")
+    expected = header.rows if header else count
     if count != expected:
         raise PredictionsFileError(
             f"the file must hold {expected} row(s), got {count}; it may be cut off: make it again"
         )
 
 
-def _wrong_suffix(path: Path) -> PredictionsFileError:
+def _wrong_suffix(path: Source, known: Iterable[str] = READABLE) -> PredictionsFileError:
     return PredictionsFileError(
-        f"the suffix must be one of {', '.join(SUFFIXES)}, or none for a folder of .npy files, got {path.suffix!r}; "
+        f"the suffix must be one of {', '.join(known)}, or none for a folder of .npy files, got {path.suffix!r}; "
         "rename it"
     )
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming(path: Place) -> Iterator[None]:
     """Turn whatever goes wrong with a file into one error that names it.
 
     Broad on purpose: a damaged file makes zip, NumPy, Arrow and JSON readers raise nearly anything.
@@ -228,7 +264,8 @@ def _naming(path: Path) -> Iterator[None]:
     except (ModuleNotFoundError, Warning):  # a warning, where warnings are errors
         raise
     except PredictionsFileError as error:
-        raise PredictionsFileError(f"{path}: {error}") from error.__cause__
+        named = str(error).startswith(f"{path}: ")
+        raise type(error)(str(error) if named else f"{path}: {error}") from error.__cause__
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         raise PredictionsFileError(

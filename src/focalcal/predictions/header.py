@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.core.arrays import Array
-from focalcal.core.checks import one_of
+from focalcal.core.checks import one_of, yes_or_no
 from focalcal.predictions.field_checks import checked_split
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ Place = str | os.PathLike[str]  # the name of an array, a column or a prefix of 
 KEY = "focalcal"  # of the header, in every format
 SCHEMA = 1
 KINDS = ("logits", "probs")
+SCALES = ("unit", "percent")
 NEVER_GUESSED = ("clusters", "weights", "times")  # of files of others only what the caller names: they change numbers
 OPTIONAL = ("ids", "groups", *NEVER_GUESSED, "posterior")
 # A file may unpack to so many bytes, however small it is, or to so many times its size.
@@ -29,6 +30,10 @@ _WIDTHS = ("float64", "float32", "float16", "bfloat16")
 
 class PredictionsFileError(ValueError):
     """A file that is not there, is cut off or damaged, or does not say what is needed to read it."""
+
+
+class NoRowsError(PredictionsFileError):
+    """A table without rows, which is right for a part of a larger one."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +131,22 @@ class Names:
     classes: Sequence[Any] | None = None
     positive: Any = None
     normalize: bool = False
+    scale: Literal["unit", "percent"] = "unit"
+    drop_missing: bool = False
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
+        one_of("scale", self.scale, SCALES)
+        yes_or_no("drop_missing", self.drop_missing)
+        if self.decimal is not None:
+            one_of("decimal", self.decimal, (".", ","))
+        if self.delimiter is not None and (not isinstance(self.delimiter, str) or len(self.delimiter) != 1):
+            raise ValueError(f"delimiter must be one character, got {self.delimiter!r}; for example ';' or '\\t'")
+        if self.encoding is not None:
+            known_encoding(self.encoding)
         if self.logits is not None and self.probs is not None:
             raise TypeError("name at most one of logits= and probs=, got both; a Predictions holds one kind of scores")
         if self.dtype is not None:
@@ -160,6 +178,16 @@ class Names:
             return None
         stated: str | None = getattr(header, "dtype" if name in KINDS else name)
         return stated
+
+
+def known_encoding(name: Any) -> None:
+    """Refuse an encoding that Python does not know, or that is no encoding of text."""
+    try:
+        "".encode(name)
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"encoding must be one that Python knows, got {name!r}; for example 'utf-8' or 'cp1252'"
+        ) from None
 
 
 def _check_place(name: str, given: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.arrays import Array, as_values, is_tensor
-from focalcal.core.checks import whole, yes_or_no
+from focalcal.core.checks import one_of, whole, yes_or_no
 from focalcal.core.display import html_table
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
@@ -29,14 +29,16 @@ from focalcal.predictions.field_checks import (
     checked_times,
     checked_weights,
     provenance_text,
+    shares_of_percentages,
 )
-from focalcal.predictions.header import Names, Place
+from focalcal.predictions.header import SCALES, Names, Place
 from focalcal.predictions.inputs import Inputs, read_inputs
 
 OTHER = "other"  # what answer options leave
 ROWS = 65536  # of a batch, unless told otherwise
 _OPTIONAL = ("ids", "groups", "clusters", "weights", "times", "posterior")
 _WHOLE = ("kind", "multilabel", "top1", "classes", "group_names", "split", "_provenance")
+_WIDTHS = {"float16", "float32", "float64"}
 _PER_ROW = ("scores", "labels", *_OPTIONAL)
 
 
@@ -46,13 +48,13 @@ class Predictions:
 
     Exactly one of `logits` and `probs` is given, (N, K), and says what the scores are. `labels` are the indices of the
     classes, (N,). Other forms are those of `focalcal.predictions.read_inputs`: names as labels with `classes` (one per
-    column, in order; kept), one column of scores with `positive`, `normalize=True`. With `multilabel=True` every column
-    is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of yes, labels (N, L) are 0 or 1
-    and are kept as bool. Where no more is known than how sure each prediction is and whether it is right, `confidence`
-    and `correct`, (N,) each, take the place of scores and labels (`top1`): the two columns are then the probabilities
-    of being wrong and of being right. `logprobs` (N, K) are log-probabilities of answer options, with `normalize` and
-    `missing` of `focalcal.predictions.option_probs`; with normalize="none" the last class is "other". `split` names
-    the set: "test", "val", a shift. Optional, one per row:
+    column, in order; kept), one column of scores with `positive`, `normalize=True`. With `scale="percent"` probs are
+    percentages, 0 to 100. With `multilabel=True` every column is a yes-or-no question of its own: scores (N, L) are the
+    logits or probabilities of yes, labels (N, L) are 0 or 1 and are kept as bool. Where no more is known than how sure
+    each prediction is and whether it is right, `confidence` and `correct`, (N,) each, take the place of scores and
+    labels (`top1`): the two columns are then the probabilities of being wrong and of being right. `logprobs` (N, K) are
+    log-probabilities of answer options, with `normalize` and `missing` of `focalcal.predictions.option_probs`; with
+    normalize="none" the last class is "other". `split` names the set: "test", "val", a shift. Optional, one per row:
 
         ids         integers or strings
         groups      integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
@@ -110,7 +112,14 @@ class Predictions:
         positive: Any = None,
         normalize: bool | Normalize = False,
         missing: float | None = None,
+        scale: Literal["unit", "percent"] = "unit",
     ) -> None:
+        one_of("scale", scale, SCALES)
+        if scale == "percent":
+            if logits is not None or logprobs is not None:
+                raise ValueError("scale='percent' is for probs=, got logits= or logprobs=; leave it out")
+            probs = None if probs is None else shares_of_percentages("probs", probs)
+            confidence = None if confidence is None else shares_of_percentages("confidence", confidence)
         if logprobs is not None:
             if logits is not None or probs is not None or multilabel:
                 raise TypeError("logprobs take the place of logits and probs, one label per row; give one or the other")
@@ -280,7 +289,7 @@ class Predictions:
     def concatenate(
         parts: Iterable[Predictions], *, split: str | None = None, provenance: Mapping[str, Any] | None = None
     ) -> Predictions:
-        """The rows of all parts in order. Where parts differ in split or provenance, say the whole's."""
+        """The rows of all parts in order, in the widest type. Where split or provenance differ, say the whole's."""
         parts = list(parts)
         if not parts:
             raise ValueError("parts must hold at least one Predictions, got none")
@@ -307,7 +316,7 @@ class Predictions:
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike[str],
+        path: files.Place,
         *,
         mmap: bool = False,
         logits: Place | Sequence[str] | None = None,
@@ -325,8 +334,15 @@ class Predictions:
         classes: Sequence[Any] | None = None,
         positive: Any = None,
         normalize: bool = False,
+        scale: Literal["unit", "percent"] = "unit",
+        drop_missing: bool = False,
+        delimiter: str | None = None,
+        decimal: Literal[".", ","] | None = None,
+        encoding: str | None = None,
     ) -> Predictions:
-        """Read a .npz, .parquet or .csv file or .npy files, also such that another program made.
+        """Read a .npz, .parquet, .csv, .tsv or .jsonl file or .npy files, also such that another program made.
+
+        `path` may be an address too (s3://, gs://, https://), and text tables be compressed (.csv.gz).
 
         What a file of ours states need not be said. Else `logits=` or `probs=`, `labels=` and so on name the array of
         a .npz, or the columns of a table: a list of them in the order of the classes, or "z" for z_0, z_1, ... or z0,
@@ -338,18 +354,22 @@ class Predictions:
         from files of others only if they are named. `ids=False` leaves the ids out. `split` is "unknown" if nobody says
         it. `dtype` converts scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on
         write.
+        `scale="percent"` reads probabilities of 0 to 100, and text such as "85 %". `drop_missing=True` leaves rows
+        without a value out and says how many; ids are then their rows in the file unless they have others. Of text
+        tables the `delimiter`, the `decimal` sign and the `encoding` are found, and said by an `InputWarning`, unless
+        they are given.
         A file that cannot be trusted raises `PredictionsFileError`; nothing in a file is ever executed.
         """
         names = Names(
             logits, probs, labels, ids, groups, clusters, weights, times, posterior,
-            split, multilabel, dtype, classes, positive, normalize,
+            split, multilabel, dtype, classes, positive, normalize, scale, drop_missing, delimiter, decimal, encoding,
         )  # fmt: skip
         return files.load(cls, path, names, mmap=mmap)
 
     @classmethod
     def stream(
         cls,
-        path: str | os.PathLike[str],
+        path: files.Place,
         *,
         rows: int = ROWS,
         row_groups: range | None = None,
@@ -369,7 +389,8 @@ def _check_alike(first: Predictions, part: Predictions, number: int, stated: Map
     """Refuse parts that differ in anything but their rows and what is stated for the whole."""
     for name in (*_WHOLE, "n_classes", *_PER_ROW):
         of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
-        if of_first != of_part and name not in stated:
+        widths = isinstance(getattr(first, name), np.ndarray) and {str(of_first), str(of_part)} <= _WIDTHS
+        if of_first != of_part and name not in stated and not widths:  # of two widths the whole has the larger
             what = name.removeprefix("_")
             remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
             raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")

@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import re
-from collections.abc import Iterable, Iterator
-from functools import partial
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.extras import required
 from focalcal.predictions.arrays_file import stored
-from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, check_width, find_layout
+from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, find_layout
 from focalcal.predictions.header import (
     KEY,
     KINDS,
@@ -32,24 +27,26 @@ from focalcal.predictions.header import (
     PredictionsFileError,
     check_unpacked_size,
 )
+from focalcal.predictions.locations import Source, folder_values, suffix_of
+from focalcal.predictions.missing_values import without_missing
+from focalcal.predictions.parquet_table import ParquetTable
+from focalcal.predictions.reading_notes import Missing
+from focalcal.predictions.text_tables import MARK, MISSING, CsvTable, JsonLinesTable, _arrow, _is_text, no_number
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
-SUFFIXES = (".parquet", ".csv")
+# What reads which suffix: made with (source, names, stack), and has `columns`, `header`, `size`, `floating`, `batches`.
+READERS: dict[str, Any] = {
+    ".parquet": ParquetTable,
+    ".csv": CsvTable,
+    ".tsv": CsvTable,
+    ".txt": CsvTable,
+    ".jsonl": JsonLinesTable,
+    ".ndjson": JsonLinesTable,
+}
+NOTHING_SAID = Names()
 _PREFIX = {"labels": "label"} | {name: prefixes[0] for name, prefixes in PREFIXES.items()}
-_MARK = f"# {KEY}:".encode()
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CSV_BLOCK = 1 << 24  # bytes read at once; a line must fit
-_PARQUET_BATCH = 65536  # rows
-_NO_NUMBER = re.compile(  # in Arrow's words, which are the only place that has the row
-    r"In CSV column #(?P<column>\d+): Row #(?P<row>\d+): CSV conversion error to \w+: invalid value '(?P<value>.*)'",
-    re.S,
-)
-
-
-def _arrow(module: str = "") -> Any:
-    return required(f"pyarrow{module}", purpose="Reading or writing predictions as .csv or .parquet")
 
 
 def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
@@ -58,7 +55,7 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
     if suffix == ".csv":
         names = io.StringIO()
         csv.writer(names, lineterminator="\n").writerow(schema.names)  # the name of a group may have a comma
-        handle.write(_MARK + f" {Header.of(predictions)}\n{names.getvalue()}".encode())
+        handle.write(f"{MARK} {Header.of(predictions)}\n{names.getvalue()}".encode())
         options = _arrow(".csv").WriteOptions(include_header=False)
         writer = _arrow(".csv").CSVWriter(handle, schema, write_options=options)
     else:
@@ -99,44 +96,68 @@ def _table(predictions: Predictions) -> Any:
     return arrow.Table.from_arrays(list(arrays.values()), schema=arrow.schema(fields))
 
 
-def stored_columns(path: Path) -> list[str]:
+def _open(path: Source, names: Names, stack: ExitStack) -> Any:
+    return READERS[suffix_of(path)](path, names, stack)
+
+
+def stored_columns(path: Source, names: Names = NOTHING_SAID) -> list[str]:
     """The names of a table's columns."""
-    with path.open("rb") as handle:
-        if path.suffix.lower() == ".csv":
-            return _csv_columns(handle)[1]
-        names: list[str] = _arrow(".parquet").ParquetFile(handle).schema_arrow.names
-        return names
+    with ExitStack() as stack:
+        columns: list[str] = _open(path, names, stack).columns
+        return columns
 
 
-def layout_of(path: Path, names: Names) -> Layout:
+def layout_of(path: Source, names: Names) -> Layout:
     """Where a table has what; no row of it is read."""
-    with path.open("rb") as handle:
-        if path.suffix.lower() == ".csv":
-            return _open_csv(handle, names)[1]
-        return _open_parquet(handle, names, os.fstat(handle.fileno()).st_size, 1, None)[1]
+    with ExitStack() as stack:
+        return _layout(_open(path, names, stack), path, names)
 
 
-def row_group_sizes(path: Path) -> list[int]:
+def _layout(table: Any, path: Source, names: Names) -> Layout:
+    return find_layout(names, table.header, table.columns, table.floating, folders=folder_values(path))
+
+
+def row_group_sizes(path: Source) -> list[int]:
     """The number of rows of each row group of a .parquet file."""
-    metadata = _arrow(".parquet").read_metadata(path)
-    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    with ExitStack() as stack:
+        sizes: list[int] = ParquetTable(path, NOTHING_SAID, stack).row_group_sizes
+        return sizes
 
 
 def row_batches(
-    path: Path, names: Names, rows: int | None, row_groups: range | None = None
+    path: Source, names: Names, rows: int | None, row_groups: range | None = None
 ) -> Iterator[tuple[Header | None, dict[str, Any]]]:
     """(header, fields) of at most `rows` rows at a time; of all rows with None."""
-    with path.open("rb") as handle:
-        size, first_row = os.fstat(handle.fileno()).st_size, 0
-        if path.suffix.lower() == ".csv":
-            header, layout, batches = _open_csv(handle, names)
-        else:
-            header, layout, batches = _open_parquet(handle, names, size, rows or _PARQUET_BATCH, row_groups)
-            if row_groups:
-                first_row = sum(row_group_sizes(path)[: row_groups[0]])
-        for table in _regroup(batches, rows):
-            yield header, _fields(table, layout, size, first_row)
-            first_row += table.num_rows
+    with ExitStack() as stack:
+        table = _open(path, names, stack)
+        layout, first_row = _layout(table, path, names), 0
+        folders = {name: value for name, value in folder_values(path).items() if name not in table.columns}
+        options: dict[str, Any] = {}
+        if isinstance(table, ParquetTable):
+            options = {"rows": rows, "row_groups": row_groups}
+            first_row = sum(table.row_group_sizes[: row_groups[0]]) if row_groups else 0
+        scores = next(layout.columns[kind] for kind in KINDS if kind in layout.columns)
+        numbers = [name for field in (*KINDS, "posterior", "weights") for name in layout.columns.get(field, ())]
+        decimal = table.decimal_sign(numbers) if names.scale == "percent" else "."
+        batches = table.batches(
+            [name for name in layout.all_columns if name not in folders],
+            types=_column_types(layout, names, table.header),
+            numbers=numbers,
+            null_values=MISSING if names.drop_missing else (),
+            **options,
+        )
+        for whole in _regroup(batches, rows):
+            read, count = _with_folders(whole, layout, folders), whole.num_rows
+            missing, at = Missing(count), None
+            if names.drop_missing:
+                read, at, missing = without_missing(read, layout, numbers=scores if names.scale == "percent" else ())
+            if names.scale == "percent":
+                read = percent_as_numbers(read, scores, decimal, first_row, at)
+            fields = _fields(read, layout, table.size, first_row) if read.num_rows else {}
+            if names.drop_missing and fields and "ids" not in fields:
+                fields["ids"] = first_row + (np.arange(count) if at is None else at)
+            yield table.header, fields | {"missing": missing}
+            first_row += count
 
 
 def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
@@ -154,157 +175,61 @@ def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
         yield from_batches(waiting)
 
 
-def _open_csv(handle: IO[bytes], names: Names) -> tuple[Header | None, Layout, Iterable[Any]]:
-    """Read what stands before the rows; Arrow reads the rest."""
-    header, columns = _csv_columns(handle)
-    if not columns:
-        raise PredictionsFileError("the file must begin with the names of its columns, got nothing; make it again")
-    layout = find_layout(names, header, columns, partial(_class_columns, handle, columns))
-    if header is not None:
-        _check_last_line(handle)
-    arrow, reader = _arrow(), _arrow(".csv")
+def _column_types(layout: Layout, names: Names, header: Header | None) -> dict[str, Any]:
+    """What the cells of a text are read as; None of labels that nobody states: numbers or names, as Arrow finds."""
+    arrow = _arrow()
     types: dict[str, Any] = {}
     for name, places in layout.columns.items():
         stated = None if name == "labels" else names.stated_type(name, header)
         if name == "labels" and header is None:
-            continue  # numbers or names, as Arrow finds
+            continue
         if name == "times":
             kind = arrow.timestamp("us") if stated == "us" else arrow.string()
         elif name == "labels" or stated == "int":
             kind = arrow.int64()
+        elif name == "probs" and names.scale == "percent":
+            kind = arrow.string()
         elif name in COLUMNS and name != "weights":
             kind = arrow.dictionary(arrow.int32(), arrow.string())
         else:
             kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
         types |= dict.fromkeys(places, kind)
-    options = (
-        reader.ReadOptions(column_names=columns, block_size=_CSV_BLOCK, use_threads=False),
-        reader.ParseOptions(newlines_in_values=True),
-        reader.ConvertOptions(include_columns=layout.all_columns, column_types=types, null_values=[]),
-    )
-    return header, layout, _csv_batches(handle, options, columns)
+    return types
 
 
-def _csv_columns(handle: IO[bytes]) -> tuple[Header | None, list[str]]:
-    """What stands before the rows."""
-    header, line = None, handle.readline().removeprefix(_BYTE_ORDER_MARK)
-    while line.startswith(b"#") or (line and not line.strip()):
-        if line.startswith(_MARK):
-            header = Header.parse(line.removeprefix(_MARK).decode())
-        line = handle.readline()
-    return header, [name.strip() for name in next(csv.reader([line.decode()], strict=True), [])]
-
-
-def _csv_batches(handle: IO[bytes], options: tuple[Any, ...], columns: list[str]) -> Iterator[Any]:
-    """Arrow's batches; a cell that is no number, or too large for one, is named by its row, from 0, and its column."""
-    arrow, reader = _arrow(), _arrow(".csv")
-    try:
-        # Arrow's own file: its threads may hold it while Python ends, which aborts if it is one of Python's.
-        with arrow.OSFile(handle.name) as rows, arrow.OSFile(handle.name) as again:
-            for file in (rows, again):
-                file.seek(handle.tell())
-            first_row, texts = 0, None
-            for number, batch in enumerate(reader.open_csv(rows, *options)):
-                floats = [field.name for field in batch.schema if _arrow(".types").is_floating(field.type)]
-                if texts is None and any(np.isinf(batch.column(name)).any() for name in floats):
-                    kinds = dict.fromkeys(floats, arrow.string())
-                    as_text = reader.ConvertOptions(include_columns=floats, column_types=kinds)
-                    texts = islice(reader.open_csv(again, *options[:2], as_text), number, None)  # from here on in step
-                if texts is not None:
-                    _check_range(batch, next(texts), first_row)
-                first_row += batch.num_rows
-                yield batch
-    except _arrow().ArrowInvalid as error:
-        if "Empty CSV file" in str(error):
-            raise PredictionsFileError("the file must hold at least one row, got none; make it again") from error
-        cell = _NO_NUMBER.search(str(error))
-        if cell is None:
-            raise
-        column, row, value = columns[int(cell["column"])], int(cell["row"]) - 1, cell["value"]
-        raise PredictionsFileError(
-            f"column {column!r} must hold a number in every row, got {value[:50]!r} in row {row}; fill it in, or leave "
-            "the row out"
-        ) from error
-
-
-def _check_range(batch: Any, text: Any, first_row: int) -> None:
-    """Refuse digits that Arrow reads as an infinity, as it does -1e400; `text` are the cells of floating columns."""
-    for name in text.schema.names:
-        has_digits = _arrow(".compute").match_substring_regex(text.column(name), "[0-9]")
-        overflows = np.isinf(batch.column(name)) & np.asarray(has_digits)
-        if overflows.any():
-            at = int(overflows.argmax())
-            raise PredictionsFileError(
-                f"column {name!r} must hold numbers within the range of {batch.column(name).type}, got "
-                f"{text.column(name)[at].as_py()[:50]!r} in row {first_row + at}; fix it, or write -inf for the logit "
-                "of an impossible class"
+def _with_folders(table: Any, layout: Layout, folders: dict[str, str | None]) -> Any:
+    """The rows with those columns that the names of folders say."""
+    arrow = _arrow()
+    for name in layout.all_columns:
+        if name in folders and name not in table.column_names:
+            column = arrow.DictionaryArray.from_arrays(
+                arrow.array(np.zeros(table.num_rows, np.int32), mask=np.full(table.num_rows, folders[name] is None)),
+                arrow.array([folders[name] or ""], arrow.string()),
             )
+            table = table.append_column(name, column)
+    return table
 
 
-def _class_columns(handle: IO[bytes], columns: list[str], labels: str) -> list[str]:
-    """`_floating_columns` of the first lines of a .csv; the handle stays where it is."""
-    start = handle.tell()
-    lines = handle.readlines(1 << 20)
-    handle.seek(start)
-    reader = _arrow(".csv")
-
-    def schema(**only: Any) -> Any:
-        text, names = _arrow().BufferReader(b"".join(lines)), reader.ReadOptions(column_names=columns)
-        return reader.read_csv(text, names, convert_options=reader.ConvertOptions(**only)).schema
-
-    if not _is_text(schema(include_columns=[labels]).field(labels).type):
-        return []
-    check_width(len(columns))
-    return _floating_columns(schema(), labels)
-
-
-def _floating_columns(schema: Any, labels: str) -> list[str]:
-    """The columns of floating-point numbers, if `labels` is text."""
-    types = _arrow(".types")
-    kind = schema.field(labels).type
-    if not _is_text(kind.value_type if types.is_dictionary(kind) else kind):
-        return []
-    return [field.name for field in schema if types.is_floating(field.type)]
-
-
-def _is_text(kind: Any) -> bool:
-    types = _arrow(".types")
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _check_last_line(handle: IO[bytes]) -> None:
-    """Refuse a file of ours that is cut off inside its last line, and leave the handle where it is."""
-    start = handle.tell()
-    handle.seek(-1, os.SEEK_END)
-    if handle.read(1) != b"\n":
-        raise PredictionsFileError("the last line must be whole, got no line end; it may be cut off: make it again")
-    handle.seek(start)
-
-
-def _open_parquet(
-    handle: IO[bytes], names: Names, size: int, batch_rows: int, row_groups: range | None
-) -> tuple[Header | None, Layout, Iterable[Any]]:
-    """Judge a file by its footer; its rows are read afterwards."""
-    parquet = _arrow(".parquet")
-    footer = parquet.ParquetFile(handle)
-    metadata, schema = footer.metadata, footer.schema_arrow
-    stated = (schema.metadata or {}).get(KEY.encode())
-    header = None if stated is None else Header.parse(stated.decode())
-    layout = find_layout(names, header, schema.names, partial(_floating_columns, schema))
-    # Not by chunk: pyarrow raises for a row group that makes no sense, and aborts for a chunk.
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    sizes = [max(group.total_byte_size, 8 * group.num_rows * metadata.num_columns) for group in groups]
-    check_unpacked_size(sum(sizes), size)
-    # Text stays a dictionary, so that it can be measured before there is a copy for each row.
-    kinds = {name: schema.field(name).type for places in layout.columns.values() for name in places}
-    texts = [name for name, kind in kinds.items() if _is_text(kind)]
-    file = parquet.ParquetFile(
-        handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False
-    )
-    lists = [name for name, kind in kinds.items() if _arrow(".types").is_nested(kind)]
-    for first in islice(file.iter_batches(1, columns=lists) if lists else (), 1):
-        check_unpacked_size(first.nbytes * metadata.num_rows, size)  # no footer says how long lists are
-    return header, layout, file.iter_batches(batch_rows, row_groups=row_groups, columns=list(kinds))
+def percent_as_numbers(
+    table: Any, columns: Sequence[str], decimal: str, first_row: int, at: NDArray[Any] | None = None
+) -> Any:
+    """Columns of text such as "85 %" as numbers from 0 to 100."""
+    arrow, compute = _arrow(), _arrow(".compute")
+    for place, name in enumerate(table.column_names):
+        column = table.column(name)
+        if _arrow(".types").is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if name not in columns or not _is_text(column.type):
+            continue
+        digits = compute.replace_substring_regex(column, r"^[\s\x{a0}]+|[\s\x{a0}\x{202f}]*%?[\s\x{a0}]*$", "")
+        if decimal == ",":
+            digits = compute.replace_substring(compute.replace_substring(digits, ".", "?"), ",", ".")
+        is_number = compute.match_substring_regex(digits, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+        if not (right := np.asarray(is_number)).all():
+            row = int(np.argmin(right))
+            raise no_number(name, int(first_row + row if at is None else first_row + at[row]), column[row].as_py())
+        table = table.set_column(place, name, digits.cast(arrow.float64()))
+    return table
 
 
 def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, Any]:
@@ -313,8 +238,10 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
     for name, columns in layout.columns.items():
         for column in columns:
             if nulls := table.column(column).null_count:
+                row = first_row + int(np.flatnonzero(table.column(column).is_null())[0])
                 raise PredictionsFileError(
-                    f"column {column!r} must have a value in every row, got {nulls} null(s); leave such rows out"
+                    f"column {column!r} must have a value in every row, got {nulls} null(s), the first in row {row}; "
+                    "leave such rows out (drop_missing=True, of a command --drop-missing)"
                 )
         if name == "groups" and layout.group_names is not None:
             fields[name] = {
@@ -334,7 +261,7 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
             column = layout.columns["labels"][0]
             raise PredictionsFileError(
                 f"column {column!r} must have a label in every row, got nothing in row {first_row + missing[0]}; "
-                "leave the row out"
+                "leave the row out (drop_missing=True, of a command --drop-missing)"
             )
     scores = layout.columns[next(kind for kind in KINDS if kind in layout.columns)]
     if layout.classes is not None:
