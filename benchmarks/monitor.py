@@ -263,6 +263,7 @@ def size(rows: int) -> None:
         read, begun = time.process_time() - begun, time.process_time()
         monitor.look()
         looked = time.process_time() - begun
+        assert sum(piece.rows for piece in monitor.pieces) == rows
         monitor.save(Path(folder, "state.json"))
         kilobytes = Path(folder, "state.json").stat().st_size / 1000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

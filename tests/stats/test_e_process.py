@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from focalcal.stats.bets import DISCOUNTS, fixed_bets, learned_bets, stakes
 from focalcal.stats.e_process import Wealth, central_range, change_weights
-from focalcal.stats.e_values import BinnedSums, Gaps, calibrated, excess, gap_bounds, log_e_values
+from focalcal.stats.e_values import BinnedSums, Gaps, calibrated, excess, gap_bounds, in_proportion, log_e_values
 
 CENTRES = np.linspace(-4, 4, 10)
 shares = st.floats(0.01, 0.99)
@@ -60,6 +60,21 @@ def test_the_bounds_of_a_baseline_miss_the_rate_no_more_often_than_they_say(rate
         assert bounds.lower[0] - 1e-12 <= k / rows - 0.4 <= bounds.upper[0] + 1e-12
         missed += binom.pmf(k, rows, rate) * (not bounds.lower[0] <= rate - 0.4 <= bounds.upper[0])
     assert missed <= 0.05
+
+
+@given(st.floats(0.1, 0.9), st.integers(1, 6), st.integers(1, 6), st.floats(-0.8, 0.8))
+def test_a_bet_on_all_rows_in_given_proportions_has_a_mean_of_at_most_one(share, first, second, theta):
+    """Two bins with gaps of their own, whose mean in these proportions is what is allowed of the whole."""
+    shares, scores, rates = np.array([share, 1 - share]), np.array([0.3, 0.7]), np.array([0.4, 0.55])
+    allowed = Gaps(*[np.array([(shares * (rates - scores)).sum()])] * 2)
+    mean, rows = 0.0, np.array([first, second], float)
+    for a, b in itertools.product(range(first + 1), range(second + 1)):
+        sums = BinnedSums(rows, rows * scores, rows * scores**2, np.array([a, b], float))
+        whole = in_proportion(sums, shares)
+        assert (whole.rows <= rows.sum() + 1e-9).all()
+        e = np.exp(log_e_values(np.array([[theta]]), whole, allowed)[0])
+        mean += binom.pmf(a, first, rates[0]) * binom.pmf(b, second, rates[1]) * e
+    assert mean <= 1 + 1e-9
 
 
 def test_a_bin_without_rows_in_the_baseline_may_have_any_gap():

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.auditing.monitor_evidence import evidence_of
+from focalcal.auditing.monitor_evidence import Allowed, allowed_by, evidence_of
 from focalcal.auditing.monitor_forecast import Sample, shifted_rate
 from focalcal.auditing.monitor_rows import ALL, BINS, PARTITION, PERIODS, Piece, period_end, period_starts, pieces_of
 from focalcal.auditing.monitor_state import MonitorError, Settings, read_state, write_state
 from focalcal.auditing.monitor_verdict import MonitorVerdict
 from focalcal.core.checks import finite_at_least, one_of, share, shown
 from focalcal.predictions import Predictions
-from focalcal.stats.e_values import BinnedSums, Gaps, calibrated, gap_bounds
+from focalcal.stats.e_values import calibrated
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focalcal.posthoc.label_shift import LabelShift
 
 BASELINE_SHARE = 0.2  # of alpha, for what finite rows leave open about the baseline
@@ -267,16 +265,14 @@ class Monitor:
         others = [each for name, each in piece.sums.items() if name not in known]
         return replace(piece, sums=sums | ({OTHER: np.sum(others, 0)} if others else {}))
 
-    def _allowed(self, name: str, streams: int) -> Gaps:
+    def _allowed(self, name: str, streams: int) -> Allowed:
         within = self.settings.within
         if self.baseline is None:
-            return calibrated(BINS, within)
-        sums: NDArray[np.float64] | None = self.baseline.sums.get(ALL if name == OTHER else name)
-        bounds = gap_bounds(
-            BinnedSums(*(np.zeros((4, BINS)) if sums is None else sums)),
-            self.settings.alpha * BASELINE_SHARE / streams,
+            return Allowed(calibrated(BINS, within))
+        sums = self.baseline.sums.get(ALL if name == OTHER else name)
+        return allowed_by(
+            np.zeros((4, BINS)) if sums is None else sums, self.settings.alpha * BASELINE_SHARE / streams, within
         )
-        return Gaps(bounds.lower - within, bounds.upper + within)
 
     def merge(self, *others: Monitor) -> int:
         """Count the partitions of other monitors of the same model, each content once; the number of rows added.

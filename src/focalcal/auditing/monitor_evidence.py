@@ -15,12 +15,56 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.auditing.monitor_rows import LOG_ODDS, MIDDLES, Piece
-from focalcal.stats.bets import DISCOUNTS, fixed_bets, learned_bets, stakes
+from focalcal.stats.bets import DISCOUNTS, SIZES, fixed_bets, learned_bets, stakes
 from focalcal.stats.e_process import Wealth, central_range, change_weights
-from focalcal.stats.e_values import BinnedSums, Gaps, log_e_values
+from focalcal.stats.e_values import BinnedSums, Gaps, excess, gap_bounds, in_proportion, log_e_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """What is allowed of a stream: the gap of each bin, and the gap of all rows in the baseline's proportions.
+
+    shares  of the baseline's rows in those of its bins that have a twelfth of them at least, summing to 1, and 0 of
+            the others; None without a baseline
+    whole   what the gap of these together may be
+    """
+
+    gaps: Gaps
+    shares: NDArray[np.float64] | None = None
+    whole: Gaps | None = None
+
+    @property
+    def stakes(self) -> tuple[NDArray[np.float64], int]:
+        """Of all bets, and how many of them are fixed; those come first. Bets on the whole have a half."""
+        own, fixed = stakes(), len(fixed_bets(LOG_ODDS))
+        if self.shares is None:
+            return own, fixed
+        sizes = 2 * len(SIZES)
+        return np.concatenate([np.full(sizes, 0.5 / sizes), own / 2]), sizes + fixed
+
+    def fixed(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The logarithms of the e-values of the fixed bets, (S, C)."""
+        found = log_e_values(fixed_bets(LOG_ODDS), _binned(sums), self.gaps)
+        if self.shares is None or self.whole is None:
+            return found
+        sizes = fixed_bets(np.zeros(1))[: 2 * len(SIZES)]
+        whole = log_e_values(sizes, in_proportion(_binned(sums), self.shares), self.whole)
+        return np.concatenate([whole, found], -1)
+
+
+def allowed_by(baseline: NDArray[np.float64], alpha: float, within: float) -> Allowed:
+    """As far off as a baseline, of whose bins these are the sums (4, B); a half of alpha each for bins and whole."""
+    sums = BinnedSums(*baseline)
+    bounds, rows = gap_bounds(sums, alpha / 2), sums.rows
+    shares = np.where(rows >= rows.sum() / 12, rows, 0.0) / max(rows[rows >= rows.sum() / 12].sum(), 1e-300)
+    together = BinnedSums(*(each[shares > 0].sum(keepdims=True) for each in sums))
+    whole = gap_bounds(together, alpha / 2)
+    return Allowed(
+        Gaps(bounds.lower - within, bounds.upper + within), shares, Gaps(whole.lower - within, whole.upper + within)
+    )
 
 
 @dataclass(frozen=True)
@@ -72,12 +116,11 @@ class Evidence:
 
 
 def evidence_of(
-    name: str, pieces: Sequence[Piece], order: Mapping[str, int], gaps: Gaps, *, level: float, run_length: float
+    name: str, pieces: Sequence[Piece], order: Mapping[str, int], allowed: Allowed, *, level: float, run_length: float
 ) -> Evidence:
     """From the pieces of all partitions that were counted.
 
     order  the place of every period in time
-    gaps   what is allowed in each bin
     """
     looked = {piece.period: math.inf for piece in pieces}
     for piece in pieces:
@@ -93,8 +136,9 @@ def evidence_of(
     keys = sorted(steps)
     sums = np.array([steps[key] for key in keys]).reshape(-1, 4, len(MIDDLES))
     places, looks = np.array([key[1] for key in keys], int), np.array([key[0] for key in keys], int)
-    log_e = _log_e(sums, places, looks, [looked[key[2]] for key in keys], gaps)
-    wealth, detector = Wealth(stakes()), Wealth(stakes())
+    log_e = _log_e(sums, places, looks, [looked[key[2]] for key in keys], allowed)
+    placed, _ = allowed.stakes
+    wealth, detector = Wealth(placed), Wealth(placed)
     path, detected, warned = [], [], []
     for at, each in enumerate(log_e):
         wealth.add(each)
@@ -103,14 +147,14 @@ def evidence_of(
         detected.append(float(detector.detector))
         if detected[-1] >= math.log(run_length):
             warned.append(at)
-            detector = Wealth(stakes())
+            detector = Wealth(placed)
     crossed = np.flatnonzero(np.array(path) >= -math.log(level))
     alarm = int(crossed[0]) if len(crossed) else None
     signals = [at for at in (alarm, *warned[:1]) if at is not None]
     broke = None
     if signals:
-        broke = _break(sums, places, [key[2] for key in keys], places[min(signals)] if alarm is None else places[alarm],
-                       gaps)  # fmt: skip
+        last = places[signals[0]]
+        broke = _break(sums, places, [key[2] for key in keys], last, allowed)
     return Evidence(
         name, round(rows), level, tuple(key[2] for key in keys), tuple(looks.tolist()), np.array(path),
         np.array(detected), alarm, tuple(warned), broke,
@@ -122,11 +166,11 @@ def _log_e(
     places: NDArray[np.int64],
     looks: NDArray[np.int64],
     first_looks: Sequence[float],
-    gaps: Gaps,
+    allowed: Allowed,
 ) -> NDArray[np.float64]:
     """Of every step and bet, (S, C)."""
-    fixed = log_e_values(fixed_bets(LOG_ODDS), _binned(sums), gaps)
-    learned = np.empty((len(sums), len(stakes()) - fixed.shape[-1]))
+    fixed, gaps = allowed.fixed(sums), allowed.gaps
+    learned = np.empty((len(sums), len(allowed.stakes[0]) - fixed.shape[-1]))
     bets: dict[int, NDArray[np.float64]] = {}
     for at, place in enumerate(places.tolist()):
         if place not in bets:
@@ -145,13 +189,15 @@ def _binned(sums: NDArray[np.float64]) -> BinnedSums:
     return BinnedSums(*np.moveaxis(sums, -2, 0))
 
 
-def _break(sums: NDArray[np.float64], places: NDArray[np.int64], names: Sequence[str], last: int, gaps: Gaps) -> Break:
+def _break(
+    sums: NDArray[np.float64], places: NDArray[np.int64], names: Sequence[str], last: int, allowed: Allowed
+) -> Break:
     """By the fixed bets, whatever the looks were; the change is not after `last`, the place of the signal."""
     periods = dict(sorted(zip(places.tolist(), names, strict=True)))
     by_period = np.array([sums[places == place].sum(0) for place in periods])
-    fixed = fixed_bets(LOG_ODDS)
+    placed, fixed = allowed.stakes
     candidates = [place for place in periods if place <= last]
-    weights = change_weights(log_e_values(fixed, _binned(by_period), gaps), stakes()[: len(fixed)])[: len(candidates)]
+    weights = change_weights(allowed.fixed(by_period), placed[:fixed])[: len(candidates)]
     first, final = central_range(weights / weights.sum())
     likeliest = int(weights.argmax())
     listed = list(periods.values())
@@ -159,8 +205,10 @@ def _break(sums: NDArray[np.float64], places: NDArray[np.int64], names: Sequence
     rows, score, square, outcome = since
     total = rows.sum()
     gap, spread = (outcome - score).sum() / total, 1.96 * math.sqrt(max(0.0, (score - square).sum())) / total
-    variance = np.maximum(score - square, 0.0)
-    worst = int(np.argmax(np.abs(outcome - score) / np.sqrt(variance + 1.0)))
+    beyond, variance = excess(_binned(since), allowed.gaps)
+    if not beyond.any():  # the whole is off, and no bin by itself
+        beyond, variance = outcome - score, np.maximum(score - square, 0.0)
+    worst = int(np.argmax(np.abs(beyond) / np.sqrt(variance + 1.0)))
     count = max(rows[worst], 1e-300)
     return Break(
         listed[likeliest], listed[min(first, likeliest)], listed[max(final, likeliest)], round(total), gap,

@@ -3,7 +3,7 @@
 from focalcal.stats.comparison import PRIMARY, VERDICTS, Comparison, compare, verdict_counts
 from focalcal.stats.differences import cohens_dz
 from focalcal.stats.e_process import Wealth, change_weights
-from focalcal.stats.e_values import BinnedSums, Gaps, gap_bounds, log_e_values
+from focalcal.stats.e_values import BinnedSums, Gaps, gap_bounds, in_proportion, log_e_values
 from focalcal.stats.multiplicity import holm
 from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
@@ -23,6 +23,7 @@ __all__ = [
     "compare",
     "gap_bounds",
     "holm",
+    "in_proportion",
     "log_e_values",
     "sign_flip_test",
     "verdict_counts",

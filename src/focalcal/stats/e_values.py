@@ -89,6 +89,25 @@ def gap_bounds(sums: BinnedSums, alpha: float) -> Gaps:
     return Gaps(np.where(used, low - mean, -1.0), np.where(used, high - mean, 1.0))
 
 
+def in_proportion(sums: BinnedSums, shares: Float[np.ndarray, " b"]) -> BinnedSums:
+    """One bin of all rows in which each bin has its share, (..., 1): as many rows as the scarcest bin allows.
+
+    Rows of bin b count shares_b min_a(n_a / shares_a) / n_b each, at most 1, where shares_b > 0, and else not at all.
+    So the gap of the whole is sum_b shares_b gap_b, however many rows there are in which bin.
+
+    >>> sums = BinnedSums(*np.array([[30.0, 90.0], [9.0, 60.0], [3.0, 42.0], [8.0, 63.0]]))
+    >>> [each.tolist() for each in in_proportion(sums, np.array([0.5, 0.5]))]
+    [[60.0], [29.0], [17.0], [29.0]]
+    """
+    used = shares > 0
+    if not used.any():
+        return BinnedSums(*(np.zeros_like(each[..., :1]) for each in sums))
+    rows = sums.rows[..., used]
+    whole = (rows / shares[used]).min(-1, keepdims=True)
+    weights = np.divide(whole * shares[used], rows, out=np.zeros_like(rows), where=rows > 0)
+    return BinnedSums(*((weights * each[..., used]).sum(-1, keepdims=True) for each in sums))
+
+
 def _farthest(rate: NDArray[np.float64], budget: NDArray[np.float64], end: float) -> NDArray[np.float64]:
     """The probability between rate and `end` that is farthest from the rate while kl(rate, .) <= budget; outer side."""
     inside, outside = rate.copy(), np.full_like(rate, end)
