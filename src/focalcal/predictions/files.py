@@ -154,7 +154,7 @@ def _row_batches(
         raise PredictionsFileError("the file must exist, got nothing of that name; check the path")
     local = source if isinstance(source, Path) else source.local
     if local is not None and (local.is_dir() or suffix == ".npy"):
-        return arrays_file.row_batches(local, names, rows, mmap=mmap)
+        return _keeping(source, arrays_file.row_batches(local, names, rows, mmap=mmap))
     if local is not None:
         refuse_foreign(local, suffix)
     if suffix not in READABLE:
@@ -165,8 +165,14 @@ def _row_batches(
             "or use stream(path)"
         )
     if suffix == ".npz" and local is not None:
-        return arrays_file.row_batches(local, names, rows)
+        return _keeping(source, arrays_file.row_batches(local, names, rows))
     return table_file.row_batches(source, names, rows, row_groups)
+
+
+def _keeping(source: Source, batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, while the copy that they are read from is kept."""
+    yield from batches
+    del source
 
 
 def _without_missing(fields: dict[str, Any], names: Names) -> Missing:
