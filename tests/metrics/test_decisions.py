@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from references.event_calibration import DCURVES
 from scipy.special import expit
 from scipy.stats import ttest_1samp
 
@@ -38,6 +39,17 @@ def test_net_benefit_is_its_definition(weighted):
         assert (getattr(curve, value) <= getattr(curve, high)).all()
     assert curve.prevalence == pytest.approx(np.average(y, weights=weights))
     assert len(net_benefit(p, y).frame()["threshold"]) == 99
+
+
+def test_net_benefit_is_that_of_dcurves():
+    """Patients in cells between the thresholds, at the lower of both: a threshold itself is acted on."""
+    thresholds, true, false, expected, everyone = map(np.array, zip(*DCURVES, strict=True))
+    events, others = (-np.diff([total, *counts, 0]) for total, counts in ((105, true), (645, false)))
+    p = np.array([0.0, *thresholds])
+    rows, labels = np.concatenate([np.repeat(p, events), np.repeat(p, others)]), np.repeat([1, 0], [105, 645])
+    curve = net_benefit(rows, labels, thresholds=thresholds)
+    assert curve.net_benefit == pytest.approx(expected, abs=1e-12)
+    assert curve.treat_all == pytest.approx(everyone, abs=1e-12)
 
 
 def test_a_perfect_model_is_worth_the_prevalence_and_a_constant_one_nothing():

@@ -57,3 +57,15 @@ def spiegelhalter(p, outcome):
     n = len(p)
     brier, expected = np.mean((outcome - p) ** 2), np.mean(p * (1 - p))
     return (brier - expected) / np.sqrt(np.sum((1 - 2 * p) ** 2 * p * (1 - p)) / n**2)
+
+
+# Net benefit of `dca(cancer ~ age)` on the 750 patients of `df_binary`, as R's package dcurves computes it: threshold,
+# true and false positives, net benefit, and that of treating all. From r_simple_binary_dca_result_df.csv in
+# tests/benchmark_data of github.com/MSKCC-Epi-Bio/dcurves at ee419d7, which stores the rates (counts / 750).
+DCURVES = [
+    (0.05, 98, 454, 0.09880701754385966, 0.09473684210526317),
+    (0.1, 84, 289, 0.0691851851851852, 0.04444444444444445),
+    (0.2, 59, 110, 0.04200000000000001, -0.07499999999999998),
+    (0.3, 35, 46, 0.02038095238095238, -0.2285714285714286),
+    (0.5, 14, 7, 0.009333333333333336, -0.72),
+]
