@@ -5,7 +5,7 @@ import torch
 
 from focalcal.lab.models import MODEL_INFO, build_model
 from focalcal.lab.training import RECIPES
-from focalcal.lab.training.operating_points import operating_point
+from focalcal.lab.training.operating_points import fcl_point
 from focalcal.lab.training.optimization import build_optimizer
 from focalcal.losses import FocalCalibrationLoss, MultilabelFocalCalibrationLoss
 
@@ -63,7 +63,7 @@ def test_one_step(name):
     logits = model(inputs)
     assert logits.shape == (2, recipe.classes)
     assert torch.isfinite(logits).all()
-    loss = kind(**operating_point(recipe.data_set, recipe.model)._asdict())(logits, labels)
+    loss = kind(**fcl_point(recipe.data_set, recipe.model)._asdict())(logits, labels)
     assert torch.isfinite(loss)
     assert loss > 0
     loss.backward()
