@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from focalcal.auditing import Audit as Audit
     from focalcal.auditing import Monitor as Monitor
     from focalcal.auditing import audit as audit
-    from focalcal.auditing.monitor_files import monitor as monitor
+    from focalcal.auditing import monitor as monitor
     from focalcal.core.checks import ProbabilityWarning as ProbabilityWarning
     from focalcal.lab.studies.tuning import tune as tune
     from focalcal.losses import LOSSES as LOSSES
@@ -78,7 +78,7 @@ _HOME = {
     "Audit": "auditing",
     "audit": "auditing",
     "Monitor": "auditing",
-    "monitor": "auditing.monitor_files",
+    "monitor": "auditing",
     "LOSSES": "losses",
     "AdaFocalLoss": "losses",
     "BrierLoss": "losses",

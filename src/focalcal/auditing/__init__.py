@@ -10,18 +10,20 @@ if TYPE_CHECKING:
     from focalcal.auditing.gates import Gate as Gate
     from focalcal.auditing.logs import LogAudit as LogAudit
     from focalcal.auditing.logs import audit_logs as audit_logs
-    from focalcal.auditing.monitor import Monitor as Monitor
+    from focalcal.auditing.monitor_files import monitor as monitor
     from focalcal.auditing.monitor_state import MonitorError as MonitorError
     from focalcal.auditing.monitor_verdict import MonitorVerdict as MonitorVerdict
+    from focalcal.auditing.monitoring import Monitor as Monitor
     from focalcal.auditing.verdict import Verdict as Verdict
 
 _HOME = {
     "Audit": "auditor",
     "Gate": "gates",
     "LogAudit": "logs",
-    "Monitor": "monitor",
+    "Monitor": "monitoring",
     "MonitorError": "monitor_state",
     "MonitorVerdict": "monitor_verdict",
+    "monitor": "monitor_files",
     "Verdict": "verdict",
     "audit": "auditor",
     "audit_logs": "logs",

@@ -169,20 +169,19 @@ def _log_e(
     allowed: Allowed,
 ) -> NDArray[np.float64]:
     """Of every step and bet, (S, C)."""
-    fixed, gaps = allowed.fixed(sums), allowed.gaps
-    learned = np.empty((len(sums), len(allowed.stakes[0]) - fixed.shape[-1]))
-    bets: dict[int, NDArray[np.float64]] = {}
-    for at, place in enumerate(places.tolist()):
-        if place not in bets:
-            known = (places < place) & (looks <= first_looks[at])
-            before = np.unique(places[known])  # a period that comes in between later must not change this
-            age = np.maximum(len(before) - 1 - np.searchsorted(before, places), 0)
-            earlier = [
-                _binned(np.einsum("s,skb->kb", np.where(known, discount**age, 0.0), sums)) for discount in DISCOUNTS
-            ]
-            bets[place] = learned_bets(earlier, gaps, LOG_ODDS)
-        learned[at] = log_e_values(bets[place], _binned(sums[at]), gaps)
-    return np.concatenate([fixed, learned], 1)
+    if not len(sums):
+        return np.empty((0, len(allowed.stakes[0])))
+    flat, earlier = sums.reshape(len(sums), -1), []
+    firsts, member = np.unique(places, return_index=True)[1], np.unique(places, return_inverse=True)[1]
+    for at in firsts.tolist():
+        known = (places < places[at]) & (looks <= first_looks[at])
+        before = np.unique(places[known])  # a period that comes in between later must not change this
+        age = np.maximum(len(before) - 1 - np.searchsorted(before, places), 0)
+        earlier.append([np.where(known, discount**age, 0.0) @ flat for discount in DISCOUNTS])
+    by_discount = np.moveaxis(np.array(earlier), 1, 0).reshape(len(DISCOUNTS), -1, *sums.shape[1:])
+    bets = learned_bets([_binned(each) for each in by_discount], allowed.gaps, LOG_ODDS)
+    learned = log_e_values(bets[member], _binned(sums), allowed.gaps)
+    return np.concatenate([allowed.fixed(sums), learned], 1)
 
 
 def _binned(sums: NDArray[np.float64]) -> BinnedSums:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.files import part_files, places, read_rows
-from focalcal.auditing.monitor import Monitor, Update
 from focalcal.auditing.monitor_forecast import Sample
 from focalcal.auditing.monitor_state import MonitorError
+from focalcal.auditing.monitoring import Monitor, Update
 from focalcal.auditing.partitions import stream
 from focalcal.core.atomic import atomic_file
 from focalcal.core.extras import required

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focalcal.auditing.monitor import Monitor
+    from focalcal.auditing.monitoring import Monitor
     from focalcal.posthoc.label_shift import LabelShift
 
 ASSUMPTIONS = {

@@ -15,7 +15,7 @@ from focalcal.auditing.monitor_rows import BINS, PARTITION, PERIODS, Piece
 from focalcal.core.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from focalcal.auditing.monitor import Monitor
+    from focalcal.auditing.monitoring import Monitor
 
 SCHEMA = 1
 _KIND = "focalcal monitor"

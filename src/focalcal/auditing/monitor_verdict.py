@@ -21,7 +21,7 @@ from focalcal.core.display import Displayed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focalcal.auditing.monitor import Monitor
+    from focalcal.auditing.monitoring import Monitor
 
 
 @dataclass(frozen=True, eq=False, repr=False)

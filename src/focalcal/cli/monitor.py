@@ -121,11 +121,14 @@ def update(
 
     Example: focalcal monitor update state.json new.parquet --times when --baseline val.parquet
     """
-    from focalcal.auditing.monitor import Monitor
     from focalcal.auditing.monitor_files import baseline_from_files, update_from_files
+    from focalcal.auditing.monitoring import Monitor
 
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    for path in (out, prometheus, junit, corrected, state):  # before anything is counted
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ValueError(f"the folder of {str(path)!r} must exist; create it first")
     if unlabelled and outcomes is not None:
         raise ValueError("--unlabelled and --outcomes contradict each other; give one")
     chosen = given(alpha=alpha, within=within, period=period, run_length=run_length, model=model, event=event)
@@ -177,7 +180,7 @@ def merge(
 
     Example: focalcal monitor merge state.json worker-1.json worker-2.json
     """
-    from focalcal.auditing.monitor import Monitor
+    from focalcal.auditing.monitoring import Monitor
 
     monitor = Monitor.load(state)
     added = monitor.merge(*map(Monitor.load, others))

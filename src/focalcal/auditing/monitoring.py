@@ -335,7 +335,7 @@ class Monitor:
         """Take the first rows' classes for those of the monitor, and refuse rows of others."""
         if batch.weights is not None:
             raise ValueError("weights must not be given to a monitor, whose bound is for rows that count once each; "
-                             "leave them out")  # fmt: skip
+                             "leave them out (Predictions.load(path, weights=False))")  # fmt: skip
         top1 = top1 or batch.top1
         names = None if batch.classes is None or top1 else tuple(map(str, batch.classes))
         n_classes = 0 if top1 else batch.n_classes
