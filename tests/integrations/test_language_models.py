@@ -392,7 +392,8 @@ def test_a_callback_that_the_trainer_was_not_given_refuses_tokens():
 
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore")
-def test_trls_trainer_trains_a_lora_on_the_loss_without_logits(tmp_path):
+@pytest.mark.parametrize("lora", [False, True])
+def test_trls_trainer_trains_on_the_loss_with_logits_and_without(lora, tmp_path):
     """The loss of every step is that of the logits, not the cross-entropy that SFTTrainer computes by itself."""
     trl, peft = pytest.importorskip("trl"), pytest.importorskip("peft")
     datasets, tokenizers = pytest.importorskip("datasets"), pytest.importorskip("tokenizers")
@@ -400,6 +401,7 @@ def test_trls_trainer_trains_a_lora_on_the_loss_without_logits(tmp_path):
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="<pad>"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
     data = datasets.Dataset.from_dict({"input_ids": texts(9)[0].tolist()})
+    adapter = peft.LoraConfig(r=2, target_modules=["v_proj", "down_proj"], task_type="CAUSAL_LM")
     losses, evaluated, models = [], [], []
     for loss in ("without", "dense", None):
         model = network("LlamaForCausalLM")
@@ -420,7 +422,7 @@ def test_trls_trainer_trains_a_lora_on_the_loss_without_logits(tmp_path):
             train_dataset=data,
             eval_dataset=data,
             processing_class=tokenizer,
-            peft_config=peft.LoraConfig(r=2, target_modules=["v_proj", "down_proj"], task_type="CAUSAL_LM"),
+            peft_config=adapter if lora else None,
             compute_loss_func=own,
         )
         trainer.train()
@@ -431,4 +433,5 @@ def test_trls_trainer_trains_a_lora_on_the_loss_without_logits(tmp_path):
     assert evaluated[0] == pytest.approx(evaluated[1], abs=2e-4)
     assert losses[0] != pytest.approx(losses[2], abs=0.1)
     assert_same_weights(*models[:2])
-    assert (tmp_path / "without/checkpoint-4/adapter_model.safetensors").exists()
+    saved = "adapter_model.safetensors" if lora else "model.safetensors"
+    assert (tmp_path / "without/checkpoint-4" / saved).exists()
