@@ -58,6 +58,16 @@ def test_two_models_on_the_same_questions(tmp_path):
     assert found._repr_html_().count("<tr>") == 2
 
 
+def test_two_models_of_which_only_the_first_option_is_known():
+    """Questions with three or four options: what is right differs between the models, the questions do not."""
+    new, old = (next((LOGS / "lm_eval" / name).glob("*three_or_four*")) for name in ("model_a", "model_b"))
+    (task,) = audit_logs(new, baseline=old, calibrate=None, resamples=100).tasks.values()
+    logs = [read_logs(path)[0].predictions for path in (new, old)]
+    changes = {change.metric: (change.new, change.old) for change in task.changes}
+    assert changes["brier"] == pytest.approx(tuple(map(metrics.brier, logs)))
+    assert task.about["data"] == "three_or_four"
+
+
 def test_the_abstention_of_repeated_questions_counts_each_once():
     (found,) = audit_logs(LOGS / "inspect" / "letters.eval", calibrate=None, resamples=100).tasks.values()
     assert (found.rows, found.abstention.rows) == (24, 12)

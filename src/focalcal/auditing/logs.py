@@ -122,7 +122,8 @@ def _audited(log: TaskLog, other: TaskLog | None, tasks: int, options: dict[str,
                 "other; run both with the same settings"
             )
         few["baseline"] = same_questions(log.predictions, other.predictions, log.task)
-    made = audit(log.predictions, **(few | options))
+    about = {"data": log.task} | dict(options.get("about") or {})
+    made = audit(log.predictions, **(few | options | {"about": about}))
     return replace(made, notes=(*log.notes, *made.notes))
 
 

@@ -189,6 +189,11 @@ def operating_point(
     trained = gamma_and_lam(trained_with)
     check_level(level)
     whole_number("resamples", resamples, least=20, most=10**7, remedy="1000 is usual")
+    if getattr(logits, "top1", False):
+        raise ValueError(
+            "logits must be those of all classes, got Predictions of confidences and whether they are right, of which "
+            "no temperature of a network is known; store its logits"
+        )
     rows = labelled_rows(logits, labels, probs=probs, clip="data")
     scores, index = rows.logits, rows.labels
     assert index is not None

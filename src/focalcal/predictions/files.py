@@ -222,8 +222,8 @@ def _predictions(
         fields["multilabel"] = names.multilabel
     try:
         made = cls(provenance=header.provenance if header else None, **fields)
-        said = replace(names, drop_missing=False, delimiter=None, decimal=None, encoding=None)
-        return made._with_known(top1=True) if header and header.top1 and said == Names() else made
+        own_places = (names.logits, names.probs, names.labels) == (None, None, None)
+        return made._with_known(top1=True) if header and header.top1 and own_places else made
     except (TypeError, ValueError) as error:
         counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
         remedy = _if_percentages(fields) or "name other columns or fix the file"
