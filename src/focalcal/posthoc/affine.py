@@ -77,8 +77,8 @@ def unit_scaled(
 class AffineScaling(Calibrator):
     """softmax(W z + c), z the centred logits, or log p for Dirichlet calibration.
 
-    What is searched are `numbers`, of which W is a linear function, and c. A subclass gives that function and its
-    adjoint, and says on which part of W its penalty is; with an infinite strength that part must be zero.
+    W is given by one number (all of the diagonal), K (the diagonal) or K^2: `_identity` says by how many, as the
+    numbers of W = 1. A part of W has a penalty (`_penalised`); with an infinite strength that part must be zero.
     """
 
     _penalty: ClassVar[str]  # the argument that is the strength of the penalty on a part of W
@@ -93,14 +93,6 @@ class AffineScaling(Calibrator):
     @abstractmethod
     def _identity(self, classes: int) -> Float[np.ndarray, " m"]:
         """The numbers for which W is the identity."""
-
-    @abstractmethod
-    def _weight(self, numbers: Float[np.ndarray, " m"], classes: int) -> Float[np.ndarray, "*k k"]:
-        """W, or its diagonal."""
-
-    @abstractmethod
-    def _numbers_gradient(self, d_weight: Float[np.ndarray, "*k k"]) -> Float[np.ndarray, " m"]:
-        """The derivative in the numbers, from that in W."""
 
     @abstractmethod
     def _penalised(self, weight: Float[np.ndarray, "*k k"]) -> Float[np.ndarray, "*k k"]:
@@ -176,10 +168,11 @@ class AffineScaling(Calibrator):
 
     def _weight_and_bias(self, theta: Any, classes: int) -> tuple[Float[np.ndarray, "*k k"], Float[np.ndarray, " k"]]:
         """W, or its diagonal, and c."""
-        if self.bias_l2 == math.inf:
-            return self._weight(theta, classes), np.zeros(classes)
-        numbers, bias = np.split(theta, [len(theta) - classes])
-        return self._weight(numbers, classes), bias
+        numbers, bias = theta, np.zeros(classes)
+        if self.bias_l2 < math.inf:
+            numbers, bias = np.split(theta, [len(theta) - classes])
+        whole = len(numbers) > classes
+        return numbers.reshape(classes, classes) if whole else np.broadcast_to(numbers, classes), bias
 
     def _objective(
         self,
@@ -196,11 +189,14 @@ class AffineScaling(Calibrator):
             part = self._penalised(weight)
             value += strength * float((part**2).sum())
             d_weight += 2 * strength * part
-        if bias_strength == math.inf:
-            return value, self._numbers_gradient(d_weight)
+        free_bias = bias_strength < math.inf
+        gradient = d_weight.ravel()
+        if len(theta) == 1 + free_bias * len(bias):  # one number, which all of the diagonal is
+            gradient = gradient.sum(keepdims=True)
+        if not free_bias:
+            return value, gradient
         value += bias_strength * float((bias**2).sum())
-        d_bias += 2 * bias_strength * bias
-        return value, np.concatenate([self._numbers_gradient(d_weight), d_bias])
+        return value, np.concatenate([gradient, d_bias + 2 * bias_strength * bias])
 
     def _unpenalised(
         self, theta: Any, classes: int

@@ -50,15 +50,7 @@ class MatrixScaling(AffineScaling):
             self.weight_ = np.diag(self.weight_)
 
     def _identity(self, classes: int) -> Float[np.ndarray, " m"]:
-        if self.off_diagonal_l2 == math.inf:
-            return np.ones(classes)
-        return np.eye(classes).ravel()
-
-    def _weight(self, numbers: Float[np.ndarray, " m"], classes: int) -> Float[np.ndarray, "*k k"]:
-        return numbers if self.off_diagonal_l2 == math.inf else numbers.reshape(classes, classes)
-
-    def _numbers_gradient(self, d_weight: Float[np.ndarray, "*k k"]) -> Float[np.ndarray, " m"]:
-        return d_weight.ravel()
+        return np.ones(classes) if self.off_diagonal_l2 == math.inf else np.eye(classes).ravel()
 
     def _penalised(self, weight: Float[np.ndarray, "k k"]) -> Float[np.ndarray, "k k"]:
         return weight - np.diag(weight.diagonal())

@@ -52,7 +52,10 @@ class CalibratorMixture(Calibrator):
         mixable = isinstance(given, Sequence) and all(isinstance(each, Calibrator) for each in given)
         if not mixable or not given or any(isinstance(each, CalibratorMixture) for each in given):
             raise TypeError(f"calibrators must be several such as TemperatureScaling(), got {shown(given)}")
-        weights = np.asarray(self.weights, dtype=np.float64)
+        try:
+            weights = np.array(self.weights if isinstance(self.weights, Sequence | np.ndarray) else [], np.float64)
+        except (TypeError, ValueError, OverflowError):
+            weights = np.zeros(0)
         if weights.shape != (len(given),) or not (weights >= 0).all() or not 0 < weights.sum() <= 1 + 1e-9:
             raise ValueError(
                 f"weights must be >= 0, one for each of {len(given)} calibrators, with a sum of at most 1, got "

@@ -43,12 +43,6 @@ class VectorScaling(AffineScaling):
     def _identity(self, classes: int) -> Float[np.ndarray, " m"]:
         return np.ones(1 if self.spread_l2 == math.inf else classes)
 
-    def _weight(self, numbers: Float[np.ndarray, " m"], classes: int) -> Float[np.ndarray, " k"]:
-        return np.broadcast_to(numbers, classes)
-
-    def _numbers_gradient(self, d_weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " m"]:
-        return np.array([d_weight.sum()]) if self.spread_l2 == math.inf else d_weight
-
     def _penalised(self, weight: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         part: Float[np.ndarray, " k"] = weight - weight.mean()
         return part
