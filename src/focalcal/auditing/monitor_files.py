@@ -100,7 +100,8 @@ def update_from_files(
         names, top1 = places(files[0], columns)
         rows = chain.from_iterable(_batches(file, names, top1) for file in files)
     if source is not None:
-        options["source"] = read_rows(part_files([source]), columns, most_rows=Sample.most).predictions
+        files = part_files([source])
+        options["source"] = read_rows(files, _of_baseline(files[0], columns), most_rows=Sample.most).predictions
     done = monitor.update(rows, top1=top1, labelled=not unlabelled, **options)
     if corrected is not None:
         if done.label_shift is None:
@@ -129,7 +130,7 @@ def _write_corrected(shift: Any, path: Path, batches: Iterator[Predictions]) -> 
 def baseline_from_files(monitor: Monitor, path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """`Monitor.set_baseline` of a file or a folder of parts; of a monitor that has one, check that it is the same."""
     files = part_files([path])
-    names, top1 = places(files[0], columns)
+    names, top1 = places(files[0], _of_baseline(files[0], columns))
     begun = monitor.baseline is not None or monitor.pieces or monitor.scored
     other = Monitor(event=monitor.settings.event) if begun else monitor
     other.set_baseline(chain.from_iterable(_batches(file, names, top1) for file in files), top1=top1)
@@ -139,6 +140,15 @@ def baseline_from_files(monitor: Monitor, path: str | os.PathLike[str], columns:
             f"baseline must be the one that the state began with, got {os.fspath(path)}, whose rows are others; begin "
             "another state for another baseline"
         )
+
+
+def _of_baseline(file: Source, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns without times and ids where the table has none: a validation set needs neither."""
+    from focalcal.predictions.files import stored_columns
+
+    stored = stored_columns(file)
+    missing = {name for name in ("times", "ids") if stored and columns.get(name) not in (None, *stored)}
+    return {name: place for name, place in columns.items() if name not in missing}
 
 
 def _batches(file: Source, names: dict[str, Any], top1: bool) -> Iterator[Predictions]:
