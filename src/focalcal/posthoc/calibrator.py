@@ -16,7 +16,7 @@ from focalcal.core.arrays import like_given
 from focalcal.core.checks import ROUNDING, SUM_TOLERANCE
 from focalcal.core.chunks import row_chunks
 from focalcal.core.extras import required
-from focalcal.posthoc.calibrator_inputs import Rows, labelled_rows, map_rows, rows_of
+from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.clipping import checked_clip
 from focalcal.posthoc.sql import sql_expression
 from focalcal.posthoc.storage import Decoder, ScoreColumns, Stored, content_of, read, write
@@ -313,7 +313,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             total = float(np.add.reduce(logits, None))  # not finite if an entry is not
         return math.isfinite(total) and (abs(total - 1) > SUM_TOLERANCE or logits.min() < -ROUNDING)
 
-    def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> Rows:
+    def _checked(self, logits: Any, probs: Any, labels: Any = None, **about: Any) -> CheckedRows:
         """The rows to predict, or to score against labels."""
         if self._needs_fit():
             self._check_fitted()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Rows(NamedTuple):
+class CheckedRows(NamedTuple):
     """Scores as a calibrator takes them, one row per example, or per position of dense ones."""
 
     logits: Float[np.ndarray, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
         return np.moveaxis(whole, -1, 1) if values.ndim > 1 else whole
 
 
-def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes: int = 2, **about: Any) -> Rows:
+def labelled_rows(logits: Any, labels: Any, *, probs: Any = None, least_classes: int = 2, **about: Any) -> CheckedRows:
     """Rows with labels, of which so many different ones occur; `about` is what `rows_of` takes."""
     rows = rows_of(logits, probs, labels=labels, **about)
     index = rows.labels
@@ -74,7 +74,7 @@ def rows_of(
     ignore_index: int | None = None,
     clip: float | Literal["data"] | None = None,
     **about: Any,
-) -> Rows:
+) -> CheckedRows:
     """At least one row and two classes: logits, or probabilities and their logarithm in float64; labels if given.
 
     `masked` allows logits of -inf, `one_column` scores of the positive class alone, `dense` (N, K, d1, ...). Rows of
@@ -115,9 +115,9 @@ def rows_of(
                 "labels must name the class of at least one row to fit on, got a weight of zero or ignore_index in all"
             )
     if kind == "logits":
-        return Rows(scores, scores, kind, single, index, classes, weights, shape)
+        return CheckedRows(scores, scores, kind, single, index, classes, weights, shape)
     log, bound = _log_probs(scores, clip)
-    return Rows(log, scores, kind, single, index, classes, weights, shape, bound)
+    return CheckedRows(log, scores, kind, single, index, classes, weights, shape, bound)
 
 
 def flat_rows(scores: Any) -> Any:

@@ -15,7 +15,7 @@ from focalcal.core.arrays import like_given
 from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.calibrator_inputs import Rows, labelled_rows
+from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows
 from focalcal.posthoc.cross_fit import cross_fit
 from focalcal.posthoc.group_effects import Effects, common_scores, fitted_effects, with_effects
 from focalcal.posthoc.group_names import group_columns
@@ -194,7 +194,7 @@ class GroupwiseCalibration(BaseEstimator):  # type: ignore[misc]
         return self.calibrator
 
     def _fit_rows(
-        self, common: Calibrator, rows: Rows, places: Sequence[NDArray[np.int64]], part: Any, taus: Any
+        self, common: Calibrator, rows: CheckedRows, places: Sequence[NDArray[np.int64]], part: Any, taus: Any
     ) -> tuple[Calibrator, list[Effects]]:
         """The common map and the effects of some rows."""
         assert rows.labels is not None
@@ -211,7 +211,7 @@ class GroupwiseCalibration(BaseEstimator):  # type: ignore[misc]
         return fitted, fitted_effects(z, labels, weights, [place[part] for place in places], sizes, taus)
 
     def _cross_fitted(
-        self, common: Calibrator, rows: Rows, places: Sequence[NDArray[np.int64]], taus: Any
+        self, common: Calibrator, rows: CheckedRows, places: Sequence[NDArray[np.int64]], taus: Any
     ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """-log p of every label, with the effects and by the common map, each fitted on other rows."""
         assert rows.labels is not None
