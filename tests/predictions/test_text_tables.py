@@ -74,9 +74,12 @@ def test_a_decimal_comma_never_gives_another_number(tmp_path_factory, scores, de
         ("y,x;a,prob_1;b\n0,u;v,0.5;w\n", "lines that fit ',' or ';'; say which, .*--delimiter comma"),
         ("y;logit_0;logit_1\n0;1,5;2\n1;0.5;1\n", "must hold a number in every row, got '1,5' in row 0"),
         ("y;logit_0;logit_1\n0;1.234,5;2,5\n", "must hold a number in every row, got '1.234,5' in row 0"),
-        ("y,p1\n1,85 %\n", "got '85 %' in row 0; read percentages with scale='percent', .*--scale percent"),
-        ("y,p1\n1,98.8\n0,12\n", "got 98.8 in row 0; .*if 98.8 is a percentage, say .*--scale percent"),
-        ("y,prob_a,prob_b,prob_c\na,98.8,1,0.2\n", "if 98.8 is a percentage, say .*--scale percent"),
+        ("y,p1\n1,85 %\n", "got '85 %' in row 0; read percentages with scale=.percent."),
+        ("y,p1\n1,98.8\n0,12\n", 'got 98.8 in row 0; .*; if 98.8 is a percentage, say scale="percent"$'),
+        ("y,prob_a,prob_b,prob_c\na,98.8,1,0.2\n", '; if 98.8 is a percentage, say scale="percent"$'),
+        ("y,p1\n1,1.5\n0,1\n", "; name other columns or fix the file$"),
+        ("y,prob_a,prob_b,prob_c\na,1.5,0.7,0.1\n", "; name other columns or fix the file$"),
+        ("y,prob_a,prob_b,prob_c\na,98.8,98,97\n", "; name other columns or fix the file$"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::focalcal.InputWarning")
@@ -110,7 +113,7 @@ def test_percentages_as_numbers_and_as_text(tmp_path, decimal):
     assert loaded.probs[:, 1].tolist() == [0.125, 0.5, 0.875]
     numbers = {"labels": [1, 0, 1], "split": "test", "scale": "percent"}
     assert Predictions(probs=[12.5, 50.0, 87.5], **numbers).probs[:, 1].tolist() == [0.125, 0.5, 0.875]
-    with pytest.raises(ValueError, match="percentages from 0 to 100 with scale='percent', got 120 in row 1"):
+    with pytest.raises(ValueError, match='percentages from 0 to 100 with scale="percent", got 120 in row 1'):
         Predictions(probs=[12.5, 120.0, 87.5], **numbers)
     with pytest.raises(ValueError, match="scale='percent' is for probs="):
         Predictions(logits=[[1.0, 2.0]], labels=[0], split="test", scale="percent")

@@ -10,6 +10,7 @@ import typer
 
 from focalcal.cli.evaluation_logs import are_logs, audit_of_logs, right_answers
 from focalcal.cli.options import (
+    FILE_FLAGS,
     BadPart,
     Decimal,
     Delimiter,
@@ -31,7 +32,7 @@ FAILED = 1  # exit code of a gate that is not met
 _SHOWN = 10  # groups and classes on the terminal
 
 
-@plain_failures()
+@plain_failures(flags=FILE_FLAGS)
 def audit(
     files: Files,
     probs: Annotated[

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import Decimal, Delimiter, Encoding, Scale, column_names, given, table_reading
+from focalcal.cli.options import FILE_FLAGS, Decimal, Delimiter, Encoding, Scale, column_names, given, table_reading
 from focalcal.cli.output import plain_failures
 
 
-@plain_failures()
+@plain_failures(flags=FILE_FLAGS)
 def calibrate(
     calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
     file: Annotated[

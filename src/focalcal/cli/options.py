@@ -42,6 +42,10 @@ BadPart = Annotated[
     Literal["refuse", "skip"],
     typer.Option("--on-bad-part", help="Stop at a part that cannot be read, or leave it out and name it."),
 ]
+# What an error says in Python's words, as the command's options.
+FILE_FLAGS = {
+    'scale="percent"': "--scale percent",
+}
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 _DECIMALS = {"point": ".", "comma": ",", None: None}
 

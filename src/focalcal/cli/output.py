@@ -9,9 +9,10 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -20,6 +21,7 @@ from focalcal.cli import INTERRUPTED, INTERRUPTION, UNFORESEEN, USAGE
 from focalcal.core.extras import install_command
 
 tracebacks = ContextVar("tracebacks", default=False)  # what --debug asks for
+NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 
 def print_json(value: Any) -> None:
@@ -49,11 +51,11 @@ def to_go_on() -> str:
 
 
 @contextmanager
-def plain_failures(*, resumable: bool = False) -> Iterator[None]:
+def plain_failures(*, resumable: bool = False, flags: Mapping[str, str] = NO_FLAGS) -> Iterator[None]:
     """The library's errors and warnings, and Ctrl-C, as lines on stderr; see `report_failure`.
 
     With --debug errors are raised. A command that goes on where it was when it is given again is `resumable`,
-    and says so when it is interrupted.
+    and says so when it is interrupted. `flags` are the words of Python that an error may hold, and the command's own.
     """
     try:
         with _plain_warnings():
@@ -66,16 +68,19 @@ def plain_failures(*, resumable: bool = False) -> Iterator[None]:
     except Exception as error:
         if tracebacks.get():
             raise
-        raise typer.Exit(report_failure(error)) from None
+        raise typer.Exit(report_failure(error, flags=flags)) from None
 
 
-def report_failure(error: Exception, *, debug: bool = False) -> int:
+def report_failure(error: Exception, *, debug: bool = False, flags: Mapping[str, str] = NO_FLAGS) -> int:
     """Say on stderr what went wrong, or where; the exit code is USAGE if the user can fix it, else UNFORESEEN."""
     foreseen = _can_be_fixed(error)
     if debug:
         traceback.print_exception(error)
     elif foreseen:
-        for line in _message(error).splitlines():
+        message = _message(error)
+        for said, flag in flags.items():
+            message = message.replace(said, flag)
+        for line in message.splitlines():
             typer.echo(f"focalcal: {' '.join(line.split())}", err=True)
     else:
         told = " ".join(f"{type(error).__name__}: {error}".split())[:500]

@@ -110,7 +110,7 @@ def shares_of_percentages(name: str, values: Any) -> Array:
             if not np.isfinite(rows[at]).all():
                 raise not_finite(name, start + at, np.atleast_1d(rows[at]))
             raise ValueError(
-                f"{name} must be percentages from 0 to 100 with scale='percent', got "
+                f'{name} must be percentages from 0 to 100 with scale="percent", got '
                 f"{np.atleast_1d(rows[at])[np.atleast_1d(wrong[at])].flat[0]:.9g} in row {start + at}; leave the scale "
                 "out where they are none"
             )

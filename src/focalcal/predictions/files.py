@@ -231,15 +231,19 @@ def _predictions(
 
 
 def _if_percentages(fields: dict[str, Any]) -> str | None:
-    """What to say where probabilities above 1 may be percentages."""
-    scores = fields.get("probs")
-    if fields["scale"] == "percent" or scores is None or np.asarray(scores).dtype.kind not in "iuf":
+    """What to say where probabilities look like percentages: from 0 to 100, and half of the rows sum to about 100.
+
+    A column by itself has no sum: 1.5 is rather a probability gone wrong, and above 2 it is a percentage.
+    """
+    scores = np.asarray(fields.get("probs", ()))
+    if fields["scale"] == "percent" or scores.dtype.kind not in "iuf" or not scores.size:
         return None
-    with np.errstate(invalid="ignore"):
-        above = np.asarray(scores).max(initial=0.0), np.asarray(scores).min(initial=0.0)
-    if not (1 + ROUNDING < above[0] <= 100 + ROUNDING and above[1] >= 0):
+    highest, one = float(scores.max()), scores[0].size == 1 or fields.get("multilabel")
+    if not (2 * bool(one) < highest <= 100 + ROUNDING and scores.min() >= 0):  # false for NaN
         return None
-    return f"if {above[0]:.9g} is a percentage, say scale='percent', of a command --scale percent"
+    if not one and np.mean(np.abs(scores.sum(1, dtype=np.float64) - 100) <= 5) < 0.5:
+        return None
+    return f'if {highest:.9g} is a percentage, say scale="percent"'
 
 
 def _check_rows(header: Header | None, count: int) -> None:

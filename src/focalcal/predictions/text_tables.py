@@ -289,7 +289,7 @@ def no_number(column: str, row: int, value: str, *, commas: bool = False) -> Pre
     """The error for a cell that holds none, with what it may be."""
     remedy = "fill it in, or leave the row out (drop_missing=True, of a command --drop-missing)"
     if "%" in value:
-        remedy = "read percentages with scale='percent', of a command --scale percent"
+        remedy = 'read percentages with scale="percent"'
     elif commas and re.fullmatch(r"\s*[-+]?\d*,\d+\s*", value):
         remedy = "say decimal=',', of a command --decimal comma, if all numbers have a decimal comma, or fix the cell"
     elif value.strip() not in MISSING:
