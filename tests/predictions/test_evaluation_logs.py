@@ -132,6 +132,9 @@ RESPONSES = {"doc_id": 0, "resps": [[["-1.0", "True"]], [["-2.0", "False"]]], "t
         ([{"confidence": "perhaps", "correct": 1}], "line 1: stated must be numbers or one of the words"),
         ([{"confidence": 70, "correct": 1}], "line 1: a confidence must be from 0 to 1, got 70; pass scale=100"),
         ([{"confidence": 0.5, "correct": 0.3}], "line 1: an answer must be right or wrong, got the grade 0.3"),
+        ([{"confidence": float("nan"), "correct": 1}], "line 1: a confidence must be from 0 to 1, got nan"),
+        ([RESPONSES | {"resps": 3}], "line 1: a record must have what its format says, got TypeError"),
+        ([{"custom_id": "q", "response": {"body": {"choices": 5}}}], "line 1: "),
         ([{"p": 0.5}], "line 1: a line must have 'confidence', got the keys p; name the path"),
     ],
 )

@@ -114,7 +114,11 @@ def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
                 first = first or reader
                 if reader is not first:
                     raise _refused(record, "a log must hold records of one kind", "another", "audit each by itself")
-                answers += reader(record, chosen)
+                try:
+                    answers += reader(record, chosen)
+                except (KeyError, TypeError, AttributeError, IndexError) as error:
+                    reason = f"{type(error).__name__}: {error}"
+                    raise _refused(record, "a record must have what its format says", reason, "fix it") from error
         except _NoConfidence as error:
             left_out.append(error)
             warnings.warn(f"{error}; the file is left out", InputWarning, stacklevel=user_level())
