@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
-from focalcal.metrics import METRICS
+from focalcal.metrics import METRICS, ece
 from focalcal.posthoc import TemperatureScaling
 from focalcal.predictions import Predictions
 
@@ -172,6 +172,40 @@ def test_bad_files_are_one_sentence(change, more, message, tmp_path, monkeypatch
     assert done.output.startswith("focalcal: ")
     assert done.output.count("\n") == 1
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_printed_digits_are_divided_by_their_sums_where_that_is_said(tmp_path):
+    """As the numbers are after `normalize=True`, in an audit and in a calibrated table, with the miss in a note."""
+    import pandas
+
+    draws = np.random.default_rng(0)
+    probs = draws.dirichlet(np.ones(4), 500)
+    printed = probs.round(2)
+    labels = (probs.cumsum(1) < draws.random((500, 1))).sum(1)
+    table = pandas.DataFrame(printed, columns=[f"p_{k}" for k in range(4)]).assign(y=labels)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    table.to_parquet(tmp_path / "rows.parquet")
+    refused = run("audit", tmp_path / "rows.csv")
+    assert refused.exit_code == 2
+    assert "--normalize rows; name other columns or fix the file" in refused.output
+    assert "normalize=True" not in refused.output
+    miss = np.abs(printed.sum(1) - 1).max()
+    said = f"miss the sum one by up to {miss:.2g}; they were divided by their sums."
+    wanted = ece(printed / printed.sum(1, keepdims=True), labels)
+    for name in ("rows.csv", "rows.parquet"):
+        done = run("audit", tmp_path / name, "--normalize", "rows", "--calibrate", "none", "--json")
+        record = json.loads(done.stdout)
+        assert record["metrics"]["ece"]["estimate"] == pytest.approx(wanted, rel=1e-12)
+        assert any(note.endswith(said) for note in record["notes"])
+    scaling = TemperatureScaling().fit(np.log(printed + 0.01), labels)
+    scaling.save(tmp_path / "calibrator.json")
+    arguments = (tmp_path / "calibrator.json", tmp_path / "rows.csv", tmp_path / "out.csv", "--normalize", "rows")
+    done = run("calibrate", *arguments)
+    assert done.exit_code == 0, done.output
+    assert f"by up to {miss:.2g}, and they are divided by their sums" in done.stderr
+    written = pandas.read_csv(tmp_path / "out.csv").filter(like="p_")
+    np.testing.assert_allclose(written, scaling.predict_proba(probs=printed / printed.sum(1, keepdims=True)), rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("default::UserWarning")

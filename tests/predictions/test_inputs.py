@@ -159,7 +159,7 @@ def test_normalize():
     np.testing.assert_allclose(found.scores, PROBS)
     with pytest.raises(ValueError, match="positive and finite sum to be divided by, got another in row 2"):
         read_inputs(PROBS * [[1], [1], [0], [1]], LABELS, normalize=True)
-    with pytest.raises(ValueError, match="normalize is for probs"):
+    with pytest.raises(ValueError, match="normalize=True is for probs"):
         read_inputs(logits=PROBS, labels=LABELS, normalize=True)
 
 

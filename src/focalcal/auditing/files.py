@@ -160,8 +160,9 @@ def read_rows(
         reading = Reading(names, first[:1], top1, most, seed=seed, on_bad_part=on_bad_part)
         collected = collect(files, reading, executor, address)
     notes += [note for note in map(_sentence, collected.account.notes()) if note not in notes]
+    used = "divided by their sums" if columns.get("normalize") else "used as they are"
     notes += [
-        f"Rows of {name} miss the sum one by up to {miss:.2g}; they were used as they are."
+        f"Rows of {name} miss the sum one by up to {miss:.2g}; they were {used}."
         for name, miss in collected.misses.items()
         if miss > ROUNDING
     ]

@@ -148,8 +148,11 @@ def audit(
     ] = None,
     answer: Annotated[str | None, typer.Option(help="Goes with --logprobs: the path of the right one.")] = None,
     normalize: Annotated[
-        str | None,
-        typer.Option(help="Goes with --logprobs: options (divide by their sum) or none (take them as they are)."),
+        Literal["rows", "options", "none"] | None,
+        typer.Option(
+            help="rows: divide each row of probabilities by its sum, as for printed digits or counts. With --logprobs: "
+            "options (divide by their sum) or none (take them as they are)."
+        ),
     ] = None,
     missing: Annotated[
         float | None, typer.Option(help="Goes with --logprobs: the probability of an option without one.")
@@ -191,12 +194,14 @@ def audit(
         fallback=fallback,
         logprobs=logprobs,
         answer=answer,
-        normalize=normalize,
+        normalize=None if normalize == "rows" else normalize,
         missing=missing,
         answers=None if answers is None else right_answers(answers),
     )
     paths = [Path(file) for file in files if file != "-" and "://" not in file]
     if len(paths) == len(files) and are_logs(paths, reading):
+        if normalize == "rows":
+            raise ValueError(f"--normalize rows is for tables, got the evaluation log {files[0]}; leave it out")
         tried = {} if calibrate == "auto" else {"calibrate": calibrators}
         about = given(title=title, model=model)
         if audit_of_logs(
@@ -221,7 +226,7 @@ def audit(
         times=time,
         ids=ids,
         classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
-        **table_reading(scale, drop_missing, delimiter, decimal, encoding),
+        **table_reading(scale, drop_missing, delimiter, decimal, encoding, normalize),
     )
     names = ["standard input" if file == "-" else Path(file).name for file in files]
     data = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import FILE_FLAGS, Decimal, Delimiter, Encoding, Scale, column_names, given, table_reading
+from focalcal.cli.options import (
+    FILE_FLAGS,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Normalize,
+    Scale,
+    column_names,
+    given,
+    table_reading,
+)
 from focalcal.cli.output import plain_failures
 
 
@@ -31,6 +41,7 @@ def calibrate(
     ] = None,
     labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None,
     scale: Scale = "unit",
+    normalize: Normalize = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -49,7 +60,7 @@ def calibrate(
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     fitted = load_calibrator(calibrator)
     columns = given(probs=column_names(probs) if score is None else [score], logits=column_names(logits))
-    options = table_reading(scale, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    options = table_reading(scale, delimiter=delimiter, decimal=decimal, encoding=encoding, normalize=normalize)
     source = sys.stdin.buffer if file == "-" else plain_source(file)
     folder = isinstance(source, Path) and source.is_dir() and not any(source.glob("*.npy"))
     arrays = out.suffix.lower() not in (*SUFFIXES, "") or (
@@ -65,9 +76,13 @@ def calibrate(
 
 def _calibrate_arrays(fitted: Any, file: Path, out: Path, columns: dict[str, Any]) -> None:
     """Files of arrays, which hold predictions with labels and nothing else."""
+    from focalcal.core.checks import rounding_collected, warn_of_rounding
     from focalcal.predictions import Predictions
 
-    loaded = Predictions.load(file, **columns)
+    with rounding_collected() as misses:
+        loaded = Predictions.load(file, **columns)
+    for name, miss in misses.items():
+        warn_of_rounding(name, miss, used="divided by their sums" if columns.get("normalize") else "used as they are")
     result = Predictions(
         probs=fitted.predict_proba(loaded),
         labels=loaded.labels,

@@ -23,6 +23,10 @@ Files = Annotated[
 Scale = Annotated[
     Literal["unit", "percent"], typer.Option(help="Whether probabilities are from 0 to 1, or percent from 0 to 100.")
 ]
+Normalize = Annotated[
+    Literal["rows"] | None,
+    typer.Option(help="rows: divide each row of probabilities by its sum, as for printed digits or counts."),
+]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out rows without a value, and say how many, in place of an error.")
 ]
@@ -45,6 +49,8 @@ BadPart = Annotated[
 # What an error says in Python's words, as the command's options.
 FILE_FLAGS = {
     'scale="percent"': "--scale percent",
+    "logits= or normalize=True": "--logits or --normalize rows",
+    "normalize=True": "--normalize rows",
 }
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 _DECIMALS = {"point": ".", "comma": ",", None: None}
@@ -67,6 +73,7 @@ def table_reading(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    normalize: str | None = None,
 ) -> dict[str, Any]:
     """The options of the command line as keywords of `Predictions.load`; nothing for those that were not given."""
     return given(
@@ -75,6 +82,7 @@ def table_reading(
         delimiter=None if delimiter is None else _DELIMITERS.get(delimiter, delimiter),
         decimal=_DECIMALS[decimal],
         encoding=encoding,
+        normalize=normalize == "rows" or None,
     )
 
 

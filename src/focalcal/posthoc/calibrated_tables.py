@@ -55,7 +55,8 @@ def calibrate_tables(
 
     source  a .parquet or .csv file, a binary stream of CSV, or a folder of such files, however deep
     out     a file or a stream likewise; of a folder a new folder, whose files are called as those of `source`
-    reading  `scale`, `delimiter`, `decimal` and `encoding` of `Predictions.load`; percentages stay percentages
+    reading  `scale`, `delimiter`, `decimal` and `encoding` of `Predictions.load`; percentages stay percentages;
+            `normalize` divides each row of probabilities by its sum, and a warning says by how much it was off
     logits, probs  the columns of the scores: their names in the order of the classes, or what stands before their
             numbers; by default those that the audited table had, else those with the usual names
 
@@ -101,20 +102,18 @@ def _calibrate_table(calibrator: Any, source: Any, out: Any, given: dict[str, An
         except PredictionsFileError as error:
             raise PredictionsFileError(f"{name}: {error}") from error
         handle = stack.enter_context(atomic_file(out)) if isinstance(out, Path) else out
-        return _write(calibrator, rows, place, handle, suffix, name, percent=names.scale == "percent")
+        return _write(calibrator, rows, place, handle, suffix, name, names)
 
 
-def _write(
-    calibrator: Any, rows: Any, place: _Place, handle: IO[bytes], suffix: str, name: str, *, percent: bool
-) -> int:
+def _write(calibrator: Any, rows: Any, place: _Place, handle: IO[bytes], suffix: str, name: str, reading: Names) -> int:
     """Batch by batch; the schema is that of the first one."""
-    count, write = 0, None
+    count, write, percent = 0, None, reading.scale == "percent"
     with ExitStack() as stack, rounding_collected() as misses:
         batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv", percent=percent)
         decimal = rows.decimal_sign(place.columns) if percent else None
         for batch in _named_errors(batches, name):
             try:
-                table = _calibrated(calibrator, batch, place, count, decimal)
+                table = _calibrated(calibrator, batch, place, count, decimal, reading.normalize)
             except ValueError as error:
                 counted = f" (rows counted from row {count} of the file)" if count else ""
                 raise PredictionsFileError(f"{name}: {error}{counted}") from error
@@ -127,7 +126,7 @@ def _write(
             count += batch.num_rows
     for argument, miss in misses.items():
         if miss > ROUNDING:
-            warn_of_rounding(argument, miss)
+            warn_of_rounding(argument, miss, used="divided by their sums" if reading.normalize else "used as they are")
     return count
 
 
@@ -138,12 +137,18 @@ def _named_errors(batches: Iterator[Any], name: str) -> Iterator[Any]:
         raise PredictionsFileError(f"{name}: {error}") from error
 
 
-def _calibrated(calibrator: Any, table: Any, place: _Place, first_row: int, decimal: str | None) -> Any:
+def _calibrated(
+    calibrator: Any, table: Any, place: _Place, first_row: int, decimal: str | None, normalize: bool
+) -> Any:
     """The table with calibrated probabilities, in percent if the scores are, with this `decimal` sign in text."""
     arrow = required("pyarrow", purpose="Calibrating a table")
     scores = numbers_of(table, place.columns, first_row, decimal)
     nested = scores.shape[1] > 1 and len(place.columns) == 1
     if len(scores):
+        if normalize and isinstance(calibrator, MultilabelCalibration):
+            raise ValueError("normalize=True is for one label per row, got a calibrator of several; leave it out")
+        if normalize and scores.shape[1] > 1:
+            scores = class_scores(place.kind, scores, normalize=True)[0]
         groups = {"groups": _groups(calibrator, table)} if isinstance(calibrator, GroupwiseCalibration) else {}
         scores = _probabilities(calibrator, scores, place.kind, groups) * (1 if decimal is None else 100)
     columns: list[Any] = [scores] if nested else list(scores.T)

@@ -14,7 +14,7 @@ import numpy as np
 
 from focalcal.core.arrays import as_array
 from focalcal.core.atomic import atomic_file
-from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding, yes_or_no
+from focalcal.core.checks import ROUNDING, collect_miss, rounding_collected, warn_of_rounding, yes_or_no
 from focalcal.predictions import arrays_file, table_file
 from focalcal.predictions.class_labels import InputWarning
 from focalcal.predictions.foreign_formats import refuse_foreign
@@ -137,7 +137,8 @@ def stream(
             if part.classes is not None:
                 stated = replace(names, classes=part.classes)  # found in the first rows, they hold for all
             for name, miss in misses.items():
-                if miss > ROUNDING and name not in warned:  # once for the whole stream
+                said = collect_miss(name, miss) or names.normalize  # who asks to normalize knows
+                if not said and miss > ROUNDING and name not in warned:  # once for the whole stream
                     warned.add(name)
                     warn_of_rounding(name, miss)
             yield part

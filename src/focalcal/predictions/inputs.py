@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from focalcal.core.arrays import Array, as_array, class_indices, is_tensor
-from focalcal.core.checks import first_row, in_unit_interval, not_finite, yes_or_no
+from focalcal.core.checks import collect_miss, first_row, in_unit_interval, not_finite, yes_or_no
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
 from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
@@ -186,11 +186,12 @@ def class_scores(kind: str, given: Any, *, normalize: bool = False) -> tuple[Arr
     if not normalize:
         return scores, single
     if kind == "logits":
-        raise ValueError("normalize is for probs; the softmax of logits sums to one as it is")
+        raise ValueError("normalize=True is for probs; the softmax of logits sums to one as it is")
     with np.errstate(invalid="ignore", over="ignore"):
         total = scores.sum(1, keepdims=True, dtype=np.float64)
     usable = np.isfinite(total) & (total > 0)
     if not usable.all():
         at = first_row(~usable)
         raise ValueError(f"probs must have a positive and finite sum to be divided by, got another in row {at}")
+    collect_miss("probs", float(np.abs(total - 1).max(initial=0)))
     return scores / total, single
