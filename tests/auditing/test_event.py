@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from focalcal import metrics
 from focalcal.auditing import Gate, audit
-from focalcal.auditing.files import audit_files
+from focalcal.auditing.files import audit_files, read_rows
 from focalcal.cli.app import app
 from focalcal.predictions import Predictions
 
@@ -184,6 +184,29 @@ def test_rates_of_a_large_file_are_those_of_all_rows(tmp_path):
     assert found.event.calibration.events == rows.labels.sum()
     assert "5,000 rows" not in found.headline
     assert found.record()["sample"] == 1000
+
+
+def test_a_sample_of_a_large_file_has_all_rows_of_a_rare_event(tmp_path):
+    rows = event(40_000, base=-6, shift=0.5)
+    rows.save(tmp_path / "rows.parquet")
+    events = int(rows.labels.sum())
+    read = read_rows([tmp_path / "rows.parquet"], {}, most_rows=4000)
+    assert read.predictions.labels.sum() == events
+    assert read.predictions.n == 4000
+    weights, labels = read.predictions.weights, read.predictions.labels
+    assert weights.sum() == pytest.approx(40_000)
+    assert weights[labels == 1] == pytest.approx(1)
+    found = audit_files(tmp_path / "rows.parquet", most_rows=4000, calibrate="platt", resamples=100)
+    whole = audit(rows, calibrate="platt", resamples=100)
+    assert f"are of all {events:,} rows of the rarer class and a uniform sample of {4000 - events:,}" in found.notes[0]
+    assert not any("survey" in note for note in found.notes)
+    for name in ("oe", "observed_rate", "predicted_rate", "nll", "ece"):
+        assert found.metrics[name].estimate == pytest.approx(whole.metrics[name].estimate, rel=1e-6), name
+    for name in ("slope", "auroc", "ici"):  # of the sample
+        span = whole.metrics[name].high - whole.metrics[name].low
+        assert abs(found.metrics[name].estimate - whole.metrics[name].estimate) < span / 2, name
+        assert name == "ici" or found.metrics[name].high - found.metrics[name].low < 1.5 * span, "as many events"
+    assert found.fixes.chosen.nll == pytest.approx(whole.fixes.chosen.nll, rel=0.02)
 
 
 def test_trackers_get_numbers_by_name():

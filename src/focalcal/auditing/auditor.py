@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from focalcal.metrics.reliability import Reliability
 
 TrainedWith = str | tuple[float, float]
+SURVEY = "Rows count by their weights"
 _MISTAKES = 10
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ABOUT = ("title", "model", "data", "date")
@@ -336,7 +337,7 @@ def _design_notes(predictions: Predictions) -> list[str]:
         weights = predictions.weights
         effective = weights.sum() ** 2 / (weights**2).sum()
         notes.append(
-            f"Rows count by their weights, which are taken for those of a survey: {predictions.n:,} rows stand for "
+            f"{SURVEY}, which are taken for those of a survey: {predictions.n:,} rows stand for "
             f"{weights.sum():,.6g}, and tell as much as {effective:,.0f} of equal weight."
         )
     if predictions.clusters is not None:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from focalcal.auditing.executors import Executor, collect
 from focalcal.auditing.part_account import OnBadPart
-from focalcal.auditing.partitions import Reading, stream
+from focalcal.auditing.partitions import Reading, class_factors, stream
 from focalcal.core.checks import ROUNDING, one_of, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
@@ -25,6 +27,8 @@ from focalcal.predictions.reading_notes import notes_collected
 from focalcal.predictions.versioned_tables import plain_source
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focalcal.auditing.auditor import Audit
 
 SAMPLE = 100_000  # rows at most
@@ -42,6 +46,7 @@ class FileRows:
     top1    whether they are confidences and correctness alone
     notes   what was inferred
     first   the file whose rows were read first
+    kept    what the rows are, if they are not all
     """
 
     predictions: Predictions
@@ -50,6 +55,7 @@ class FileRows:
     top1: bool
     notes: tuple[str, ...]
     first: Source
+    kept: str = ""
 
 
 def audit_files(
@@ -157,7 +163,8 @@ def read_rows(
     most = min(most_rows, max(1, _ELEMENTS // first.n_classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the first rows have said it
-        reading = Reading(names, first[:1], top1, most, seed=seed, on_bad_part=on_bad_part)
+        factors = class_factors(first, top1)
+        reading = Reading(names, first[:1], top1, most, seed=seed, on_bad_part=on_bad_part, factors=factors)
         collected = collect(files, reading, executor, address)
     notes += [note for note in map(_sentence, collected.account.notes()) if note not in notes]
     used = "divided by their sums" if columns.get("normalize") else "used as they are"
@@ -167,7 +174,10 @@ def read_rows(
         if miss > ROUNDING
     ]
     sample = Predictions.concatenate(collected.sample, split=first.split, provenance={})
-    return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes), path)
+    kept = f"a uniform sample of {sample.n:,} rows"
+    if factors is not None and sample.n < collected.rows and collected.sketch is not None:
+        sample, kept = _restored(sample, collected.sketch.classes.correct.sum(1))
+    return FileRows(sample, collected.rows, collected.sketch, top1, tuple(notes), path, kept)
 
 
 def _first_rows(
@@ -213,6 +223,19 @@ def places(path: Source, columns: Mapping[str, Any]) -> tuple[dict[str, Any], bo
     return {name: value for name, value in columns.items() if name not in _TOP1} | places, True
 
 
+def _restored(sample: Predictions, rows: NDArray[np.float64]) -> tuple[Predictions, str]:
+    """With weights by which the classes have the shares that they have in all rows."""
+    kept = np.bincount(sample.labels, minlength=2)
+    share = rows / np.maximum(kept, 1)
+    rare = int(share.argmin())
+    all_of = "all" if kept[rare] == rows[rare] else f"{kept[rare]:,} of"
+    said = (
+        f"{all_of} {rows[rare]:,.0f} rows of the rarer class and a uniform sample of {kept[1 - rare]:,} of the "
+        f"{rows[1 - rare]:,.0f} others, weighted so that the rate is that of all rows"
+    )
+    return sample.with_weights(share[sample.labels]), said
+
+
 def _sentence(message: str) -> str:
     """A warning as a note: its first part, for the rest says what to write in Python."""
     text = message.split("; say ")[0]
@@ -221,12 +244,12 @@ def _sentence(message: str) -> str:
 
 def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     """Estimates and verdict of all rows; the rest of the sample."""
+    from focalcal.auditing.auditor import SURVEY
     from focalcal.auditing.event import of_all_rows
     from focalcal.auditing.verdict import verdict_of_means
 
-    size = f"{read.predictions.n:,}"
     if read.sketch is None:
-        note = f"All numbers are of a uniform sample of {size} rows."
+        note = f"All numbers are of {read.kept}."
         return replace(of_sample, rows=read.rows, sample=read.predictions.n, notes=(note, *of_sample.notes))
     share = read.predictions.n / read.rows
     metrics = {
@@ -240,13 +263,14 @@ def _of_all_rows(of_sample: Audit, read: FileRows) -> Audit:
     events = tuple(of_all_rows(event, read.sketch) for event in of_sample.events)
     only = len(events) == 1 and of_sample.event is not None
     metrics |= {name: value for event in events for name, value in event.metrics(only=only).items()}
+    stratified = read.predictions.weights is not None  # by us: rows with weights of their own have no sketch
     note = (
-        "Metrics, reliability and the verdict are of all rows; intervals of metrics and the rest are of a uniform "
-        f"sample of {size} rows."
+        f"Metrics, reliability and the verdict are of all rows; intervals of metrics and the rest are of {read.kept}."
     )
+    said = tuple(said for said in of_sample.notes if not (stratified and said.startswith(SURVEY)))
     return replace(
         of_sample, verdict=verdict, metrics=metrics, events=events, reliability=read.sketch.reliability(),
-        rows=read.rows, sample=read.predictions.n, notes=(note, *of_sample.notes),
+        rows=read.rows, sample=read.predictions.n, notes=(note, *said),
     )  # fmt: skip
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _ELEMENTS = 1 << 22  # scores of a partition, about
 _BATCH = 1 << 20  # scores of a partition that are in memory, about
+_RARE = 0.1  # a class below this share of the first rows is sampled more densely
+_TELLING = 1000  # first rows that say which class is rare
+_UNSEEN = 0.05  # the factor of a class that the first rows do not have: they may be in the order of the labels
 _ALIKE = ("kind", "multilabel", "n_classes", "classes")
 
 
@@ -48,6 +51,7 @@ class Reading:
     top1      whether the second of two columns is the confidence of a prediction, and the label whether it is right
     most      rows of the sample
     below     only rows with smaller keys can be in the sample
+    factors   of the keys of each class: a class with a small one is more likely to be in the sample
     """
 
     columns: Mapping[str, Any]
@@ -57,6 +61,7 @@ class Reading:
     below: float = 1.0
     seed: int = 0
     on_bad_part: OnBadPart = "refuse"
+    factors: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +89,19 @@ class Collected:
         chosen = [np.flatnonzero(keys <= limit) for keys in np.split(self.keys, sizes)]
         sample = tuple(part[rows] for part, rows in zip(self.sample, chosen, strict=True) if len(rows))
         return Collected(self.rows, self.sketch, self.keys[self.keys <= limit], sample, self.misses, self.account)
+
+
+def class_factors(first: Predictions, top1: bool) -> tuple[float, ...] | None:
+    """Of two classes such that a sample has as many rows of either, or all of the rarer one, as the first rows go."""
+    plain = first.weights is None and first.clusters is None and not first.multilabel and not top1
+    if not plain or first.n_classes != 2:
+        return None
+    counts = np.bincount(first.labels, minlength=2)
+    rare, others = int(counts.min()), int(counts.max())
+    if rare > _RARE * first.n or first.n < _TELLING:
+        return None
+    factor = rare / others if rare else _UNSEEN
+    return (factor, 1.0) if counts.argmin() == 0 else (1.0, factor)
 
 
 def merge(parts: Iterable[Collected], most: int) -> Collected:
@@ -178,7 +196,8 @@ def _read_file(
     with rounding_collected() as misses, notes_collected() as notes:
         for part in stream(path, reading.columns, reading.top1, rows=rows, row_groups=row_groups):
             _check_alike(path, part, reading.like)
-            keys = generator.random(part.n)
+            factor = 1.0 if reading.factors is None else np.take(reading.factors, part.labels)
+            keys = generator.random(part.n) * factor
             chosen = np.flatnonzero(keys < below)
             sample = (_named(part, chosen, first_row + kept.rows),) if len(chosen) else ()
             batch = Collected(part.n, _sketch(part, reading.top1), keys[chosen], sample, {})

@@ -166,6 +166,9 @@ def _trend(
     at = place - design.mean(place)
     square = design.mean(at**2)
     slope = design.mean(at * values) / square
-    error = design.spread(at * (values - design.mean(values) - slope * at)) / square
-    half = design.quantile(1 - alpha / 2) * error * span
+    rest = values - design.mean(values) - slope * at
+    if design.clusters is None:  # HC3: a row's own pull on the line, which few rows have much of
+        share = 1 / len(at) if design.weights is None else design.weights / design.weights.sum()
+        rest = rest / (1 - share * (1 + at**2 / square)).clip(min=0.1)
+    half = design.quantile(1 - alpha / 2) * design.spread(at * rest) / square * span
     return Trend(what, slope * span, slope * span - half, slope * span + half)

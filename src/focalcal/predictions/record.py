@@ -275,6 +275,10 @@ class Predictions:
         """The same rows under other ids."""
         return self._with_known(ids=checked_names("ids", ids, self.n))
 
+    def with_weights(self, weights: Any) -> Predictions:
+        """The same rows with other weights."""
+        return self._with_known(weights=checked_weights(weights, self.n))
+
     def equals(self, other: object) -> bool:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
