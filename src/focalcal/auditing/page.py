@@ -102,7 +102,7 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
         )
         return Section(name, heading, body)
 
-    of_sample = "" if audit.sample is None else f" Of a uniform sample of {audit.sample:,} rows."
+    of_sample = "" if audit.sample is None else f" Of a sample of {audit.sample:,} rows."
     sections: list[Section | None] = [Section("verdict", "Verdict", _verdict(audit, table), quiet=True)]
     event = audit.event
     groups = audit.groups if event is None else event.groups

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST = 20  # rows of an intersection of groups that is shown by itself
 _MOST = 400  # intersections of two columns that are looked at
+_TELLING = 10  # events, and others, that tell how their weights spread a rate
 _LISTED = 5  # names in a sentence
 
 
@@ -100,8 +101,15 @@ def _family(
     known = np.maximum(total, np.finfo(float).tiny)
     mean, rate = conf / known, hits / known
     trials, level = total**2 / np.maximum(squares, np.finfo(float).tiny), np.full(len(names), 1 - alpha)
+    residuals = weights * (right - rate[member])
+    if design.weights is not None:  # by the outcomes where they tell, so that rare events that were all kept count so
+        fewer = np.bincount(member, weights=right, minlength=len(names))
+        told = (np.minimum(fewer, count - fewer) >= _TELLING) & (total > 0)
+        apart = weights * (right - sure - (rate - mean)[member])
+        spread = np.maximum(*(np.bincount(member, each**2, len(names)) for each in (residuals, apart)))
+        trials[told] = (rate * (1 - rate) * total**2)[told] / spread[told]
     if design.clusters is not None:
-        effect, freedom = _cluster_effect(member, design.clusters, weights * (right - rate[member]), len(names))
+        effect, freedom = _cluster_effect(member, design.clusters, residuals, len(names))
         trials = trials / effect
         with np.errstate(invalid="ignore"):
             level = 2 * ndtr(stdtrit(freedom, 1 - alpha / 2)) - 1
