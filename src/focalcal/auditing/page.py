@@ -14,6 +14,7 @@ from focalcal.auditing.tables import (
     confidence_table,
     cost_table,
     event_table,
+    events_table,
     fix_table,
     flagged_table,
     metric_table,
@@ -107,9 +108,8 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
     event = audit.event
     groups = audit.groups if event is None else event.groups
     if event is None and audit.events:
-        made = [table(f"event-{e.column}", e.name, event_table(e), quiet=False) for e in audit.events]
-        said = " ".join(f"{each.name}: {each.calibration.sentence}" for each in audit.events)
-        sections.append(pair("events", "Events", made, chart=False, sentence=said))
+        body = table("events", "Events", events_table(audit.events), "Each class against the rest; 95 % intervals.")
+        sections.append(Section("events", "Events", body))
     classes = () if event is not None else audit.classes  # of two classes the diagram says it
     for name, heading, parts in (("groups", "Groups", groups), ("classes", "Predicted classes", classes)):
         if parts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from focalcal.auditing.event import REPORTED
 from focalcal.metrics import METRICS
+from focalcal.metrics.event_sentence import ratio
 from focalcal.pages.numbers import Percent, Ratio, Rounded, four
 from focalcal.pages.tables import Table
 
@@ -55,6 +56,22 @@ def metric_table(audit: Audit) -> Table:
 def event_table(event: Event) -> Table:
     """The same of one event among several."""
     return _metrics(event.metrics(only=True))
+
+
+def events_table(events: Sequence[Event]) -> Table:
+    """One row per event of several: each class against the rest."""
+    columns: dict[str, list[Any]] = {
+        "event": [event.name for event in events],
+        "events": [event.calibration.events for event in events],
+    }
+    for name in ("observed_rate", "predicted_rate", "oe", "slope", "ici", "auroc"):
+        found = [event.calibration.intervals[name] for event in events]
+        columns[name] = [shown(name, interval.estimate) for interval in found]
+        if name in _RATIOS:
+            columns[f"{name} interval"] = [f"{ratio(interval.low)} to {ratio(interval.high)}" for interval in found]
+    headings = {name: metric_title(name) for name in columns if name in REPORTED}
+    headings |= {f"{name} interval": "95 % interval" for name in _RATIOS}
+    return Table(columns | {"finding": [event.finding for event in events]}, headings=headings)
 
 
 def confidence_table(audit: Audit) -> Table:

@@ -279,7 +279,7 @@ def _text(found: Audit) -> str:
     from focalcal.auditing.tables import (
         change_table,
         cost_table,
-        event_table,
+        events_table,
         fix_table,
         flagged_table,
         metric_table,
@@ -302,8 +302,8 @@ def _text(found: Audit) -> str:
         parts += [f"By {found.periods.unit}:", part_table(found.periods.parts, event=event is not None).text()]
         parts += [trend_table(found.periods).text()] if found.periods.trends else []
         parts += [_wrapped(found.periods.sentence), ""]
-    if event is None:
-        parts += [f"{each.name}: {each.calibration.sentence}\n{event_table(each).text()}" for each in found.events]
+    if event is None and found.events:
+        parts += ["Events, each class against the rest:", events_table(found.events).text()]
     if found.decisions is not None:
         parts += [cost_table(found.decisions).text()] if found.decisions.before is not None else []
         parts += ["What a threshold flags:", flagged_table(found.decisions).text()] if found.decisions.flagged else []
