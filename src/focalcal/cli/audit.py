@@ -179,6 +179,8 @@ def audit(
         raise ValueError(f"--out must be a folder, got the file {str(out)!r}; name another")
     if pdf is not None:
         find_browser()
+        if not pdf.absolute().parent.is_dir():
+            raise ValueError(f"--pdf must be a file in a folder that exists, got {str(pdf)!r}; make the folder first")
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     calibrators = None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(",")
