@@ -23,8 +23,7 @@ from focalcal.auditing.record import audit_record, flat_record, log_to
 from focalcal.auditing.rows import AuditRows, rows_of
 from focalcal.auditing.verdict import Verdict, verdict_of
 from focalcal.core.checks import ProbabilityWarning, shown, whole_number
-from focalcal.core.display import html_table
-from focalcal.metrics.event_sentence import ratio
+from focalcal.core.display import html_table, ratio
 from focalcal.metrics.selective import Mistake, RiskCoverage, Threshold, risk_coverage, thresholds
 from focalcal.pages.numbers import Percent, four
 from focalcal.posthoc import OperatingPoint, operating_point

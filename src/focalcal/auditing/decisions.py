@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.checks import between_zero_and_one
+from focalcal.core.display import percent
 from focalcal.metrics import compare_costs, decision_cost, flagged_at, net_benefit
 from focalcal.metrics.decision_cost import DecisionCost, cost_matrix
-from focalcal.metrics.event_sentence import percent
 from focalcal.metrics.net_benefit import THRESHOLDS, DecisionCurve, Flagged
 from focalcal.pages.numbers import four
 

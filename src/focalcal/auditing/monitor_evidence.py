@@ -89,7 +89,7 @@ class Break:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class StreamEvidence:
     """Of one stream.
 
     level      the probability with which it may ever raise an alarm although it holds
@@ -117,7 +117,7 @@ class Evidence:
 
 def evidence_of(
     name: str, pieces: Sequence[Piece], order: Mapping[str, int], allowed: Allowed, *, level: float, run_length: float
-) -> Evidence:
+) -> StreamEvidence:
     """From the pieces of all partitions that were counted.
 
     order  the place of every period in time
@@ -155,7 +155,7 @@ def evidence_of(
     if signals:
         last = places[signals[0]]
         broke = _break(sums, places, [key[2] for key in keys], last, allowed)
-    return Evidence(
+    return StreamEvidence(
         name, round(rows), level, tuple(key[2] for key in keys), tuple(looks.tolist()), np.array(path),
         np.array(detected), alarm, tuple(warned), broke,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.auditing.monitor_evidence import Evidence
+from focalcal.auditing.monitor_evidence import StreamEvidence
 from focalcal.auditing.monitor_forecast import ASSUMPTIONS
 from focalcal.auditing.monitor_rows import EDGES
 from focalcal.pages.numbers import Rounded
@@ -56,7 +56,7 @@ def _section(name: str, heading: str, what: str, table: str, tables: dict[str, T
     return Section(name, heading, render(f"{__package__}/monitor.html.j2", name=name, what=what, note=note, table=body))
 
 
-def _name(each: Evidence) -> str:
+def _name(each: StreamEvidence) -> str:
     return f"group {each.name}" if each.name else "all rows"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.auditing.monitor_evidence import Break, Evidence
+from focalcal.auditing.monitor_evidence import Break, StreamEvidence
 from focalcal.auditing.monitor_forecast import Forecast, forecasts_of
 from focalcal.auditing.monitor_rows import ALL, Piece
 from focalcal.auditing.monitor_state import SCHEMA
@@ -35,7 +35,7 @@ class MonitorVerdict(Displayed):
     bins       one array per period, (4, B): sums of 1, score, score^2 and outcome in each bin of the score
     """
 
-    streams: tuple[Evidence, ...]
+    streams: tuple[StreamEvidence, ...]
     by_period: Mapping[str, list[Any]]
     forecasts: tuple[Forecast, ...]
     alpha: float
@@ -47,7 +47,7 @@ class MonitorVerdict(Displayed):
     bins: tuple[NDArray[np.float64], ...]
 
     @classmethod
-    def of(cls, monitor: Monitor, streams: tuple[Evidence, ...], order: Mapping[str, int]) -> MonitorVerdict:
+    def of(cls, monitor: Monitor, streams: tuple[StreamEvidence, ...], order: Mapping[str, int]) -> MonitorVerdict:
         """Of a monitor, whose streams have been tested; `order` is the place of each period."""
         settings, sums = monitor.settings, _period_sums(monitor.pieces, order)
         return cls(
@@ -64,7 +64,7 @@ class MonitorVerdict(Displayed):
         )
 
     @property
-    def alarms(self) -> tuple[Evidence, ...]:
+    def alarms(self) -> tuple[StreamEvidence, ...]:
         """The streams that do not hold, those with the most evidence first."""
         found = (each for each in self.streams if each.alarm is not None)
         return tuple(sorted(found, key=lambda each: -each.largest - math.log(each.level)))
@@ -215,7 +215,7 @@ def _by_period(pieces: list[Piece], order: Mapping[str, int], sums: list[NDArray
     return columns
 
 
-def _stream(each: Evidence) -> dict[str, Any]:
+def _stream(each: StreamEvidence) -> dict[str, Any]:
     alarm = None if each.alarm is None else each.periods[each.alarm]
     return {
         "group": each.name or None,

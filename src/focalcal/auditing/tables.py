@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.event import REPORTED
+from focalcal.core.display import ratio
 from focalcal.metrics import METRICS
-from focalcal.metrics.event_sentence import ratio
 from focalcal.pages.numbers import Percent, Ratio, Rounded, four
 from focalcal.pages.tables import Table
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from focalcal.auditing.tables import metric_title, part_table, shown
-from focalcal.metrics.event_sentence import percent, ratio
+from focalcal.core.display import percent, ratio
 
 if TYPE_CHECKING:
     from focalcal.auditing.auditor import Audit

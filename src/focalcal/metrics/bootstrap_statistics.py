@@ -101,7 +101,7 @@ class Binned:
         return self._of(BinSums(*(part.T for part in sums)))
 
 
-class Mean:
+class MeanOfRows:
     """The mean of a value of each row."""
 
     def __init__(self, values: Array) -> None:
@@ -269,7 +269,7 @@ class RankedPairs(Ranked):
         return np.nan_to_num(self.ranking.sums(draw).auroc, nan=self._undefined)
 
 
-class RiskCoverage(Ranked):
+class AreaUnderRiskCoverage(Ranked):
     """`aurc`."""
 
     def __call__(self, draw: Draw) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from focalcal.core.display import percent, ratio
+
 if TYPE_CHECKING:
     from focalcal.metrics.bootstrap import Interval
     from focalcal.metrics.event import EventCalibration
@@ -13,30 +15,6 @@ if TYPE_CHECKING:
 def event_sentence(found: EventCalibration) -> str:
     """On average: expected, observed, O/E; then whether the probabilities are too extreme, by the slope."""
     return " ".join(part for part in (_on_average(found), _spread(found)) if part)
-
-
-def percent(share: float) -> str:
-    """A share in percent, with three digits where it is small.
-
-    >>> percent(0.1204), percent(0.00106), percent(1e-9), percent(0.0)
-    ('12.0 %', '0.106 %', '0.0000001 %', '0 %')
-    """
-    value = 100 * share
-    if value == 0 or abs(value) >= 1:
-        return f"{value:.1f} %" if value else "0 %"
-    text = f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
-    return f"{text.rstrip('0')} %" if abs(value) < 1e-3 else f"{text} %"
-
-
-def ratio(value: float) -> str:
-    """An O/E ratio or a slope in as many digits as it deserves.
-
-    >>> ratio(1.4), ratio(0.0), ratio(0.0012), ratio(1.85e6), ratio(math.inf)
-    ('1.40', '0.00', '0.0012', '1,850,000', 'inf')
-    """
-    if not math.isfinite(value) or 0 < abs(value) < 0.01:
-        return f"{value:.2g}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
 
 
 def _within(found: Interval, name: str) -> str:

@@ -19,7 +19,7 @@ from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.checks import possible_logits, simplex_miss, warn_of_rounding
 from focalcal.core.numerics import at_least_float32, softmax
 from focalcal.metrics.array_pass import Scan, flat_pieces
-from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, Mean
+from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, MeanOfRows
 from focalcal.metrics.cells import spread
 from focalcal.metrics.row_weights import weighed_pieces
 from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
@@ -148,7 +148,7 @@ class FromTotal(Source):
         """Means of the rows' values."""
         own = {"wrong": sums.correct, "brier_sum": sums.row_brier, "nll_sum": sums.row_nll}[self.total]
         assert own is not None
-        return Mean((~own if self.total == "wrong" else own).astype(np.float64))
+        return MeanOfRows((~own if self.total == "wrong" else own).astype(np.float64))
 
     def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
         """The mean of the values."""
@@ -156,7 +156,7 @@ class FromTotal(Source):
 
     def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic:
         """Means of the values."""
-        return Mean(self.of(confidence, correct))
+        return MeanOfRows(self.of(confidence, correct))
 
 
 class FromOutcomes(Source):
@@ -265,7 +265,7 @@ class FromProbabilities(Source):
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
         """Means of the rows' values."""
-        return Mean(self.of(*rows(), **options).astype(np.float64))
+        return MeanOfRows(self.of(*rows(), **options).astype(np.float64))
 
 
 def defaults(formula: Callable[..., Any]) -> dict[str, Any]:

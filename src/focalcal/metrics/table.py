@@ -21,11 +21,11 @@ from focalcal.metrics.binned_errors import (
 )
 from focalcal.metrics.bootstrap_statistics import (
     AdaptiveCells,
+    AreaUnderRiskCoverage,
     Coverage,
     ExcessRiskCoverage,
     GeneralisedRiskCoverage,
     RankedPairs,
-    RiskCoverage,
     SmoothNodes,
 )
 from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
@@ -138,7 +138,7 @@ top_k_accuracy = Metric(
 accuracy = Metric(
     "accuracy", "Accuracy", FromBins(accuracy_of, binned=False), better="higher", proportion=True, adapter="Accuracy"
 )
-aurc = Metric("aurc", "AURC", FromOutcomes(binary_aurc, statistic=RiskCoverage), adapter="AURC")
+aurc = Metric("aurc", "AURC", FromOutcomes(binary_aurc, statistic=AreaUnderRiskCoverage), adapter="AURC")
 e_aurc = Metric("e_aurc", "E-AURC", FromOutcomes(binary_e_aurc, statistic=ExcessRiskCoverage), adapter="ExcessAURC")
 augrc = Metric(
     "augrc", "AUGRC", FromOutcomes(binary_augrc, statistic=GeneralisedRiskCoverage), limits=(0.0, 0.5), adapter="AUGRC"

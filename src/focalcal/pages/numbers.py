@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from focalcal.core.display import percent, ratio
+
 
 class Shown(float):
     """A number with a text of its own; `printed` is what a reader compares, the text without a spread."""
@@ -54,7 +56,6 @@ class Percent(Shown):
 
     def __new__(cls, value: float, *, signed: bool = False) -> Percent:
         """Of a share from 0 to 1, or a difference of two."""
-        from focalcal.metrics.event_sentence import percent  # here: tables of runs need no metrics
 
         made = super().__new__(cls, value)
         if not math.isfinite(value):
@@ -71,7 +72,6 @@ class Ratio(Shown):
 
     def __new__(cls, value: float) -> Ratio:
         """Of any number."""
-        from focalcal.metrics.event_sentence import ratio
 
         made = super().__new__(cls, value)
         made.text = ratio(value)
