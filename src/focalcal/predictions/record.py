@@ -33,6 +33,7 @@ from focalcal.predictions.field_checks import (
 )
 from focalcal.predictions.header import SCALES, Names, Place
 from focalcal.predictions.inputs import Inputs, read_inputs
+from focalcal.predictions.model_outputs import of_hugging_face, of_sklearn
 
 OTHER = "other"  # what answer options leave
 ROWS = 65536  # of a batch, unless told otherwise
@@ -316,6 +317,55 @@ class Predictions:
         Whole or not at all. A file of that name is replaced, a folder is not.
         """
         files.save(self, path)
+
+    @classmethod
+    def from_sklearn(
+        cls, model: Any, X: Any, y: Any, *, split: str = files.UNKNOWN_SPLIT, multilabel: bool = False, **about: Any
+    ) -> Predictions:
+        """What a fitted classifier of scikit-learn, or one with its methods, says of rows X with labels y.
+
+        Columns and `classes` are in the order of `model.classes_`, by which labels are found: numbers or text, as the
+        model was fitted with. `multilabel=True` is for y (N, L) of 0 and 1. `about` are ids, groups, weights and so on.
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"]
+        >>> Predictions.from_sklearn(LogisticRegression().fit(X, y), X, y, split="train")
+        Predictions(probs float64 (4, 2), split='train', classes: no, yes, provenance: model)
+        """
+        fields, classes = of_sklearn(model, X, y, multilabel=multilabel, **about)
+        made = cls(split=split, **fields)
+        return made if classes is None else made._with_known(classes=checked_classes(classes, made.n_classes))
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        output: Any,
+        *,
+        split: str = files.UNKNOWN_SPLIT,
+        classes: Sequence[Any] | Mapping[int, Any] | None = None,
+        multilabel: bool = False,
+        shift_labels: bool | None = None,
+        **about: Any,
+    ) -> Predictions:
+        """What a Hugging Face `Trainer` predicted: anything with `predictions`, logits, and `label_ids`.
+
+        Of a tuple of predictions the first are the logits. Labels of -100 are left out, and counted in the provenance.
+        Logits (N, T, K) of tokens become one row per token, with the example as its cluster unless `clusters` are
+        given; `shift_labels=True` is for causal language models, whose label at t + 1 belongs to the logits at t, and
+        False for token classification. `classes` may be the `id2label` of the model's configuration. `multilabel=True`
+        is for labels (N, L) of 0 and 1. `about` are ids, groups, weights and so on, one per example.
+
+        >>> from types import SimpleNamespace
+        >>> output = SimpleNamespace(predictions=np.eye(3), label_ids=np.array([0, -100, 1]))  # as of trainer.predict
+        >>> made = Predictions.from_huggingface(output, split="test", classes={0: "ham", 1: "spam", 2: "other"})
+        >>> made.labels.tolist(), made.classes, dict(made.provenance)
+        ([0, 1], ('ham', 'spam', 'other'), {'labels_of_-100_left_out': 1})
+        """
+        fields, named = of_hugging_face(
+            output, classes=classes, multilabel=multilabel, shift_labels=shift_labels, **about
+        )
+        made = cls(split=split, **fields)
+        return made if named is None else made._with_known(classes=checked_classes(named, made.n_classes))
 
     @classmethod
     def load(
