@@ -87,6 +87,27 @@ def test_bad_input_is_one_line_and_leaves_the_state(begun, make, options, said):
     assert (begun / "state.json").read_bytes() == before
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_the_files_that_people_have_are_counted_as_tidy_ones(tmp_path):
+    """Percentages with a decimal comma and rows without a value: the same rows give the same numbers."""
+    for month in (1, 2):
+        rows = table(month).drop(columns="id").round({"score": 3})
+        rows.to_parquet(tmp_path / f"{month}.parquet")
+        loose = pandas.concat([rows.assign(score=100 * rows.score), rows[:20].assign(score=np.nan)])
+        loose.to_csv(tmp_path / f"{month}.csv", sep=";", decimal=",", index=False, float_format="%.1f")
+    columns = (*COLUMNS[:-2], "--json")
+    reading = ("--scale", "percent", "--drop-missing", "--delimiter", "semicolon", "--decimal", "comma")
+    tidy = run(tmp_path / "a.json", tmp_path / "1.parquet", tmp_path / "2.parquet", *columns)
+    done = run(tmp_path / "b.json", tmp_path / "1.csv", tmp_path / "2.csv", *columns, *reading)
+    assert (done.exit_code, tidy.exit_code) == (0, 0), done.output
+    assert "20 of 1,520 rows were left out" in done.stderr
+    of_tidy, of_loose = (json.loads(each.stdout)["streams"][0]["rows"] for each in (tidy, done))
+    assert of_tidy == of_loose == 3000
+    ended = run(tmp_path / "c.json", tmp_path / "1.csv", "--unlabelled", *COLUMNS[:-2], *reading)
+    assert ended.exit_code == 2
+    assert "--drop-missing is for files with scores and outcomes" in ended.stderr
+
+
 def test_rows_of_another_model_and_a_damaged_state(begun):
     pandas.DataFrame({"prob_0": [0.2], "prob_1": [0.3], "prob_2": [0.5], "label": [1]}).to_csv(begun / "three.csv")
     assert "2 classes, got 3 classes" in run(begun / "state.json", begun / "three.csv", "--at", "2026-05").stderr

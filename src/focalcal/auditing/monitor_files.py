@@ -20,9 +20,10 @@ from focalcal.core.atomic import atomic_file
 from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import columns_after, find_scores, missing_column
+from focalcal.predictions.files import is_table
 from focalcal.predictions.header import KINDS, Names
 from focalcal.predictions.locations import Source, suffix_of
-from focalcal.predictions.table_file import NOTHING_SAID, READERS
+from focalcal.predictions.table_file import NOTHING_SAID, READERS, layout_of
 from focalcal.predictions.table_rows import numbers_of, open_rows, table_writer, whole_batches
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ def update_from_files(
     corrected   the table to write with the probabilities that are corrected for it
     """
     if unlabelled or outcomes is not None:
+        if columns.get("drop_missing"):
+            raise ValueError(
+                f"drop_missing=True is for files with scores and outcomes, got {os.fspath(path)} without; leave it "
+                "out, and the rows out of the file"
+            )
         top1 = "confidence" in columns
         rows: Any = _scored(part_files([path]), dict(columns), outcomes)
     else:
@@ -153,6 +159,9 @@ def _of_baseline(file: Source, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batches(file: Source, names: dict[str, Any], top1: bool) -> Iterator[Predictions]:
     """Of a file; all at once where rows have clusters, whose sizes count."""
+    unnamed = names.get("drop_missing") and names.get("ids") is None and is_table(file)
+    if unnamed and "ids" not in layout_of(file, Names(**names)).columns:
+        names = names | {"ids": False}  # else their rows in the file, which would be those of other files too
     for batch in stream(file, names, top1, rows=_ROWS):
         if batch.clusters is not None:
             yield Predictions.load(file, **names)
@@ -205,6 +214,7 @@ def _table_batches(
         if len(labels):
             wanted = {field: _chosen(values, kept) for field, values in fields.items()}
             more = {name: columns[name] for name in ("classes", "positive") if columns.get(name) and known is not None}
+            more["normalize"] = bool(columns.get("normalize"))
             yield Predictions(
                 probs=scores[kept] if kind == "probs" else None,
                 logits=scores[kept] if kind == "logits" else None,

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from focalcal.cli.options import Json, column_names, given
+from focalcal.cli.options import (
+    FILE_FLAGS,
+    Decimal,
+    Delimiter,
+    DropMissing,
+    Encoding,
+    Json,
+    Normalize,
+    Scale,
+    column_names,
+    given,
+    table_reading,
+)
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -38,7 +50,7 @@ app = typer.Typer(
 
 
 @app.command()
-@plain_failures()
+@plain_failures(flags=FILE_FLAGS)
 def update(
     state: Annotated[Path, typer.Argument(help="The monitor's state, a JSON file; made by the first call.")],
     files: Annotated[
@@ -108,6 +120,12 @@ def update(
         str | None, typer.Option(help="The column that says which rows belong together, such as a customer.")
     ] = None,
     classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
+    scale: Scale = "unit",
+    normalize: Normalize = None,
+    drop_missing: DropMissing = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     out: Annotated[Path | None, typer.Option(help="Write the page to this .html file.")] = None,
     prometheus: Annotated[
         Path | None, typer.Option(help="Write gauges for node_exporter's textfile collector.")
@@ -123,6 +141,7 @@ def update(
     """
     from focalcal.auditing.monitor_files import baseline_from_files, update_from_files
     from focalcal.auditing.monitoring import Monitor
+    from focalcal.core.checks import rounding_collected, warn_of_rounding
 
     if score is not None and probs is not None:
         raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
@@ -149,6 +168,7 @@ def update(
         times=times,
         clusters=clusters,
         classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
+        **table_reading(scale, drop_missing, delimiter, decimal, encoding, normalize),
     )
     if baseline is not None:
         baseline_from_files(monitor, baseline, columns)
@@ -158,7 +178,10 @@ def update(
     if unlabelled:
         options |= {"source": baseline if confidence is None else None, "corrected": corrected}
     for file in files or ():
-        done = update_from_files(monitor, file, columns, unlabelled=unlabelled, outcomes=outcomes, **options)
+        with rounding_collected() as misses:
+            done = update_from_files(monitor, file, columns, unlabelled=unlabelled, outcomes=outcomes, **options)
+        for name, miss in misses.items():
+            warn_of_rounding(name, miss, used="used as they are" if normalize is None else "divided by their sums")
         for note in _notes(file, done):
             typer.echo(f"focalcal: note: {note}", err=True)
     if not monitor.pieces or add_only:

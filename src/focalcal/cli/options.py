@@ -51,6 +51,8 @@ FILE_FLAGS = {
     'scale="percent"': "--scale percent",
     "logits= or normalize=True": "--logits or --normalize rows",
     "normalize=True": "--normalize rows",
+    "drop_missing=True, of a command --drop-missing": "--drop-missing",
+    "drop_missing=True": "--drop-missing",
 }
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 _DECIMALS = {"point": ".", "comma": ",", None: None}

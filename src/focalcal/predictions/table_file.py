@@ -154,7 +154,7 @@ def row_batches(
             if names.scale == "percent":
                 read = percent_as_numbers(read, scores, decimal, first_row, at)
             fields = _fields(read, layout, table.size, first_row) if read.num_rows else {}
-            if names.drop_missing and fields and "ids" not in fields:
+            if names.drop_missing and fields and "ids" not in fields and names.ids is not False:
                 fields["ids"] = first_row + (np.arange(count) if at is None else at)
             yield table.header, fields | {"missing": missing}
             first_row += count
