@@ -107,6 +107,22 @@ def test_one_column_of_scores(tmp_path):
     assert "give one" in run("audit", tmp_path / "credit.csv", *told, "--probs", "pd").output
 
 
+@pytest.mark.parametrize(
+    ("labels", "positive"), [(("0", "1"), "1"), (("1", "0"), "0"), (("0.0", "1.0"), "1"), (("False", "True"), "true")]
+)
+def test_the_positive_class_by_what_the_file_says(tmp_path, labels, positive):
+    """A text in the command, numbers or booleans in the file."""
+    lines = [f"{labels[row % 3 == 0]},{0.1 + 0.8 * (row % 3 == 0)},{row % 2 or ''}" for row in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,p,patient", *lines, ""]))
+    told = ["audit", tmp_path / "t.csv", "--labels", "y", "--score", "p", "--calibrate", "none"]
+    done = run(*told, "--positive", positive, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["metrics"]
+    assert (found["observed_rate"]["estimate"], found["auroc"]["estimate"]) == pytest.approx((1 / 3, 1.0))
+    assert "positive must be one of the labels" in run(*told, "--positive", "2").output
+    assert "clusters must name the cluster of every row" in run(*told, "--clusters", "patient").output
+
+
 def test_top1_rows_under_other_names(tmp_path):
     import pandas
 

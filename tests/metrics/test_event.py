@@ -98,6 +98,8 @@ def test_weights_are_rows_repeated_only_their_ratios_matter_and_zero_is_left_out
     kept = weights > 0
     rest = event_calibration(p[kept], y[kept], sample_weight=weights[kept], resamples=20)
     assert own.rows == kept.sum()
+    for extreme in (1e-300, 1e300):
+        assert event_calibration(p, y, sample_weight=weights * extreme, resamples=20).oe == own.oe
     for name, interval in own.intervals.items():
         assert interval.estimate == pytest.approx(repeated.intervals[name].estimate, abs=1e-9), name
         for other in (scaled.intervals[name], rest.intervals[name]):
@@ -167,6 +169,24 @@ CASES = {
     "separated": (P, P > 0.5, "There is no evidence that events are over- or under-predicted on average: 50.0 %"),
     "one row": (P[:1], P[:1] > 0, "There is no evidence that events are over- or under-predicted on average: 10.0 %"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [49, 300, 4001])
+def test_a_share_of_one_has_wilsons_interval(rows):
+    """Of a number of rows whose shares add up to 1 - 1e-16 too."""
+    square = t.ppf(0.975, rows - 1) ** 2
+    own = event_calibration(np.linspace(0.1, 0.5, rows), np.ones(rows, int), resamples=20)
+    assert own.observed_rate.low == pytest.approx(rows / (rows + square))
+    assert own.sentence.startswith("Events are under-predicted: 30.0 % expected, 100.0 % observed")
+    at = metrics.flagged_at(np.linspace(0.1, 0.5, rows), np.ones(rows, int), threshold=0.05)
+    assert at.recall.low == pytest.approx(rows / (rows + square))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_rows_without_a_cluster_are_no_cluster(missing):
+    names = [1.0, missing, missing, 2.0] if missing is np.nan else ["a", missing, missing, "b"]
+    with pytest.raises(ValueError, match=r"clusters must name the cluster of every row, got .* in row 1"):
+        event_calibration(P[:4], [0, 1, 0, 1], clusters=names)
 
 
 @pytest.mark.parametrize("title", CASES)

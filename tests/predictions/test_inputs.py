@@ -213,7 +213,7 @@ WRONG = [
     (
         {"probs": P, "labels": ["a", "b", "a"], "positive": "c"},
         ValueError,
-        "must be of two classes, 'c' one of them, .* got 'a', 'b', 'c'; pass one column per class",
+        "positive must be one of the labels, 'a', 'b'; got 'c'",
     ),
     ({"probs": PROBS, "labels": np.ones((4, 3))}, ValueError, "must be one-hot, a single 1 in each row"),
     ({"probs": PROBS, "labels": [True, False, True, True]}, TypeError, "among 3 columns, got booleans; .* correct="),

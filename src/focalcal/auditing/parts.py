@@ -143,7 +143,7 @@ def _cluster_effect(
 
 def _shrunk(parts: list[Part], variance: NDArray[np.float64]) -> Iterator[Part]:
     """With the gaps moved toward their mean: DerSimonian and Laird's variance between parts."""
-    gaps, precision = np.array([part.gap for part in parts]), 1 / np.maximum(variance, 1e-300)
+    gaps, precision = np.array([part.gap for part in parts]), 1 / np.maximum(variance, 1e-30)
     if len(parts) < 2:
         yield from (replace(part, shrunk=part.gap) for part in parts)
         return

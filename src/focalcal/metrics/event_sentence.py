@@ -25,7 +25,8 @@ def _within(found: Interval, name: str) -> str:
 
 def _on_average(found: EventCalibration) -> str:
     expected, observed, oe = found.predicted_rate.estimate, found.observed_rate.estimate, found.oe
-    rows = f"{found.rows:,} rows" if found.clusters is None else f"{found.rows:,} rows in {found.clusters:,} clusters"
+    rows = "1 row" if found.rows == 1 else f"{found.rows:,} rows"
+    rows += "" if found.clusters is None else f" in {found.clusters:,} clusters"
     if math.isnan(oe.estimate):
         return f"No event was predicted and none happened in {rows}: every probability is 0."
     if math.isinf(oe.estimate):

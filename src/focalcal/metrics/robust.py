@@ -114,6 +114,7 @@ class Robust:
         Where that is 0, as of a share of 0, with Kish's number of rows, or `effective` ones. Korn and Graubard (1998)
         did so for Clopper-Pearson's.
         """
+        estimate = 1.0 if estimate > 1 - 1e-12 else estimate  # a sum of shares misses 1 by its rounding
         variance = estimate * (1 - estimate)
         n = variance / error**2 if error > 0 and variance > 0 else effective or self.effective
         if self.units < 2 or not n > 0:

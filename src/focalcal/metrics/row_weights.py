@@ -36,7 +36,10 @@ def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
     weights = np.repeat(given.weights, given.labels.size // len(given.weights))
     if keep is not None:
         weights = weights[keep]
-    return weights * (weights.sum() / np.square(weights).sum()) if len(weights) else weights
+    if not len(weights):
+        return weights
+    weights = weights / weights.max()  # squares of very large or small ones are no numbers
+    return weights * (weights.sum() / np.square(weights).sum())
 
 
 def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = None) -> Array | None:
@@ -49,6 +52,9 @@ def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = Non
         allowed = f"{shape[:1]} or {shape}" if len(shape) > 1 else f"{shape}"
         raise ValueError(f"clusters must have shape {allowed}, one name per row, got {names.shape}")
     each = np.broadcast_to(names.reshape(names.shape + (1,) * (len(shape) - names.ndim)), shape).ravel()
+    for at, name in enumerate(each.tolist() if each.dtype.kind not in "iub" else ()):
+        if name is None or name != name or name == "":  # else all rows without a name were one cluster
+            raise ValueError(f"clusters must name the cluster of every row, got {name!r} in row {at}; fill it in")
     keep = kept_rows(given, ignore_index)
     distinct, number = np.unique(each if keep is None else each[keep], return_inverse=True)
     if len(distinct) < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,11 +81,16 @@ def two_class_columns(
     """The same for one column of scores, that of the class `positive`, which comes last."""
     if positive is None and (classes is not None or not are_names(values) or _are_digits(values)):
         return class_columns(kind, scores, values, classes, ignore_index)
+    values = _whole(values) if values.dtype.kind == "f" else values
     distinct = dict.fromkeys(values.flatten().tolist())
     if positive is None:
         raise ValueError(
             f"positive is missing; say which of {_listed([*distinct])} the one column of scores belongs to"
         )
+    positive = _meant(positive, distinct)
+    if positive not in distinct and classes is None and len(distinct.keys() - {ignore_index}) > 1:
+        known = _listed([name for name in distinct if name != ignore_index])
+        raise ValueError(f"positive must be one of the labels, {known}; got {shown(positive)}")
     others = [name for name in distinct if name not in (positive, ignore_index)]
     pair = classes or [*(others or [f"not {positive}"]), positive]
     if len(pair) != 2 or positive not in pair:
@@ -98,6 +103,18 @@ def two_class_columns(
         return index, named
     flipped = 1 - index if ignore_index is None else np.where(index == ignore_index, index, 1 - index)
     return flipped, (pair[1], pair[0])
+
+
+def _meant(positive: Any, labels: Iterable[Any]) -> Any:
+    """The label that a text stands for where labels are no text: of a command '1' is 1 or 1.0, and 'true' is True."""
+    same = [name for name in labels if name == positive]
+    if not same and isinstance(positive, str):
+        try:
+            number: float | None = float(positive)
+        except ValueError:
+            number = {"true": 1.0, "false": 0.0}.get(positive.lower())
+        same = [name for name in labels if not isinstance(name, str) and name == number]
+    return same[0] if same else positive
 
 
 def _are_digits(names: Array) -> bool:
