@@ -100,6 +100,13 @@ def test_log_probabilities_by_option_or_token(tmp_path):
     (log,) = read_logs(path, logprobs="top", answer="gold", normalize="none")
     np.testing.assert_allclose(log.predictions.probs[:, 1], np.exp([-0.2, -0.9]))
     assert log.predictions.labels.tolist() == [1, 0]
+    path = lines(tmp_path / "spaced.jsonl", [{"top": {" A": -0.2}, "gold": "A"}, {"top": {"A": None}, "gold": "A"}])
+    with pytest.raises(PredictionsFileError, match="line 2: some option must have a log-probability, got none"):
+        read_logs(path, logprobs="top", answer="gold", normalize="none")
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    (log,) = read_logs(path, logprobs="top", answer="gold", normalize="none")
+    assert log.predictions.labels.tolist() == [1], "a space before a token is no other answer"
+    path = lines(tmp_path / "options.jsonl", rows)
     for options, said in (
         ({"normalize": "options"}, "line 2: every option must have a log-probability .* got B; pass --missing 0"),
         ({}, "normalize='options' or 'none', got 'gold' and None"),

@@ -120,6 +120,9 @@ def test_stated_confidences_in_every_form():
     assert found.grade.tolist() == [1, 1, 1, 1, 1, 0, 0, 0]
     assert found.share == 0.75
     assert "One confidence, 0.85, is that of 75 % of the rows" in found.notes[0]
+    small = verbalised([".1", "Confidence: .25", "confidence - 0.5", 1e-5, "1e-3"], ["P", "N", 1, 0, 0], scale=1)
+    assert small.confidence.tolist() == [0.1, 0.25, 0.5, 1e-5, 1e-3]
+    assert small.grade.tolist() == [0.5, 0, 1, 0, 0], "Inspect's P and N are partial and no answer"
     assert verbalised(["probably not", "maybe"], [0, 1], words={"maybe": 0.4, "probably not": 0.2}).confidence[1] == 0.4
     assert verbalised(["certain"], [1], words="kent").confidence[0] == 1.0
 
@@ -149,6 +152,12 @@ def test_a_fallback_is_counted_and_a_certain_mistake_can_be_clipped():
             "correct must be True or False, yes or no, or a grade from 0 to 1, got 'perhaps' in row 0",
         ),
         ("90%", 1, {"words": "latin"}, "words must be one of icd203, kent"),
+        (-0.3, 1, {"scale": 1}, "one of the words .* got '-0.3'"),
+        ("Confidence: -5%", 1, {}, "got 'Confidence: -5%'"),
+        ("Confidence: <1%", 1, {}, "got 'Confidence: <1%'"),
+        ("1/0", 1, {}, "got '1/0'"),
+        ("maybe", 1, {"fallback": 50}, "fallback must be a probability from 0 to 1, got 50"),
+        ("maybe", 1, {"words": {"maybe": 40}}, r"words\['maybe'\] must be a probability from 0 to 1, got 40"),
     ],
 )
 def test_what_no_model_can_have_meant_is_refused(said, right, options, message):

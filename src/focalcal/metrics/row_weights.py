@@ -39,7 +39,8 @@ def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
     if not len(weights):
         return weights
     weights = weights / weights.max()  # squares of very large or small ones are no numbers
-    return weights * (weights.sum() / np.square(weights).sum())
+    scaled: Array = weights * (weights.sum() / np.square(weights).sum())
+    return scaled
 
 
 def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = None) -> Array | None:

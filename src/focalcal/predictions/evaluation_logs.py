@@ -301,12 +301,14 @@ def _listed(record: Record, options: LogOptions) -> Answer:
             f"the keys {', '.join(record.value)}", "name the paths",
         )  # fmt: skip
     logs = {str(name): _number(record, value) for name, value in found.items() if value is not None}
+    if not logs:
+        raise _refused(record, "some option must have a log-probability", "none", "leave the line out")
     task = str(at_path(record.value, options.task) if options.task else record.path.stem)
     question = at_path(record.value, options.question) if options.question else record.line
     answer = Answer(record.where, question, group=_group(record, options), task=task)
     first = max(logs, key=lambda name: logs[name])
     if options.normalize == "none":
-        return answer._replace(confidence=math.exp(logs[first]), correct=float(first == str(right)))
+        return answer._replace(confidence=math.exp(logs[first]), correct=float(first.strip() == str(right).strip()))
     names = sorted(map(str, found))
     if str(right) not in names:
         raise _refused(record, f"the answer must be one of the options {', '.join(names)}", right, "fix the line")

@@ -33,10 +33,12 @@ WORDS: dict[str, dict[str, float]] = {"icd203": _ICD203, "kent": _KENT}
 """What words say, by source: ICD 203 (2015), or Kent (1964)."""
 
 _GRADES = dict.fromkeys(("yes", "true", "correct", "right", "c"), 1.0) | dict.fromkeys(
-    ("no", "false", "incorrect", "wrong", "i"), 0.0
+    ("no", "false", "incorrect", "wrong", "i", "n"), 0.0
 )
-_STATED = re.compile(r"confidence\W+(.+)", re.IGNORECASE)
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(%|percent|per cent|/\s*\d+)?")
+_GRADES["p"] = 0.5
+# Signs and decimal points stay with their number.
+_STATED = re.compile(r"confidence(?:[^\w.<>~+-]|\.(?!\d)|-(?!\d|\.))+(.+)", re.IGNORECASE)
+_NUMBER = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(%|percent|per cent|/\s*\d+)?")
 OFTEN = 0.5  # the share of rows from which on one value is worth a remark
 
 
@@ -99,6 +101,10 @@ def verbalised(
     known = WORDS.get(words, {}) if isinstance(words, str) else {str(name).lower(): p for name, p in words.items()}
     if not known:
         raise ValueError(f"words must be one of {', '.join(WORDS)}, or probabilities by word, got {words!r}")
+    named = {} if fallback is None else {"fallback": fallback}
+    for name, chance in {**named, **{f"words[{word!r}]": p for word, p in known.items()}}.items():
+        if not 0 <= chance <= 1:
+            raise ValueError(f"{name} must be a probability from 0 to 1, got {chance!r}; divide percentages by 100")
     sure, filled = np.empty(len(stated)), 0
     for row, said in enumerate(stated):
         value = _confidence(said, scale, known)
@@ -153,7 +159,8 @@ def grade_of(value: Any, where: str) -> float:
 def _confidence(said: Any, scale: int | None, words: Mapping[str, float]) -> float | str:
     """From 0 to 1, or why there is none."""
     behind = _STATED.findall(said) if isinstance(said, str) else []
-    text = " ".join(str(behind[-1] if behind else said).lower().replace("-", " ").strip(" .*\"'`").split())
+    text = " ".join(str(behind[-1] if behind else said).lower().split()).lstrip(" *\"'`").rstrip(" .*\"'`")
+    text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text)
     if text in words:
         return words[text]
     match = _NUMBER.fullmatch(text)
@@ -162,5 +169,7 @@ def _confidence(said: Any, scale: int | None, words: Mapping[str, float]) -> flo
     unit = (match[2] or "").replace(" ", "")
     if not unit and scale is None:
         return f"stated numbers must be of a known scale, got {text!r} (pass scale=100 or scale=1)"
-    value = float(match[1]) / (float(unit[1:]) or 1.0 if unit.startswith("/") else 100 if unit else float(scale or 1))
+    value = float(match[1]) / (
+        float(unit[1:]) or np.nan if unit.startswith("/") else 100 if unit else float(scale or 1)
+    )
     return value if value <= 1 else f"stated must be at most 100 %, got {str(said)[:60]!r}"
