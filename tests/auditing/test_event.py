@@ -359,6 +359,13 @@ def test_weights_are_rows_repeated_with_the_intervals_of_the_rows_that_there_are
     assert [t.coverage for t in weighted.thresholds] == pytest.approx([t.coverage for t in repeated.thresholds])
     assert "4," in weighted.notes[0]
     assert "which are taken for those of a survey" in weighted.notes[0]
+    tried = [
+        audit(
+            plain.probs, plain.labels, weights=weights * factor, calibrate=["venn_abers", "structured"], resamples=100
+        )
+        for factor in (1.0, 1000.0)
+    ]
+    assert tried[0].fixes.sentence == tried[1].fixes.sentence, "only ratios of weights matter"
     same = audit(plain, calibrate=None, resamples=100)
     alike = audit(plain.probs, plain.labels, weights=np.full(1500, 3.0), calibrate=None, resamples=100)
     assert alike.verdict.sentence == same.verdict.sentence

@@ -232,8 +232,11 @@ def calibration_rows(predictions: Predictions, seed: int) -> CalibrationRows:
 
 
 def _row_design(predictions: Predictions) -> Design:
-    """Of rows, also where each has several labels."""
+    """Of rows, also where each has several labels; weights sum to as many rows as they tell of, which priors face."""
     weights, clusters = predictions.weights, predictions.clusters
+    if weights is not None:
+        weights = weights / weights.max()
+        weights = weights * (weights.sum() / np.square(weights).sum())
     return Design(weights, None if clusters is None else np.unique(clusters, return_inverse=True)[1])
 
 

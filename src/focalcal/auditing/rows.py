@@ -66,6 +66,11 @@ def design_of(predictions: Predictions) -> Design:
     weights: NDArray[Any] | None = predictions.weights
     clusters: NDArray[Any] | None = None
     if predictions.clusters is not None:
+        if (unnamed := predictions.clusters == "").any():  # else all of them were one cluster
+            raise ValueError(
+                f"clusters must name the cluster of every row, got '' in row {int(unnamed.argmax())}; fill it in, or "
+                "leave the row out (drop_missing=True, of a command --drop-missing)"
+            )
         clusters = np.unique(predictions.clusters, return_inverse=True)[1]
         if not clusters.any():
             raise ValueError(

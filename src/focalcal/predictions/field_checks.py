@@ -165,17 +165,6 @@ def checked_names(name: str, values: Any, rows: int) -> NDArray[Any]:
     return array.astype(np.int64, copy=False)
 
 
-def checked_clusters(clusters: Any, rows: int) -> NDArray[Any]:
-    """The same of clusters; rows without a name would all be one."""
-    names = checked_names("clusters", clusters, rows)
-    if names.dtype.kind == "U" and not names.all():
-        raise ValueError(
-            f"clusters must name the cluster of every row, got '' in row {first_row(names == '')}; fill it in, or "
-            "leave the row out (drop_missing=True, of a command --drop-missing)"
-        )
-    return names
-
-
 def checked_groups(groups: Any, rows: int) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Groups (rows,); or of a mapping strings (rows, G) and the names of its columns."""
     if hasattr(groups, "columns"):  # of pandas or polars

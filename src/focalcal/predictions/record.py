@@ -21,7 +21,6 @@ from focalcal.predictions import files
 from focalcal.predictions.answer_options import Normalize, option_probs
 from focalcal.predictions.field_checks import (
     checked_classes,
-    checked_clusters,
     checked_groups,
     checked_names,
     checked_posterior,
@@ -159,7 +158,7 @@ class Predictions:
             top1=top1,
             ids=None if ids is None else checked_names("ids", ids, n),
             groups=groups,
-            clusters=None if clusters is None else checked_clusters(clusters, n),
+            clusters=None if clusters is None else checked_names("clusters", clusters, n),
             weights=None if weights is None else checked_weights(weights, n),
             times=None if times is None else checked_times(times, n),
             posterior=None if posterior is None else checked_posterior(posterior, scores, multilabel=multilabel),
