@@ -89,6 +89,9 @@ def run(*words):
 def test_the_command(tmp_path):
     written(tmp_path, "one", 3.0), written(tmp_path, "two", 1.0, seed=1)
     files = sorted(tmp_path.glob("samples_*.jsonl"))
+    one = audit_logs(files[:1], calibrate=None)
+    both = type(one)({"a b": one.tasks["one"], "a:b": one.tasks["one"]})
+    assert len(set(both.html(tmp_path))) == 2, "each task has a page of its own"
     result = run(*files, "--calibrate", "none", "--fail-if", "ece > 0.05", "--out", tmp_path / "out")
     assert result.exit_code == 1, result.output
     assert "FAILED: fail if one: ece > 0.05" in result.output
@@ -106,6 +109,8 @@ def test_the_command(tmp_path):
         ([LOGS / "inspect" / "stated.json", "--metric", "exact"], "a sample must have the score 'exact', got includes"),
         (["predictions.csv", "--question", "q"], "--question is for evaluation logs, got predictions.csv"),
         ([FOUR, "--baseline", "nothing.jsonl"], "nothing.jsonl"),
+        ([FOUR, "--weights", "w"], "--weights is for tables, got the evaluation log"),
+        ([FOUR, "--junit", "gates.xml"], "--junit is for tables, got the evaluation log"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(words, said):

@@ -73,6 +73,9 @@ def test_batches_of_openai(tmp_path):
     assert log.predictions.labels.tolist() == [1, 0]
     (log,) = read_logs(lines(tmp_path / "said.jsonl", [request("q1", "B\nConfidence: 90%")]), answers={"q1": "B"})
     assert (log.predictions.probs[0, 1], log.predictions.labels[0]) == (0.9, 1)
+    rows = [request("q1", "**Answer: (B).**\nConfidence: 90%"), request("q2", "B.\nConfidence: 90%")]
+    (log,) = read_logs(lines(tmp_path / "marks.jsonl", rows), answers={"q1": "B", "q2": "(B)"})
+    assert log.predictions.labels.tolist() == [1, 1], "what stands around an answer is no part of it"
     with pytest.raises(PredictionsFileError, match="line 1: answers must name the right answer to every custom_id"):
         read_logs(tmp_path / "said.jsonl")
 

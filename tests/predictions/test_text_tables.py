@@ -111,6 +111,14 @@ def test_percentages_as_numbers_and_as_text(tmp_path, decimal):
     with pytest.warns(InputWarning, match="semicolon"):
         loaded = Predictions.load(path, **NAMED, scale="percent")
     assert loaded.probs[:, 1].tolist() == [0.125, 0.5, 0.875]
+    written(path, ";", decimal, "utf-8", [*cells[:2], "0"])
+    with pytest.warns(InputWarning, match="semicolon"):
+        assert Predictions.load(path, **NAMED, scale="percent").probs[2, 1] == 0
+    written(path, ";", decimal, "utf-8", [*cells[:2], f"0{decimal}9"])
+    with pytest.raises(
+        PredictionsFileError, match=f"a sign of percent in every row or in none, got '0{decimal}9' in row 2"
+    ):
+        Predictions.load(path, **NAMED, scale="percent", delimiter=";", decimal=decimal)
     numbers = {"labels": [1, 0, 1], "split": "test", "scale": "percent"}
     assert Predictions(probs=[12.5, 50.0, 87.5], **numbers).probs[:, 1].tolist() == [0.125, 0.5, 0.875]
     with pytest.raises(ValueError, match='percentages from 0 to 100 with scale="percent", got 120 in row 1'):

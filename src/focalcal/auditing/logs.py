@@ -63,8 +63,11 @@ class LogAudit:
         """Write a page per task into a folder, which must exist."""
         pages = []
         for task, audit in self.tasks.items():
-            pages.append(Path(folder) / f"{re.sub(r'[^A-Za-z0-9._=-]+', '_', task)}.html")
-            audit.html(pages[-1])
+            name = re.sub(r"[^A-Za-z0-9._=-]+", "_", task)
+            while (page := Path(folder) / f"{name}.html") in pages:  # a/b and a:b
+                name += "_"
+            pages.append(page)
+            audit.html(page)
         return pages
 
     def _repr_html_(self) -> str:

@@ -204,6 +204,15 @@ def audit(
     if len(paths) == len(files) and are_logs(paths, reading):
         if normalize == "rows":
             raise ValueError(f"--normalize rows is for tables, got the evaluation log {files[0]}; leave it out")
+        tables = given(
+            probs=probs, logits=logits, score=score, labels=labels, positive=positive, event=event, weights=weights,
+            clusters=clusters, time=time, ids=ids, classes=classes, drop_missing=drop_missing or None,
+            delimiter=delimiter, decimal=decimal, encoding=encoding, trained_with=trained_with, cost=cost,
+            threshold=threshold, pdf=pdf, report=report, junit=junit,
+        )  # fmt: skip
+        if tables:
+            name = min(tables).replace("_", "-")
+            raise ValueError(f"--{name} is for tables, got the evaluation log {files[0]}; leave it out")
         tried = {} if calibrate == "auto" else {"calibrate": calibrators}
         about = given(title=title, model=model)
         if audit_of_logs(

@@ -27,6 +27,7 @@ from focalcal.predictions.record import Predictions
 from focalcal.predictions.verbalised import grade_of, right_or_wrong, verbalised
 
 _SUBJECTS = ("doc.subject", "doc.category", "metadata.subject", "metadata.category", "subject")
+_AROUND = " \t\r\n.*\"'`()"  # what stands around an answer and is no part of it: "**B**", "(B)", "B."
 _TASK = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\d.*)?$")  # the name of a file of lm-evaluation-harness
 
 
@@ -225,9 +226,9 @@ def _openai(record: Record, options: LogOptions) -> Iterator[Answer]:
             record, "answers must name the right answer to every custom_id", f"none for {name}",
             "pass answers={custom_id: answer}, or --answers with a .json of them",
         )  # fmt: skip
-    choice, wanted = body["choices"][0], str(options.answers[name]).strip()
+    choice, wanted = body["choices"][0], str(options.answers[name]).strip(_AROUND)
     text = str((choice.get("message") or {}).get("content") or choice.get("text") or "")
-    said = re.sub(r"(?is)^\s*(final )?answer\s*:\s*|\s*confidence.*$", "", text).strip()
+    said = re.sub(r"(?is)^[\s*]*(final )?answer[\s*]*:\s*|\s*confidence.*$", "", text).strip(_AROUND)
     tokens = (choice.get("logprobs") or {}).get("content")
     yield _spoken(record, options, name, float(said == wanted), said, text, tokens, record.path.stem)
 

@@ -228,7 +228,16 @@ def percent_as_numbers(
         if not (right := np.asarray(is_number)).all():
             row = int(np.argmin(right))
             raise no_number(name, int(first_row + row if at is None else first_row + at[row]), column[row].as_py())
-        table = table.set_column(place, name, digits.cast(arrow.float64()))
+        numbers = digits.cast(arrow.float64())
+        signed = np.asarray(compute.match_substring(column, "%"))
+        if signed.any() and not (alike := signed | (np.asarray(numbers) == 0)).all():
+            row = int(np.argmin(alike))
+            raise PredictionsFileError(
+                f"column {name!r} must have a sign of percent in every row or in none, got "
+                f"{column[row].as_py()[:50]!r} in row {int(first_row + (row if at is None else at[row]))} and "
+                f"{column[int(signed.argmax())].as_py()[:50]!r}; write all of them in one way"
+            )
+        table = table.set_column(place, name, numbers)
     return table
 
 
