@@ -73,7 +73,8 @@ def audit(
         typer.Option(help="The column of what rows share, e.g. a patient: intervals are over these, not over rows."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="The column of dates: a panel by day, week, month, quarter or year.")
+        str | None,
+        typer.Option("--time", "--times", help="The column of dates: a panel by day, week, month, quarter or year."),
     ] = None,
     ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
     classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,

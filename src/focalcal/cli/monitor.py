@@ -115,7 +115,9 @@ def update(
     ] = None,
     groups: Annotated[str | None, typer.Option(help="Columns whose values are followed too, with commas.")] = None,
     ids: Annotated[str | None, typer.Option(help="The column of names of rows: overlaps are refused.")] = None,
-    times: Annotated[str | None, typer.Option(help="The column of times, which put rows into periods.")] = None,
+    times: Annotated[
+        str | None, typer.Option("--times", "--time", help="The column of times, which put rows into periods.")
+    ] = None,
     clusters: Annotated[
         str | None, typer.Option(help="The column that says which rows belong together, such as a customer.")
     ] = None,
