@@ -31,7 +31,7 @@ class Look:
 def numbered_look(number: int) -> Look:
     """Of the nth of lines that are no objectives."""
     place, turn = number % len(LIGHT), number // len(LIGHT)
-    marker = MARKERS[(place + turn) % len(MARKERS)]
+    marker = MARKERS[number % len(MARKERS)]  # ten of them beside nine colours: 90 pairs, the first ten all different
     return Look(place, marker, DASHES[(place + turn) % len(DASHES)])
 
 
