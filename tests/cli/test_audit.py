@@ -180,7 +180,7 @@ TABLE = {"p_0": [0.5, 0.2, 0.9], "p_1": [0.5, 0.8, 0.1], "y": [0, 1, 0]}
         ({"p_0": None, "p_1": None, "y": None}, [], "the file must begin with the names of its columns, got nothing"),
         ({"c": [1, 0, 2]}, ["--confidence", "p_0", "--correct", "c"], "'p_0' must be confidences from 0 to 1"),
         ({}, ["--confidence", "p_0", "--labels", "y"], "confidence and correct take the place of labels"),
-        ({}, ["--classes", "names.txt"], "classes must be 2 different strings or whole numbers"),
+        ({}, ["--classes", "names.txt"], "classes must be 2 different names"),
     ],
 )
 def test_bad_files_are_one_sentence(change, more, message, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import warnings
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from focalcal.auditing import monitor
 from focalcal.losses import AdaFocalLoss, LinearFocalCalibrationLoss
-from focalcal.metrics import ece, multilabel_ece
+from focalcal.metrics import decision_cost, ece, multilabel_ece
 from focalcal.posthoc import TemperatureScaling
 from focalcal.predictions import Predictions
 from focalcal.theory import SolverError
@@ -30,13 +32,20 @@ LEFT_OUT = {
     "posthoc.GroupwiseCalibration",  # its fit needs groups; tests/posthoc/test_groupwise.py has what it refuses
     "posthoc.CalibratedModel",  # what its rows may be is the wrapped classifier's affair
 }
-READS_FILES = {"posthoc.load_calibrator": (OSError,)}
+FILES_MISSING = {"posthoc.load_calibrator": (OSError,), "auditing.monitor": (OSError,)}
+LOG = Path(__file__).parents[1] / "predictions/evaluation_logs/lm_eval/model_a/samples_four_options_2026-11-19.jsonl"
 SECONDS = 5  # of processor time: what takes longer is taken for endless
 
 _RANDOM = np.random.default_rng(0)
 LOGITS = torch.tensor(_RANDOM.normal(size=(120, 3)), dtype=torch.float32)
 LABELS = torch.arange(120) % 3
 PROBS = LOGITS.double().softmax(1)
+EVENT = {"probs": PROBS[:, 0], "labels": (LABELS == 0).long(), "cost": {"fp": 1, "fn": 5}, "threshold": 0.3}
+OF_AN_EVENT = (
+    *("citl", "compare_costs", "decision_cost", "e50", "e90", "emax", "event_calibration", "flagged_at", "ici"),
+    *("intercept", "net_benefit", "observed_rate", "oe", "predicted_rate", "slope"),
+)
+DECIDED = decision_cost(EVENT["probs"], EVENT["labels"], cost=EVENT["cost"])
 SEVERAL_LABELS = (PROBS > 0.3).float()
 SEEDS = {"ece": {0: 0.1, 1: 0.2, 2: 0.15}}
 
@@ -78,6 +87,12 @@ SPECIAL = {
     "multilabel": {"target": SEVERAL_LABELS, "labels": SEVERAL_LABELS, "metric": multilabel_ece},
     "bootstrap": {"resamples": 20},
     "metrics.corp": {"resamples": 20},
+    **{f"metrics.{name}": EVENT for name in OF_AN_EVENT},
+    "metrics.event_calibration": EVENT | {"resamples": 20},
+    "metrics.compare_costs": {"before": DECIDED, "after": DECIDED},
+    "metrics.auroc": {"scores": [0.1, 0.9], "positives": [0, 1]},
+    "metrics.graded_scores": {"confidence": [0.9, 0.4], "grade": [1.0, 0.5]},
+    "posthoc.selective_threshold": {"confidence": PROBS[:, 0], "correct": LABELS == 0},
     "split_half": {"calibrator": TemperatureScaling()},
     "posthoc.MultilabelCalibration": {"calibrator": TemperatureScaling()},
     "posthoc.calibrate": {"candidates": ["temperature"]},
@@ -92,7 +107,14 @@ SPECIAL = {
     "theory.lam_for": {"eta": np.array([0.7, 0.2, 0.1])},
     "stats.compare": {"metrics": ["ece"], "baseline": {"ece": {0: 0.2, 1: 0.1, 2: 0.2}}},
     "predictions": {"probs": PROBS, "labels": LABELS},
+    "predictions.option_probs": {"logprobs": [[-0.5, -1.5], [-0.1, -3.0]], "normalize": "options"},
+    "predictions.read_logs": {"paths": LOG},
+    "predictions.sampled_answers": {"questions": ["a", "a", "b"], "meanings": ["1", "2", "1"], "correct": [1, 0, 1]},
+    "predictions.top_k": {"tokens": [["a", "b"]], "logprobs": [[-0.5, -1.0]], "labels": ["a"]},
+    "predictions.verbalised": {"stated": ["90%", "50%"], "correct": [1, 0]},
     "auditing": {"probs": PROBS, "labels": LABELS, "calibrate": None, "resamples": 100},
+    "auditing.audit_logs": {"paths": LOG},
+    "auditing.monitor": {"state": "state.json", "partition": SENSIBLE["predictions"]},
 }
 
 ODD = {
@@ -161,6 +183,8 @@ def _entries():
                 yield title, _Used(entry, lambda loss, logits, target: loss(logits, target))
             elif isinstance(entry, type) and hasattr(entry, "fit"):
                 yield title, _Used(entry, _fitted)
+            elif entry is monitor:
+                yield title, _one_partition
             else:
                 yield title, entry
     yield "losses.AdaFocalLoss.update", _Used(AdaFocalLoss, lambda loss, probs, labels: loss.update(probs, labels))
@@ -171,6 +195,10 @@ def _is_record(entry):
     plain = dataclasses.is_dataclass(entry) and not hasattr(entry, "__post_init__")
     made = isinstance(entry, type) and issubclass(entry, BaseException | tuple | Enum)
     return plain or made or inspect.isabstract(entry)
+
+
+def _one_partition(state, partition, columns=None, baseline=None, at=None):
+    return monitor(state, partition, columns=columns, baseline=baseline, at=at)
 
 
 def _fitted(calibrator, logits, labels, probs=None):
@@ -216,7 +244,7 @@ def _refusal(title, odd):
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         ENTRIES[title](**{**_usual(title), **{name: ODD[value] for name, value in odd.items()}})
-    except (ValueError, TypeError, SolverError, *READS_FILES.get(title, ())) as error:
+    except (ValueError, TypeError, SolverError, *FILES_MISSING.get(title, ())) as error:
         return str(error)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -224,7 +252,8 @@ def _refusal(title, odd):
 
 
 @pytest.fixture(autouse=True)
-def _guarded():
+def _guarded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write where they are told
     before = signal.signal(signal.SIGVTALRM, _late)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -241,7 +270,7 @@ def _is_one_paragraph(message):
     return message is None or (message.strip() and "\n\n" not in message and len(message) < 1000)
 
 
-@pytest.mark.parametrize("title", sorted(ENTRIES.keys() - READS_FILES.keys()))
+@pytest.mark.parametrize("title", sorted(ENTRIES.keys() - {"posthoc.load_calibrator"}))
 def test_what_is_usual_is_taken(title):
     """Otherwise the tests below would see one refusal only."""
     assert _refusal(title, {}) is None

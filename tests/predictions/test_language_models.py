@@ -91,11 +91,12 @@ def test_options_are_divided_by_their_sum_or_leave_the_rest_to_a_class_of_its_ow
         ([[-1.0, -1.0]], {"normalize": True}, "normalize must be 'options' .* or 'none'"),
         ([[-1.0, -1.0], [-1.0]], {"normalize": "options"}, "as many options in every row"),
         ([[-0.1, -0.1]], {"normalize": "none"}, "options that exclude each other .* got a sum of 1.81 in row 0"),
+        ([["a", "b"]], {"normalize": "options"}, "logprobs must be rows of numbers"),
         ([[None, None]], {"normalize": "options", "missing": 0.0}, "give some option of every row a probability"),
     ],
 )
 def test_wrong_options_are_refused(logprobs, options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((TypeError, ValueError), match=said):
         Predictions(logprobs=logprobs, labels=[0] * len(logprobs), split="t", **options)
 
 
@@ -145,6 +146,7 @@ def test_a_fallback_is_counted_and_a_certain_mistake_can_be_clipped():
         (90, 1, {}, r"of a known scale, got '90' \(pass scale=100 or scale=1\) in row 0"),
         ("120 %", 1, {}, "at most 100 %, got '120 %' in row 0"),
         (90, 1, {"scale": 1}, "at most 100 %, got '90'"),
+        (90, 1, {"scale": 50}, "scale must be one of 1, 100, got 50"),
         (
             "90%",
             "perhaps",

@@ -100,7 +100,7 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(labels=[0.0, 0.5, 0.0]), "labels must be whole numbers, .* got 0.5 at flat position 1"),
         (wrong(labels=np.eye(3, 2, dtype=int)), "must be one-hot, a single 1 in each row; .* multilabel=True"),
         (wrong(logits=None, probs=NAN, multilabel=True, normalize=True), "leave them out with multilabel=True"),
-        (wrong(classes=["a", "b", "c"]), "classes must be 2 different strings or whole numbers, one per column"),
+        (wrong(classes=["a", "b", "c"]), "classes must be 2 different names, one per column"),
         (wrong(logits=np.zeros((3, 2), int)), "logits must be floating point"),
         (wrong(logits=np.zeros((3, 2, 4))), r"logits must be \(N, K\).*make pixels rows"),
         (wrong(logits=np.zeros((0, 2)), labels=np.zeros(0, int)), "at least one row"),

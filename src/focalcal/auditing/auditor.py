@@ -241,7 +241,7 @@ def audit(
         predictions = Predictions(
             probs=probs, split="audit", multilabel=multilabel, classes=class_names, **arrays, **about_rows
         )
-    top1 = top1 or predictions.top1
+    top1 = predictions.top1 if top1 is False else top1  # else `check_request` judges it
     check_request(
         predictions, calibrate=calibrate, class_names=class_names, gates=gates, top1=top1, event=event, cost=cost,
         threshold=threshold, about=about,

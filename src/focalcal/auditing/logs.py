@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focalcal.core.checks import shown
 from focalcal.core.display import html_table, text_table
 from focalcal.predictions.evaluation_logs import TaskLog, read_logs, same_questions
 
@@ -107,6 +108,8 @@ def audit_logs(
 
     Rows of one question (epochs, repeats) are a cluster. Groups are the subjects that a log names.
     """
+    if reading is not None and not isinstance(reading, Mapping):
+        raise TypeError(f"reading must be options of read_logs by name, got {shown(reading)}; e.g. {{'scale': 100}}")
     logs = read_logs(paths, **(reading or {}))
     others = {} if baseline is None else {log.task: log for log in read_logs(baseline, **(reading or {}))}
     if missing := [log.task for log in logs if baseline is not None and log.task not in others]:

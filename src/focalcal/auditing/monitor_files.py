@@ -17,6 +17,7 @@ from focalcal.auditing.monitor_state import MonitorError
 from focalcal.auditing.monitoring import Monitor, Update
 from focalcal.auditing.partitions import stream
 from focalcal.core.atomic import atomic_file
+from focalcal.core.checks import shown
 from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.columns import columns_after, find_scores, missing_column
@@ -58,6 +59,8 @@ def monitor(
     ...     monitor(Path(folder, "state.json"), rows).alarm
     False
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be names by field, got {shown(columns)}; e.g. {{'labels': 'outcome'}}")
     begun = Path(state).exists()
     own = Monitor.load(state) if begun else Monitor(**settings)
     own.check(**settings)

@@ -97,6 +97,8 @@ class Monitor:
         self.baseline: Piece | None = None
         self._read: bytes | None = None  # the state file as it was read
         if baseline is not None:
+            if not isinstance(baseline, Predictions):
+                raise TypeError(f"baseline must be Predictions, got {shown(baseline)}; make them of scores and labels")
             self.set_baseline([baseline])
 
     @property
@@ -184,8 +186,8 @@ class Monitor:
         assert period is not None
         name = str(self._next_number()) if period == PARTITION else None if at is None else _checked_period(at, period)
         if period == PARTITION and at is not None:
-            raise MonitorError(f"at names a period of time, got {at!r} for a monitor whose partitions are its periods; "
-                               "begin one with period='day'")  # fmt: skip
+            raise MonitorError(f"at names a period of time, got {shown(at)} for a monitor whose partitions are its "
+                               "periods; begin one with period='day'")  # fmt: skip
 
         made = pieces_of(
             chain([first], batches), event=self._event, period=period, at=name, top1=top1, labelled=labelled
@@ -375,7 +377,9 @@ def _checked_period(at: str, period: str) -> str:
         if np.isnat(time):
             raise ValueError
     except ValueError:
-        raise ValueError(f"at must be an ISO 8601 date, month or time, got {at!r}; for example 2026-03-01") from None
+        raise ValueError(
+            f"at must be an ISO 8601 date, month or time, got {shown(at)}; for example 2026-03-01"
+        ) from None
     return str(period_starts(np.array([time]), period)[0])
 
 

@@ -142,6 +142,12 @@ def yes_or_no(name: str, value: Any) -> bool:
     return value
 
 
+def one_class(name: str, value: Any) -> None:
+    """Refuse an array or a tensor where the name or the number of a class is meant."""
+    if hasattr(value, "shape") and not isinstance(value, np.generic):
+        raise TypeError(f"{name} must be one class, its name or its number, got {shown(value)}; e.g. {name}=1")
+
+
 def text(name: str, value: Any) -> str:
     """`value`, if it is a string that is not empty, without NUL, which files, pages and SQL cut off or refuse."""
     if not isinstance(value, str) or not value:

@@ -130,6 +130,9 @@ def decision_cost(
 
 def compare_costs(before: DecisionCost, after: DecisionCost) -> Interval:
     """After minus before per 1,000 rows, paired by row: below 0 it saves. The rows must be the same, in one order."""
+    for name, given in (("before", before), ("after", after)):
+        if not isinstance(given, DecisionCost):
+            raise TypeError(f"{name} must be a DecisionCost, got {shown(given)}; pass what decision_cost returns")
     if len(before.row_costs) != len(after.row_costs):
         counts = f"{len(before.row_costs)} and {len(after.row_costs)}"
         raise ValueError(f"before and after must be of the same rows, got {counts}; pass both the same labels")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from focalcal.core.arrays import Array, as_array
-from focalcal.core.checks import shown, whole_number
+from focalcal.core.checks import one_class, shown, whole_number
 from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
@@ -123,7 +123,7 @@ def _one_column(given: Any) -> bool:
     if hasattr(given, "__focalcal_inputs__"):
         return False
     shape = getattr(given, "shape", None) or as_array("probs", given).shape
-    return len(shape) == 1 or shape[1] == 1
+    return len(shape) < 2 or shape[1] == 1
 
 
 def _column(inputs: Inputs, positive: Any) -> int:
@@ -132,6 +132,7 @@ def _column(inputs: Inputs, positive: Any) -> int:
         if classes > 2:
             raise ValueError(f"positive must name the class that is the event, of {classes} classes; e.g. positive=0")
         return 1
+    one_class("positive", positive)
     if inputs.classes is None:
         remedy = "it is the event's column, counted from 0"
         return whole_number("positive", positive, least=0, most=classes - 1, remedy=remedy)

@@ -11,6 +11,7 @@ from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import between_zero_and_one, first_row, in_unit_interval
 from focalcal.metrics.binned_errors import ece_of
 from focalcal.metrics.detection import generalised_risk
+from focalcal.metrics.scan import check_bins
 
 
 def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_bins: int = 15) -> dict[str, float]:
@@ -40,6 +41,7 @@ def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_
             at = first_row(wrong)
             raise ValueError(f"{name} must be from 0 to 1, got {values[at]:g} in row {at}; divide percentages by 100")
     c = c.clip(0, 1)
+    n_bins = check_bins(n_bins)
     if clip is not None:
         between_zero_and_one("clip", clip, remedy="0.005 takes 100 % for 99.5 %")
     sure = c if clip is None else c.clip(clip, 1 - clip)

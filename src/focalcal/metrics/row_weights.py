@@ -46,7 +46,7 @@ def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
 def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = None) -> Array | None:
     """The cluster of each row that counts, from 0; None where each is its own. An image's pixels are a cluster."""
     shape = given.labels.shape
-    if clusters is None and len(shape) == 1:
+    if clusters is None and len(shape) < 2:
         return None
     names = np.arange(shape[0]) if clusters is None else as_values("clusters", clusters)
     if names.shape not in (shape, shape[:1]):

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.checks import SUM_TOLERANCE, between_zero_and_one, first_row, one_of
+from focalcal.core.arrays import as_array, is_tensor
+from focalcal.core.checks import SUM_TOLERANCE, between_zero_and_one, finite_at_least, first_row, one_of, shown
 
 Normalize = Literal["options", "none"]
 ROUNDED_UP = 1e-3  # how far above 0 a rounded log-probability may be
@@ -27,15 +28,25 @@ def option_probs(logprobs: Any, *, normalize: Any, missing: float | None = None)
     if not isinstance(normalize, str):
         raise ValueError(
             "normalize must be 'options' (divide by the sum over the options) or 'none' (the rest is a class of its "
-            f"own) with logprobs, got {normalize!r}; say which"
+            f"own) with logprobs, got {shown(normalize)}; say which"
         )
     one_of("normalize", normalize, ("options", "none"))
+    if isinstance(logprobs, np.ma.MaskedArray):
+        logprobs = np.ma.filled(logprobs.astype(object), None)
     try:
-        values = np.asarray(logprobs, dtype=np.float64)  # None becomes NaN
+        given = as_array("logprobs", logprobs) if is_tensor(logprobs) else np.asarray(logprobs)
     except ValueError:
         raise ValueError(
             "logprobs must have as many options in every row, got rows of several lengths; fill up with None and pass "
             "missing=0, or audit rows with other options apart"
+        ) from None
+    try:
+        if given.dtype.kind in "cmMV":  # float64 would drop a part of it, or its unit
+            raise TypeError
+        values = given.astype(np.float64)  # None becomes NaN
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            f"logprobs must be rows of numbers, one per option, got {shown(logprobs)}; pass logarithms as floats"
         ) from None
     if values.ndim != 2 or values.shape[1] < 2 or not len(values):
         raise ValueError(f"logprobs must be (N, K), one column per option, got shape {values.shape}")
@@ -46,7 +57,8 @@ def option_probs(logprobs: Any, *, normalize: Any, missing: float | None = None)
             "pass scores of another kind as logits="
         )
     absent = np.isnan(values)
-    if missing is not None and missing != 0:
+    missing = None if missing is None else finite_at_least("missing", missing, 0.0)
+    if missing:
         between_zero_and_one("missing", missing, remedy="it is the probability of an option that is not listed")
     if absent.any() and missing is None:
         at = first_row(absent)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from focalcal.core.arrays import Array, as_array, as_values, is_tensor
-from focalcal.core.checks import shown, user_level
+from focalcal.core.checks import one_class, shown, user_level
 
 
 class InputWarning(UserWarning):
@@ -79,6 +79,7 @@ def two_class_columns(
     ignore_index: int | None,
 ) -> tuple[Array, tuple[Any, ...] | None]:
     """The same for one column of scores, that of the class `positive`, which comes last."""
+    one_class("positive", positive)
     if positive is None and (classes is not None or not are_names(values) or _are_digits(values)):
         return class_columns(kind, scores, values, classes, ignore_index)
     values = _whole(values) if values.dtype.kind == "f" else values
@@ -141,11 +142,7 @@ def _sorted_names(names: Array, columns: int) -> tuple[Any, ...]:
 
 def _positions(values: Array, classes: Sequence[Any], scores: Array, ignore_index: int | None) -> Array:
     """The position of each label among the classes."""
-    if scores.ndim > 1 and not len(classes) == len(set(classes)) == scores.shape[1]:
-        raise ValueError(
-            f"classes must be {scores.shape[1]} different names, one per column of the scores in order, "
-            f"got {len(classes)}: {_listed(classes)}; pass classes=[...]"
-        )
+    check_names(classes, scores)
     places = {name: at for at, name in enumerate(classes)}
     if not are_names(values) and ignore_index is not None:
         places[ignore_index] = ignore_index
@@ -157,6 +154,15 @@ def _positions(values: Array, classes: Sequence[Any], scores: Array, ignore_inde
             "pass classes=[...], one name per column in order"
         )
     return np.array([places[name] for name in flat], np.int64).reshape(values.shape)
+
+
+def check_names(classes: Sequence[Any] | None, scores: Array) -> None:
+    """Refuse names that are not one per column, each once."""
+    if classes is not None and scores.ndim > 1 and not len(classes) == len(set(classes)) == scores.shape[1]:
+        raise ValueError(
+            f"classes must be {scores.shape[1]} different names, one per column of the scores in order, "
+            f"got {len(classes)}: {_listed(classes)}; pass classes=[...]"
+        )
 
 
 def _listed(names: Sequence[Any]) -> str:

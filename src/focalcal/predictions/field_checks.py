@@ -20,6 +20,7 @@ from focalcal.core.checks import (
     in_unit_interval,
     not_finite,
     on_simplex,
+    shown,
 )
 from focalcal.core.chunks import row_chunks
 
@@ -50,7 +51,7 @@ def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> 
 def checked_split(split: Any) -> str:
     """The name of a set."""
     if not isinstance(split, str) or not split:
-        raise TypeError(f"split must be the name of the set, such as 'test', got {split!r}")
+        raise TypeError(f"split must be the name of the set, such as 'test', got {shown(split)}")
     if len(split) > LONGEST_NAME:
         raise ValueError(f"split must have at most {LONGEST_NAME} characters, got {len(split)}; shorten it")
     return split
@@ -200,6 +201,8 @@ def checked_weights(weights: Any, rows: int, name: str = "weights") -> NDArray[n
 def checked_times(times: Any, rows: int) -> NDArray[np.datetime64]:
     """Dates and times, (rows,), as datetime64[us] in UTC."""
     values = times.to_numpy() if hasattr(times, "to_numpy") else times
+    if is_tensor(values):
+        raise TypeError(f"times must be dates, datetimes or ISO 8601 text, got {shown(values)}; pass a list of them")
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
     if array.shape != (rows,):
         raise ValueError(f"times must have shape ({rows},), one for every row, got {array.shape}")

@@ -24,10 +24,10 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from focalcal.core.arrays import Array, as_array, class_indices, is_tensor
-from focalcal.core.checks import collect_miss, first_row, in_unit_interval, not_finite, yes_or_no
+from focalcal.core.checks import collect_miss, first_row, in_unit_interval, label_to_ignore, not_finite, yes_or_no
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
-from focalcal.predictions.class_labels import class_columns, column_names, label_values, two_class_columns
+from focalcal.predictions.class_labels import check_names, class_columns, column_names, label_values, two_class_columns
 from focalcal.predictions.field_checks import checked_weights
 
 
@@ -114,6 +114,7 @@ def _read_arrays(
     normalize: bool,
     ignore_index: int | None,
 ) -> Inputs:
+    label_to_ignore(ignore_index)
     scores, single = class_scores(kind, given, normalize=normalize)
     if positive is not None and not single:
         raise ValueError(
@@ -128,6 +129,7 @@ def _read_arrays(
     else:
         classes = classes or column_names(given, values) or categories
         index, named = class_columns(kind, scores, values, classes, ignore_index)
+    check_names(named, scores)
     return Inputs(kind, scores, index, named)
 
 

@@ -149,7 +149,8 @@ def _others(vocabulary: int | None, count: NDArray[np.int64]) -> Rows:
     if vocabulary is None:
         return np.full(len(count), np.inf)
     least = int(count.max())
-    whole_number("vocabulary", vocabulary, least=least, remedy="it is the number of all tokens, listed ones included")
+    remedy = "it is the number of all tokens, listed ones included"
+    whole_number("vocabulary", vocabulary, least=least, most=2**53, remedy=remedy)
     return np.asarray(vocabulary - count, dtype=np.float64)
 
 

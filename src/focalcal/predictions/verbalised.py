@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.checks import between_zero_and_one, first_row
+from focalcal.core.checks import between_zero_and_one, finite_at_least, first_row, one_of, shown
 from focalcal.predictions.record import Predictions
 
 # The middles of the ranges of Intelligence Community Directive 203, "Analytic Standards" (2015), D.6.e.(2)(a).
@@ -98,13 +98,18 @@ def verbalised(
     """
     if len(stated) != len(correct) or not len(stated):
         raise ValueError(f"stated and correct must have one value per row each, got {len(stated)} and {len(correct)}")
-    known = WORDS.get(words, {}) if isinstance(words, str) else {str(name).lower(): p for name, p in words.items()}
+    own = words.items() if isinstance(words, Mapping) else ()
+    known = WORDS.get(words, {}) if isinstance(words, str) else {str(name).lower(): p for name, p in own}
     if not known:
-        raise ValueError(f"words must be one of {', '.join(WORDS)}, or probabilities by word, got {words!r}")
+        raise ValueError(f"words must be one of {', '.join(WORDS)}, or probabilities by word, got {shown(words)}")
     named = {} if fallback is None else {"fallback": fallback}
     for name, chance in {**named, **{f"words[{word!r}]": p for word, p in known.items()}}.items():
-        if not 0 <= chance <= 1:
-            raise ValueError(f"{name} must be a probability from 0 to 1, got {chance!r}; divide percentages by 100")
+        if not 0 <= finite_at_least(name, chance, -np.inf) <= 1:
+            raise ValueError(
+                f"{name} must be a probability from 0 to 1, got {shown(chance)}; divide percentages by 100"
+            )
+    if scale is not None:
+        one_of("scale", scale, (1, 100))
     sure, filled = np.empty(len(stated)), 0
     for row, said in enumerate(stated):
         value = _confidence(said, scale, known)
@@ -131,6 +136,8 @@ def constant_note(value: float, share: float) -> str:
 
 def right_or_wrong(grade: NDArray[np.float64], right_from: float | None) -> NDArray[np.bool_]:
     """Whether each answer is right: graded 1, or at least `right_from`."""
+    if right_from is not None and not 0 < finite_at_least("right_from", right_from, 0.0) <= 1:
+        raise ValueError(f"right_from must be above 0 and at most 1, got {shown(right_from)}; 0.5 is usual")
     between = (grade > 0) & (grade < 1)
     if between.any() and right_from is None:
         at = first_row(between)
