@@ -272,6 +272,12 @@ def test_too_few_rows_for_calibrators():
     assert any("Too few rows" in note for note in few.notes)
 
 
+def test_of_one_row_no_gap_beyond_100_points_is_called_possible():
+    verdict = audit(confidence=[0.5], correct=[1], resamples=100).verdict
+    assert (verdict.low, verdict.high) == (-1.0, pytest.approx(0.4799, abs=1e-3))
+    assert "with 1 row confidence minus accuracy is -50.0 points" in verdict.sentence
+
+
 def test_names_of_classes_and_impossible_ones():
     """Predictions that know their classes name them, and calibrators that cannot take masked logits are left out."""
     logits, labels = 2 * np.random.default_rng(0).normal(size=(400, 3)), np.random.default_rng(1).integers(0, 2, 400)

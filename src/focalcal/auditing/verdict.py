@@ -57,7 +57,7 @@ class Verdict:
         span, size = f"{low} to {high} points", Percent(abs(self.gap), signed=True).text.lstrip("+")
         error, chance = Percent(self.ece.estimate).text, Percent(self.ece.chance or 0).text
         error = f"ECE is {error}, of which chance alone gives {chance}"
-        rows = f"{self.rows:,} rows"
+        rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"
         match self.finding:
             case Finding.CALIBRATED:
                 return (
@@ -111,4 +111,4 @@ def _judged(n: int, gap: float, spread: float, by_chance: float, ece: Interval, 
         finding = Finding.TOO_FEW
     else:
         finding = Finding.CALIBRATED
-    return Verdict(finding, n, gap, gap - half, gap + half, ece)
+    return Verdict(finding, n, gap, max(gap - half, -1.0), min(gap + half, 1.0), ece)  # no gap is larger
