@@ -9,6 +9,7 @@
 # make test-without-torch     the wheel and its dependencies in an environment of their own, without torch
 # make test-other-processors  the numerical tests again, as processors without AVX and without AVX-512 would run them
 # make test-triton            the losses' tests again, with the GPU kernels run by Triton's interpreter on the CPU
+# make test-object-store      files in an object store, of a server that moto starts in an environment outside of this folder
 # make test-torch-versions    with the oldest and the newest torch, in environments outside of this folder (gigabytes)
 # make sanitize               the native kernel's fuzz tests under AddressSanitizer
 # make dist                   source archive and wheels, with and without the native module, into dist/, and tries them
@@ -31,7 +32,7 @@ AGAIN  := $(PYTEST) $(BY_FILE) -q -m "not slow and not once" tests/losses tests/
           tests/contracts/test_every_metric.py tests/contracts/test_every_calibrator.py $(wildcard tests/contracts/test_refusals*)
 
 .PHONY: install study test test-slow test-other-processors test-without-kernel test-without-torch test-triton \
-        test-torch-versions everything check coverage docs dist format bench paper sanitize arm clean
+        test-torch-versions test-object-store everything check coverage docs dist format bench paper sanitize arm clean
 install: $(READY)
 
 # Made again when what is installed changes.
@@ -75,6 +76,12 @@ test-triton: $(READY)
 TORCH_VERSIONS ?= $(or $(TMPDIR),/tmp)/focalcal-torch-versions
 test-torch-versions: $(READY)
 	$(BIN)/python .ci/torch_versions.py $(TORCH_VERSIONS) $(PYTEST_ARGS)
+
+# moto pins packages that other tests have newer versions of.
+MOTO ?= $(or $(TMPDIR),/tmp)/focalcal-moto
+test-object-store: $(READY)
+	test -x $(MOTO)/bin/moto_server || { $(PYTHON) -m venv $(MOTO) && $(MOTO)/bin/pip install -q 'moto[server]>=5'; }
+	FOCALCAL_MOTO=$(MOTO)/bin/moto_server $(PYTEST) -n 0 tests/predictions/test_object_store.py
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -131,7 +138,7 @@ arm:
 	done
 
 everything: check docs test test-slow test-without-kernel test-without-torch test-other-processors test-triton \
-            sanitize dist test-torch-versions
+            sanitize dist test-object-store test-torch-versions
 
 clean:
 	rm -rf $(VENV) build dist site src/*.egg-info src/focalcal/_native/*.so
