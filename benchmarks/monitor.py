@@ -3,9 +3,9 @@
     python benchmarks/monitor.py false-alarms [--streams 1000] [--looks 1000] [--rows 100]
     python benchmarks/monitor.py delays [--streams 400]
     python benchmarks/monitor.py breaks [--streams 400]
-    python benchmarks/monitor.py networks [--shuffles 40]
+    python benchmarks/monitor.py networks [--shuffles 40] [--noise 0.5]
     python benchmarks/monitor.py topics
-    python benchmarks/monitor.py size [--rows 10000000]
+    python benchmarks/monitor.py size [--rows 10000000] [--days 90]
     python benchmarks/monitor.py peers FOLDER    # writes streams that benchmarks/monitor_nannyml.py reads
     python benchmarks/monitor.py same-streams FOLDER
 
@@ -162,7 +162,7 @@ def breaks(streams: int) -> None:
         print(f"drift of {100 * drift:.0f} points: the 95 % range {held}; median width {np.median(width):.0f} periods")
 
 
-def networks(shuffles: int) -> None:
+def networks(shuffles: int, noise: float) -> None:
     """Published networks of CIFAR-10: a baseline of 3,000 rows, then 35 periods of 200, the last 20 with noise."""
     archive = np.load(Path(os.environ["FOCALCAL_DATA"]) / "logits" / "cifar10_test_logits_akamaster_resnets.npz")
     labels = archive["labels"]
@@ -177,12 +177,16 @@ def networks(shuffles: int) -> None:
             monitor = Monitor(baseline=rows_of(logits, labels, order[:3000]))
             for period in range(35):
                 chosen = order[3000 + 200 * period :][:200]
-                noise = 0.5 * max(0, period - 14) * draws.normal(size=(200, logits.shape[1]))
-                monitor.update(Predictions(logits=logits[chosen] + noise, labels=labels[chosen], split="live"))
+                added = noise * max(0, period - 14) * draws.normal(size=(200, logits.shape[1]))
+                monitor.update(Predictions(logits=logits[chosen] + added, labels=labels[chosen], split="live"))
             alarm = monitor.look().streams[0].alarm
             early, none = early + (alarm is not None and alarm < 15), none + (alarm is None)
             late += [alarm + 1] if alarm is not None and alarm >= 15 else []
-        print(f"  {name:12} {early} of {shuffles} before, {none} never, median period {np.median(late):.0f}")
+        print(
+            f"  {name:12} {early} of {shuffles} before, {none} never, median period {np.median(late):.0f}"
+            if late
+            else f"  {name:12} {early} of {shuffles} before, {none} never"
+        )
 
 
 def topics() -> None:
@@ -233,8 +237,8 @@ def rows_of(logits: np.ndarray, labels: np.ndarray, chosen: np.ndarray) -> Predi
     return Predictions(logits=logits[chosen], labels=labels[chosen], split="test")
 
 
-def size(rows: int) -> None:
-    """CPU time, memory and state of one Parquet file of top-1 rows over 90 days, with 8 groups."""
+def size(rows: int, days: int) -> None:
+    """CPU time, memory and state of one Parquet file of top-1 rows over so many days, with 8 groups."""
     import resource
 
     import pyarrow as pa
@@ -250,7 +254,9 @@ def size(rows: int) -> None:
         for start in range(0, rows, 1_000_000):
             n = min(1_000_000, rows - start)
             p = draws.beta(8, 2, n)
-            when = np.datetime64("2026-01-01") + (90 * 86400 * (start + np.arange(n)) // rows).astype("timedelta64[s]")
+            when = np.datetime64("2026-01-01") + (days * 86400 * (start + np.arange(n)) // rows).astype(
+                "timedelta64[s]"
+            )
             table = pa.table({"confidence": p, "correct": draws.random(n) < p, "when": when.astype("datetime64[us]"),
                               "site": draws.integers(0, 8, n)})  # fmt: skip
             schema = schema or table.schema
@@ -323,13 +329,13 @@ if __name__ == "__main__":
         "false-alarms": {"streams": 1000, "looks": 1000, "rows": 100},
         "delays": {"streams": 400},
         "breaks": {"streams": 400},
-        "networks": {"shuffles": 40},
+        "networks": {"shuffles": 40, "noise": 0.5},
         "topics": {},
-        "size": {"rows": 10_000_000},
+        "size": {"rows": 10_000_000, "days": 90},
     }.items():
         command = commands.add_parser(name)
         for option, value in defaults.items():
-            command.add_argument(f"--{option}", type=int, default=value)
+            command.add_argument(f"--{option}", type=type(value), default=value)
     for name in ("peers", "same-streams"):
         commands.add_parser(name).add_argument("folder", type=Path)
     options = vars(parser.parse_args())

@@ -114,12 +114,12 @@ class Fixes:
                 f"Use {self.recommended}: {self._why_infinite}; on rows it was not fitted on the calibrated NLL is "
                 f"{four(chosen.nll).text}, the Brier score goes from {four(self.raw_brier).text} to "
                 f"{four(chosen.brier).text} "
-                f"(95 % interval of the change {low:+.4f} to {high:+.4f}) and the ECE to {Percent(chosen.ece).text}."
+                f"(95 % interval of the change {_between(low, high)}) and the ECE to {Percent(chosen.ece).text}."
             )
         low, high = chosen.change.low, chosen.change.high
         return (
             f"Use {self.recommended}: on rows it was not fitted on it lowers the NLL from {four(self.raw_nll).text} to "
-            f"{four(chosen.nll).text} (95 % interval of the change {low:+.4f} to {high:+.4f}) and the "
+            f"{four(chosen.nll).text} (95 % interval of the change {_between(low, high)}) and the "
             f"ECE to {Percent(chosen.ece).text}."
         )
 
@@ -252,3 +252,9 @@ def _zeros(predictions: Predictions) -> str:
     scores = predictions.scores
     probs = np.stack([1 - scores, scores], -1).reshape(-1, 2) if predictions.multilabel else scores
     return zeros_message(probs, bound_of(probs))
+
+
+def _between(low: float, high: float) -> str:
+    """Of a rare event changes are too small for four decimals."""
+    form = "+.4f" if max(abs(low), abs(high)) >= 0.001 else "+.1e"
+    return f"{low:{form}} to {high:{form}}"

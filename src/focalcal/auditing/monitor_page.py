@@ -10,7 +10,7 @@ import numpy as np
 from focalcal.auditing.monitor_evidence import StreamEvidence
 from focalcal.auditing.monitor_forecast import ASSUMPTIONS
 from focalcal.auditing.monitor_rows import EDGES
-from focalcal.pages.numbers import Rounded
+from focalcal.pages.numbers import Percent, Rounded
 from focalcal.pages.page import Page, Section, html_table, render
 from focalcal.pages.tables import Table
 
@@ -104,8 +104,9 @@ def _moved(verdict: MonitorVerdict) -> list[str]:
             continue
         said.append(
             f"In {_name(each)} since {broke.period} ({broke.rows:,} rows) mean outcome minus mean score is "
-            f"{100 * broke.gap:+.1f} points ({100 * broke.low:+.1f} to {100 * broke.high:+.1f}), most clearly where "
-            f"{100 * broke.said:.1f} % were said and {100 * broke.was:.1f} % came."
+            f"{Percent(broke.gap, signed=True).text} points ({Percent(broke.low, signed=True).text} to "
+            f"{Percent(broke.high, signed=True).text}), most clearly where "
+            f"{Percent(broke.said).text} were said and {Percent(broke.was).text} came."
         )
     return said
 

@@ -17,6 +17,7 @@ from focalcal.auditing.monitor_rows import ALL, Piece
 from focalcal.auditing.monitor_state import SCHEMA
 from focalcal.core.atomic import write_atomically
 from focalcal.core.display import Displayed
+from focalcal.pages.numbers import Percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,13 +104,14 @@ class MonitorVerdict(Displayed):
         broke = first.broke
         assert broke is not None
         what = "the event" if self.event else "a right prediction"
+        low, high = (Percent(end, signed=True).text for end in (broke.low, broke.high))
         text = (
             f"Alarm: outcomes are off by more than {self._allowed} ({seen}; evidence {_factor(first.largest)} where "
             f"{1 / first.level:.3g} was needed, first in {first.periods[first.alarm]}). {who}: since about "
             f"{broke.period} (from {broke.earliest} to {broke.latest}) {what} is "
-            f"{100 * abs(broke.gap):.1f} points {'rarer' if broke.gap < 0 else 'more frequent'} than the scores say "
-            f"(95 % interval {100 * broke.low:+.1f} to {100 * broke.high:+.1f}); most clearly at scores around "
-            f"{100 * broke.said:.1f} %, of which {100 * broke.was:.1f} % came true."
+            f"{Percent(abs(broke.gap)).text[:-2]} points {'rarer' if broke.gap < 0 else 'more frequent'} than the "
+            f"scores say (95 % interval {low} to {high}); most clearly at scores around {Percent(broke.said).text}, of "
+            f"which {Percent(broke.was).text} came true."
         )
         return text + (f" Also in {', '.join(names)}{', ...' if len(others) > 5 else ''}." if others else "")
 

@@ -88,8 +88,11 @@ class CurveErrors:
     def of(self, count: Array, events: Array) -> Array:
         """The same of the rows and events of each cell, (cells, resamples)."""
         start = self.whole.coef[0] if np.abs(self.whole.coef).max() < 30 else None
-        fit = fit_logistic(self.design, count, events, start=start)
-        error = np.abs(self.cells.p[:, None] - expit(self.design @ fit.coef.T))
+        return self.at(fit_logistic(self.design, count, events, start=start).coef, count)
+
+    def at(self, coef: Array, count: Array) -> Array:
+        """The same of curves with these coefficients, (resamples, columns)."""
+        error = np.abs(self.cells.p[:, None] - expit(self.design @ coef.T))
         count = np.broadcast_to(count, error.shape)
         there = np.where(count > 0, error, -np.inf)
         order = np.argsort(there, axis=0)

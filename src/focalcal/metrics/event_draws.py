@@ -38,8 +38,9 @@ class EventDraws:
     def calibrated(self, draws: int) -> Iterator[Array]:
         """Of outcomes drawn from the probabilities.
 
-        Of clusters the rows keep how they go together: an outcome is p plus what it was off the curve (its Pearson
-        residual), the sign of which is drawn for each cluster: the wild bootstrap of Cameron, Gelbach & Miller (2008).
+        Of clusters the rows keep how they go together: what an outcome was off the curve (its Pearson residual) moves
+        the curve by one Newton step from the diagonal, with a sign drawn for each cluster: the score bootstrap of Kline
+        & Santos (2012). A fit to such outcomes, some of them below 0, need not have an optimum where events are rare.
         """
         generator = np.random.default_rng([self.seed, 1])
         p, own = self.event.scores[:, None], self.robust.weights[:, None]
@@ -50,13 +51,26 @@ class EventDraws:
                 yield self.errors.of(count[:, None].astype(np.float64), events.astype(np.float64))
             return
         if self.robust.cluster is not None:
-            fitted = expit(self.errors.design @ self.errors.whole.coef[0])[self.cells.place]
-            fitted = np.clip(fitted[:, None], 1e-12, 1 - 1e-12)
-            off = (self.event.labels[:, None] - fitted) * np.sqrt(p * (1 - p) / (fitted * (1 - fitted)))
+            steps = self._steps()
+            # Of the columns 1, x, ... the log odds themselves; of one value that value.
+            diagonal = np.eye(steps.shape[1])[1:2] if steps.shape[1] > 1 else self.cells.log_odds[:1, None]
+            count, _ = self.cells.sums(Draw(own))
+            for some in batches(len(steps), draws):
+                signs = generator.choice([-1.0, 1.0], (some, self.robust.units))
+                yield self.errors.at(diagonal + signs @ steps, count)
+            return
         for some in batches(len(p), draws):
-            if self.robust.cluster is None:
-                outcome = (generator.random((len(p), some)) < p).astype(np.float64)
-            else:
-                signs = generator.choice([-1.0, 1.0], (self.robust.units, some))
-                outcome = p + off * signs[self.robust.cluster]
+            outcome = (generator.random((len(p), some)) < p).astype(np.float64)
             yield self.errors(Draw(own, None, outcome))
+
+    def _steps(self) -> Array:
+        """By how much each cluster moves the coefficients of a calibrated model's curve, (clusters, columns)."""
+        cluster, design, place, p = self.robust.cluster, self.errors.design, self.cells.place, self.event.scores
+        assert cluster is not None
+        fitted = np.clip(expit(design @ self.errors.whole.coef[0])[place], 1e-12, 1 - 1e-12)
+        off = (self.event.labels - fitted) * np.sqrt(p * (1 - p) / (fitted * (1 - fitted))) * self.robust.weights
+        score = np.stack([np.bincount(cluster, off * column[place]) for column in design.T], 1)
+        spread = np.bincount(place, self.robust.weights * p * (1 - p), minlength=len(design))
+        information = (design * spread[:, None]).T @ design
+        steps: Array = score @ np.linalg.pinv(information, hermitian=True)
+        return steps

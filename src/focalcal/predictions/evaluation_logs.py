@@ -144,6 +144,14 @@ def _refused(record: Record, rule: str, got: Any, remedy: str) -> PredictionsFil
     return PredictionsFileError(f"{record.where}: {rule}, got {text}; {remedy}")
 
 
+def _at(record: Record, path: str | None, otherwise: Any) -> Any:
+    if not path:
+        return otherwise
+    if (found := at_path(record.value, path)) is None:
+        raise _refused(record, f"a line must have {path!r}", "none", "name another path, or none")
+    return found
+
+
 def _group(record: Record, options: LogOptions) -> Any:
     """The subject of a question, if it has one."""
     for path in [options.group] if options.group else _SUBJECTS:
@@ -278,7 +286,7 @@ def _json_line(record: Record, options: LogOptions) -> Iterator[Answer]:
                 record, f"a line must have {path!r}", f"the keys {', '.join(record.value)}",
                 f"name the path of the {name}, such as --{name} scores.judge",
             )  # fmt: skip
-    question = at_path(record.value, options.question) if options.question else record.line
+    question = _at(record, options.question, record.line)
     grade, task = grade_of(found["correct"], record.where), str(found.get("task", record.path.stem))
     answer = Answer(record.where, question, grade, group=_group(record, options), task=task)
     sure = found["confidence"]
@@ -304,8 +312,8 @@ def _listed(record: Record, options: LogOptions) -> Answer:
     logs = {str(name): _number(record, value) for name, value in found.items() if value is not None}
     if not logs:
         raise _refused(record, "some option must have a log-probability", "none", "leave the line out")
-    task = str(at_path(record.value, options.task) if options.task else record.path.stem)
-    question = at_path(record.value, options.question) if options.question else record.line
+    task = str(_at(record, options.task, record.path.stem))
+    question = _at(record, options.question, record.line)
     answer = Answer(record.where, question, group=_group(record, options), task=task)
     first = max(logs, key=lambda name: logs[name])
     if options.normalize == "none":
