@@ -26,7 +26,8 @@ const ReliabilityChart = (() => {
     });
     element(svg, "path", { d: path([[x(low), y(low)], [x(high), y(high)]]), class: "diagonal" });
     if (curve.length) {
-      const place = (key) => curve.map((point) => [x(inside(point.p)), y(inside(point[key]))]);
+      const shown = curve.filter((point) => low <= point.p && point.p <= high);
+      const place = (key) => shown.map((point) => [x(inside(point.p)), y(inside(point[key]))]);
       element(svg, "path", { d: `${path([...place("high"), ...place("low").reverse()])}Z`, class: "band" });
       element(svg, "path", { d: path(place("observed")), class: "curve" });
     }
