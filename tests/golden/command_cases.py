@@ -33,6 +33,7 @@ def run(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def _lines(text: str, folder: Path) -> list[str]:
     lines = [line.rstrip() for line in text.replace(str(folder), "FOLDER").splitlines()]
+    lines = [line for line in lines if not line.startswith("structured ")]  # of another machine in its last digits
     return [next((name for name in ROUNDING if line.startswith(name)), line) for line in lines]
 
 
@@ -92,12 +93,19 @@ def _audited_as_json(table: str, suffix: str, options: Iterable[str]) -> Any:
 
 
 def _without_calibrator(record: Any) -> Any:
-    """An audit's record without what calibrator.json has, too, and without the points of decision curves."""
+    """An audit's record without what calibrator.json has, too, and without the points of decision curves.
+
+    Nor with what no two machines share to the last digit: structured scaling, which is held to fewer digits in the file
+    of the calibrators, and the formula of what is recommended.
+    """
     if record["decisions"] is not None:
         record["decisions"].pop("net_benefit")
         record["decisions"].pop("net_benefit_after")
     if record["fixes"] is not None:
-        record["fixes"].pop("calibrator")
+        record["fixes"] = {
+            name: value for name, value in record["fixes"].items() if name not in ("calibrator", "formula")
+        }
+        record["fixes"]["tried"] = [one for one in record["fixes"]["tried"] if one["name"] != "structured"]
     return record
 
 
