@@ -87,6 +87,13 @@ def test_bad_input_is_one_line_and_leaves_the_state(begun, make, options, said):
     assert (begun / "state.json").read_bytes() == before
 
 
+def test_a_look_at_a_state_that_is_not_there_makes_none(tmp_path):
+    done = run(tmp_path / "typo.json")
+    assert done.exit_code == 2
+    assert "must exist where no rows are given" in done.output
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_the_files_that_people_have_are_counted_as_tidy_ones(tmp_path):
     """Percentages with a decimal comma and rows without a value: the same rows give the same numbers."""

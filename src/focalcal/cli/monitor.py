@@ -156,6 +156,8 @@ def update(
     if state.exists():
         monitor = Monitor.load(state)
         monitor.check(**chosen)
+    elif not files and baseline is None:  # a scheduled job with a wrong name would look at nothing for ever
+        raise ValueError(f"the state {str(state)!r} must exist where no rows are given; check its name, or give rows")
     else:
         monitor = Monitor(**chosen)
     columns = given(

@@ -83,7 +83,7 @@ def percent(share: float) -> str:
     ('12.0 %', '0.106 %', '0.0000001 %', '0 %')
     """
     value = 100 * share
-    if value == 0 or abs(value) >= 1:
+    if value == 0 or abs(value) >= 0.9995:  # which three digits round to 1, so that 0.01 and its neighbours look alike
         return f"{value:.1f} %" if value else "0 %"
     text = f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
     return f"{text.rstrip('0')} %" if abs(value) < 1e-3 else f"{text} %"
