@@ -37,11 +37,9 @@ def load_ag_news(
 def _read(sources: SourceFiles, split: str) -> Documents:
     """Title and description of each line of the split's file; none in a part of the data set that lacks the file."""
     path = sources.path / f"{split}.csv"
-    if not path.exists():
-        return Documents([], np.empty(0, np.int64), numbered_ids(split, 0))
-    content = sources.read(path, "AG News's .csv file")
+    content = sources.read(path, "AG News's .csv file") if path.exists() else b""
+    texts, labels = [], []
     with reading(path, "AG News's .csv file"):
-        texts, labels = [], []
         for number, fields in enumerate(csv.reader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)):
             if len(fields) != 3 or fields[0] not in ("1", "2", "3", "4"):
                 rule = f"record {number + 1} must be a class from 1 to 4, a title and a description"

@@ -67,15 +67,14 @@ def _check_size(size: int, max_bytes: int) -> None:
 
 
 def _move(archive: Path, temporary: Path, destination: Path) -> list[Path]:
-    names = sorted(path.name for path in temporary.iterdir())
-    if not names:
+    made = [destination / name for name in sorted(os.listdir(temporary))]
+    if not made:
         raise problem(archive, "must hold files", "an empty archive", "delete it and fetch it again")
-    there = next((destination / name for name in names if (destination / name).exists()), None)
-    if there is not None:
-        raise problem(archive, f"{there} must not exist yet", "it", "delete one of them")
+    if there := [path for path in made if path.exists()]:
+        raise problem(archive, f"{there[0]} must not exist yet", "it", "delete one of them")
     if destination.exists():
-        for name in names:
-            os.rename(temporary / name, destination / name)
+        for path in made:
+            os.rename(temporary / path.name, path)
     else:
         os.rename(temporary, destination)
-    return [destination / name for name in names]
+    return made

@@ -84,16 +84,17 @@ def _fine_classes(sources: SourceFiles) -> tuple[str, ...]:
         return tuple(map(str, read_pickle(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
 
 
-def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) -> Examples:
+def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) -> Examples | None:
     """The batches that are there; which are missing shows in the counts. An id is the place in the whole split."""
-    pixels, labels, places = [np.empty((0, 3, 32, 32), np.uint8)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    pixels, labels, places = [], [], []
     for number, path in enumerate(sources.path / name for name in names):
         if path.exists():
             images, classes = _batch(path, sources.read(path, _BATCH), key)
-            _check_published(path, images, classes)
             pixels.append(images)
             labels.append(classes)
             places.append(number * _BATCH_SIZE + np.arange(len(images)))
+    if not pixels:
+        return None
     ids = np.char.add(f"{split}-", np.concatenate(places).astype(str))
     return Examples(np.concatenate(pixels), np.concatenate(labels), ids)
 
@@ -101,11 +102,13 @@ def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) ->
 def _batch(path: Path, content: bytes, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
     with reading(path, _BATCH):
         batch = read_pickle(content)
-        pixels, labels = batch["data"], batch[key]
-        if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape != (len(labels), 3072):
+        pixels, labels = batch["data"], np.array(batch[key], np.int64)
+        if not isinstance(pixels, np.ndarray) or pixels.shape != (len(labels), 3072):
             shape = getattr(pixels, "shape", type(pixels).__name__)
             raise problem(path, f"data must be (N, 3072) for {len(labels)} labels", shape, "fetch it again")
-        return pixels.reshape(-1, 3, 32, 32), np.array(labels, np.int64)
+        images = pixels.reshape(-1, 3, 32, 32)
+        _check_published(path, images, labels)
+        return images, labels
 
 
 def _check_published(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> None:

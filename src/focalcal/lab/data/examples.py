@@ -137,7 +137,7 @@ class DataSet:
 
 def numbered_ids(prefix: str, count: int) -> NDArray[Any]:
     """`prefix-0`, `prefix-1`, ...: ids of examples that have only their place in a file."""
-    return np.char.add(f"{prefix}-", np.arange(count).astype(str)) if count else np.empty(0, "U1")
+    return np.char.add(f"{prefix}-", np.arange(count).astype(str))
 
 
 def fingerprint(examples: Examples) -> str:

@@ -35,11 +35,11 @@ def load_fashion_mnist(folder: Path, *, allow_partial: bool = False, validation:
     return sources.data_set(FASHION_CLASSES, parts, _EXPECTED, validation)
 
 
-def _read(sources: SourceFiles, prefix: str, split: str) -> Examples:
+def _read(sources: SourceFiles, prefix: str, split: str) -> Examples | None:
     folder = sources.path
     files = [folder / f"{prefix}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
     if not any(folder.glob(f"{prefix}-*-ubyte*")):  # in a part of the data set
-        return Examples(np.empty((0, 1, 28, 28), np.uint8), np.empty(0, np.int64), numbered_ids(split, 0))
+        return None
     images, labels = _read_idx(sources, files[0], 3), _read_idx(sources, files[1], 1)
     if images.shape != (len(labels), 28, 28):
         rule = f"{prefix}-images-idx3-ubyte must be ({len(labels)}, 28, 28), one image per label"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 from focalcal.lab.data.archives import unpack
 from focalcal.lab.data.catalogue import Remote, by_hand, catalogue_entry, describe
 from focalcal.lab.data.errors import DataSetError, problem
 
 Progress = Callable[[int, int], None]
+UNFINISHED = (".part", ".lock")  # what a download that is under way, or was interrupted, leaves beside its file
 _PIECE = 1 << 18
 _TIMEOUT = 30  # seconds without a byte
 _NO_SUCH_RANGE = 416
@@ -37,10 +37,10 @@ def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None)
             return target
         raise DataSetError(f"{name} cannot be downloaded by a program: {by_hand(name, folder)}")
     wanted = [remote for remote in files.remotes if remote.unpack_into is None or not target.exists()]
-    for remote in wanted:
-        if (folder / remote.path).exists():
-            verify(folder / remote.path, remote)
     missing = [remote for remote in wanted if not (folder / remote.path).exists()]
+    for remote in wanted:
+        if remote not in missing:
+            verify(folder / remote.path, remote)
     for number, remote in enumerate(missing, 1):
         fetch(remote, folder, progress=progress, then=missing[number:])
     unpack_data_set(name, folder)
@@ -73,61 +73,32 @@ def fetch(
 ) -> Path:
     """`remote.url` as the file `remote.path` in `folder`.
 
-    What has arrived is kept as `NAME.part` and continued with an HTTP range request, guarded by the server's ETag or
-    date. The file gets its name when its size and checksum are right. `progress(done, of)` is called as bytes arrive.
-    Without a network the error says what to put where, of this file and of those that are to follow, `then`.
+    What has arrived is kept as `NAME.part` and, if a checksum can judge the whole, continued with an HTTP range
+    request. The file gets its name when its size and checksum are right. `progress(done, of)` is called as bytes
+    arrive. Without a network the error says what to put where, of this file and of those that are to follow, `then`.
     """
     target = folder / remote.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    with _lock(part):
-        try:
-            _download(remote, part, progress or (lambda done, of: None), attempts)
-        except (OSError, HTTPException) as error:
-            raise _unreachable([remote, *then], folder, error) from error
+    with _alone(part):
+        for attempt in range(1, attempts + 1):
+            try:
+                _continue(remote, part, progress or (lambda done, of: None))
+                break
+            except (OSError, HTTPException) as error:
+                code = error.code if isinstance(error, urllib.error.HTTPError) else 500
+                if code == _NO_SUCH_RANGE:  # nothing follows what is here, which is therefore of another file
+                    part.unlink()
+                if attempt == attempts or (code < 500 and code != _NO_SUCH_RANGE):
+                    raise _unreachable([remote, *then], folder, error) from error
+                time.sleep(0.1 * 4 ** (attempt - 1))
         try:
             verify(part, remote)
         except DataSetError:
-            _forget(part)  # it will never be right
+            part.unlink()  # it will never be right
             raise
         os.replace(part, target)
-        _tag(part).unlink(missing_ok=True)
     return target
-
-
-def _download(remote: Remote, part: Path, progress: Progress, attempts: int) -> None:
-    for attempt in range(attempts):
-        try:
-            _continue(remote, part, progress)
-            return
-        except (OSError, HTTPException) as error:
-            code = error.code if isinstance(error, urllib.error.HTTPError) else 500
-            if code == _NO_SUCH_RANGE:  # nothing follows what is here, which is therefore of another file
-                _forget(part)
-            refused = code < 500 and code != _NO_SUCH_RANGE
-            if refused or attempt == attempts - 1:
-                raise
-            time.sleep(0.1 * 4**attempt)
-
-
-@contextmanager
-def _lock(part: Path) -> Iterator[None]:
-    """Nobody else writes to `part` meanwhile, where the system has such locks; they end with the process."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows
-        yield
-        return
-    with part.open("ab") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataSetError(f"{part}: another process is downloading it; wait until it is done") from None
-        try:
-            yield
-        finally:
-            if part.exists() and not part.stat().st_size:
-                part.unlink()
 
 
 def verify(path: Path, remote: Remote) -> None:
@@ -144,23 +115,38 @@ def verify(path: Path, remote: Remote) -> None:
             raise problem(path, f"must have the {kind} checksum {wanted}", digest, remedy)
 
 
+@contextmanager
+def _alone(part: Path) -> Iterator[None]:
+    """Nobody else writes to `part` meanwhile; the lock ends with the process."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(f"{part}.lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise DataSetError(f"{part}: another process is downloading it; wait until it is done") from None
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
 def _continue(remote: Remote, part: Path, progress: Progress) -> None:
-    have = part.stat().st_size if part.exists() else 0
+    have = part.stat().st_size if part.exists() and remote.checksum else 0
     if have and have == remote.size:
         return
     headers = {"User-Agent": "focalcal", "Accept-Encoding": "identity"}
-    tag = _tag(part)
-    if have and tag.exists():
-        headers |= {"Range": f"bytes={have}-", "If-Range": tag.read_text()}
+    if have:
+        headers["Range"] = f"bytes={have}-"
     with urllib.request.urlopen(urllib.request.Request(remote.url, headers=headers), timeout=_TIMEOUT) as answer:
-        start = _start(answer, have)
-        _remember_tag(tag, answer.headers)
+        done = have if answer.status == 206 else 0  # a server may ignore the range
+        stated = str(answer.headers.get("Content-Range", ""))
+        if done and not stated.startswith(f"bytes {have}-"):
+            raise ConnectionError(f"asked for bytes from {have} on, the server sent {stated!r}")
         length = answer.headers.get("Content-Length")
-        total = start + int(length) if length else remote.size or 0
-        with part.open("r+b" if start else "wb") as out:
-            out.truncate(start)
-            out.seek(start)
-            done = start
+        total = done + int(length) if length else remote.size or 0
+        with part.open("ab" if done else "wb") as out:
             while piece := answer.read(_PIECE):
                 out.write(piece)
                 done += len(piece)
@@ -169,34 +155,6 @@ def _continue(remote: Remote, part: Path, progress: Progress) -> None:
             os.fsync(out.fileno())
         if done < total:
             raise ConnectionError(f"the connection ended after {done} of {total} bytes")
-
-
-def _start(answer: Any, have: int) -> int:
-    """Where the server's bytes begin: a server may ignore the range, or say that the file has changed."""
-    if answer.status != 206:
-        return 0
-    stated = str(answer.headers.get("Content-Range", ""))
-    if not stated.startswith(f"bytes {have}-"):
-        raise ConnectionError(f"asked for bytes from {have} on, the server sent {stated!r}")
-    return have
-
-
-def _remember_tag(tag: Path, headers: Any) -> None:
-    etag = headers.get("ETag", "")
-    validator = headers.get("Last-Modified") if not etag or etag.startswith("W/") else etag  # weak ones do not serve
-    if validator:
-        tag.write_text(validator)
-    else:
-        tag.unlink(missing_ok=True)
-
-
-def _tag(part: Path) -> Path:
-    return part.with_name(f"{part.name}.tag")
-
-
-def _forget(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _tag(part).unlink(missing_ok=True)
 
 
 def _unreachable(remotes: Sequence[Remote], folder: Path, error: Exception) -> DataSetError:

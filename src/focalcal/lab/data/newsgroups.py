@@ -14,7 +14,7 @@ import numpy as np
 
 from focalcal.lab.data.documents import Documents, official_texts, tokenised
 from focalcal.lab.data.errors import problem
-from focalcal.lab.data.examples import DataSet, numbered_ids
+from focalcal.lab.data.examples import DataSet
 from focalcal.lab.data.source_files import SourceFiles
 from focalcal.lab.data.splits import shuffled
 
@@ -44,17 +44,8 @@ def load_newsgroups(
     """The bydate release; `validation` of the training posts are held out."""
     sources = SourceFiles("newsgroups", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, sources.path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
-    return official_texts(
-        sources,
-        NEWSGROUPS,
-        parts,
-        _BYDATE,
-        validation,
-        num_words=num_words,
-        length=length,
-        official="official, by date",
-        cut_header=cut_header,
-    )
+    told = {"official": "official, by date", "cut_header": cut_header}
+    return official_texts(sources, NEWSGROUPS, parts, _BYDATE, validation, num_words=num_words, length=length, **told)
 
 
 def load_newsgroups_19997(
@@ -94,7 +85,7 @@ def _read(sources: SourceFiles, folder: Path, cut_header: bool) -> Documents:
     contents = sources.read_many(paths, "a post", under=folder)
     texts = [_text(content, cut_header) for content in contents]
     labels = np.array([NEWSGROUPS.index(path.parent.name) for path in paths], np.int64)
-    ids = np.array([f"{path.parent.name}/{path.name}" for path in paths]) if paths else numbered_ids("", 0)
+    ids = np.array([f"{path.parent.name}/{path.name}" for path in paths], np.str_)
     return Documents(texts, labels, ids)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from focalcal.lab.data.catalogue import by_hand, catalogue_entry
 from focalcal.lab.data.errors import problem, reading
 from focalcal.lab.data.examples import DataSet, Examples
-from focalcal.lab.data.fetch import unpack_data_set
+from focalcal.lab.data.fetch import UNFINISHED, unpack_data_set
 from focalcal.lab.data.splits import validation_split
 
 VARIABLE = "FOCALCAL_DATA"
@@ -52,7 +52,7 @@ def state(name: str, folder: str | os.PathLike[str] | None = None) -> str:
     if not named:
         return "absent"
     there = [_is_there(Path(named) / remote.path) for remote in files.remotes]
-    if any(path.is_dir() or path.suffix not in (".part", ".tag") for path in (Path(named) / files.folder).glob("*")):
+    if any(path.is_dir() or path.suffix not in UNFINISHED for path in (Path(named) / files.folder).glob("*")):
         read_as_they_are = [here for here, remote in zip(there, files.remotes, strict=True) if not remote.unpack_into]
         return "here" if all(read_as_they_are) else "part"
     return "archive" if files.remotes and all(there) else "absent"
@@ -133,7 +133,7 @@ class SourceFiles:
     def data_set(
         self,
         classes: tuple[str, ...],
-        parts: Mapping[str, Examples],
+        parts: Mapping[str, Examples | None],
         expected: Mapping[str, tuple[int, ...]],
         validation: int,
         *,
@@ -141,10 +141,18 @@ class SourceFiles:
         what: str = "images",
         **more: Any,
     ) -> DataSet:
-        """The official "train" and "test" of `parts`, if complete; `validation` examples of train are held out."""
-        whole = self.complete({split: examples.labels for split, examples in parts.items()}, expected)
-        test = parts["test"]
-        train, val = validation_split(parts.get("train", test.none()), validation, whole=whole)
+        """The official "train" and "test" of `parts`, if complete; `validation` examples of train are held out.
+
+        One of them may be None, of a data set of which files are missing.
+        """
+        there = next((examples for examples in parts.values() if examples is not None), None)
+        if there is None:
+            raise problem(
+                self.path, f"must hold the files of {self.name}", "none", f"run `focalcal data get {self.name}`"
+            )
+        train, test = (parts.get(split) or there.none() for split in ("train", "test"))
+        whole = self.complete({"train": train.labels, "test": test.labels}, expected)
+        train, val = validation_split(train, validation, whole=whole)
         note = f"{official}; validation: the first {len(val)} of a shuffle of the training {what}, NumPy seed 1"
         provenance = self.provenance(split=note, partial=not whole, **more)
         return DataSet(self.name, classes, train, val, test, provenance=provenance)

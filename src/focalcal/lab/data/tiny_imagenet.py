@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.lab.data.errors import problem, reading
-from focalcal.lab.data.examples import DataSet, Examples, numbered_ids
+from focalcal.lab.data.examples import DataSet, Examples
 from focalcal.lab.data.image_cache import decode_images
 from focalcal.lab.data.source_files import SourceFiles
 
@@ -30,7 +30,7 @@ def load_tiny_imagenet(folder: Path, *, allow_partial: bool = False, validation:
     for split, images in listed.items():
         files = [file for file, _ in images]
         inputs, pixels[split] = decode_images(files, size=64, mode="RGB", cache=path / "decoded")
-        ids = np.array([file.name for file in files]) if files else numbered_ids(split, 0)
+        ids = np.array([file.name for file in files], np.str_)
         parts[split] = Examples(inputs, labels[split], ids)
     names, official = _names(sources, synsets), "test: the official validation images"
     return sources.data_set(names, parts, _EXPECTED, validation, official=official, images_sha256=pixels)
