@@ -156,6 +156,8 @@ def test_time_is_a_panel_in_order_that_says_what_moved():
     assert found.sentence.startswith("Moved from 2024-12-30 to ")
     few = audit(p[:900], y[:900], times=np.datetime64("2025-01-01") + day[::23][:900], **QUICK).periods
     assert few.unit in ("month", "quarter"), "fewer rows, longer periods"
+    by_month = audit(p, y, times=(np.datetime64("2025-01-01") + day).astype("M8[M]"), **QUICK).periods
+    assert (by_month.unit, by_month.parts[0].name, len(by_month.parts)) == ("month", "2025-01", 12), "no week is known"
 
 
 def test_calibrators_of_a_rare_event_see_all_of_its_rows():

@@ -105,6 +105,21 @@ def test_a_twentieth_of_the_gain_may_be_left(left, chosen):
     assert simplest_alike([best, simple], rated).name == chosen
 
 
+def test_the_rate_of_an_event_is_kept():
+    """Too extreme and too low: a temperature takes 97 % of the gain and leaves the rate off by points."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=6000)
+    labels = (rng.random(6000) < 1 / (1 + np.exp(-logits))).astype(int)
+    scores = np.stack([np.zeros(6000), 3 * logits - 0.6], 1)
+    fitted = calibrate(scores, labels, candidates=["temperature", "vector", "platt", "matrix"])
+    assert fitted.choice_.chosen == "platt"
+    assert abs(fitted.predict_proba(scores)[:, 1].mean() - labels.mean()) < 0.001
+    temperature = CALIBRATORS["temperature"]().fit(scores, labels)
+    assert abs(temperature.predict_proba(scores)[:, 1].mean() - labels.mean()) > 0.02
+    losses = {each.name: each.nll for each in fitted.choice_.tried}
+    assert losses["temperature"] - losses["platt"] < 0.05 * (fitted.choice_.raw_nll - losses["platt"])
+
+
 def test_nothing_to_gain():
     """Calibrated rows: temperature, which costs nothing; and where all candidates do harm, the rows as they are."""
     logits, labels = rows(4000)

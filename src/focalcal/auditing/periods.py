@@ -105,7 +105,8 @@ def _unit(
 ) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
     """The unit, the beginnings of all periods from the first to the last, and each row's place among them."""
     coarsest = None
-    for unit in UNITS:
+    by_month = bool((times == times.astype("M8[M]")).all())  # 2026-03 is read as its first day, and names no week
+    for unit in UNITS[UNITS.index("month") :] if by_month else UNITS:
         begins = _begins(times, unit)
         starts = np.arange(begins.min(), begins.max() + 1)
         member = (begins - begins.min()).astype(np.int64)

@@ -126,10 +126,11 @@ def calibrate(
         candidates: names of CALIBRATORS, or calibrators by names of your own; by default all that make sense for the
             number of rows and classes.
         prefer: "simple" for the simplest that is shown to help and is not shown, paired over rows at 95 %, to leave
-            more than a twentieth of what the best one gains. "best", for the lowest NLL, for a `CalibratorMixture` of
-            all that never give an exact zero and the scores as they are, its weights of largest likelihood on rows that
-            none was fitted on: of several maps the lowest score is too often luck, and their mean is better. With
-            by="brier" it is the simplest that is not shown to be worse than the best one at all.
+            more than a twentieth of what the best one gains, nor, of two classes, to miss the rate of events. "best",
+            for the lowest NLL, for a `CalibratorMixture` of all that never give an exact zero and the scores as they
+            are, its weights of largest likelihood on rows that none was fitted on: of several maps the lowest score is
+            too often luck, and their mean is better. With by="brier" it is the simplest that is not shown to be worse
+            than the best one at all.
         by: "nll" or "brier".
         groups: (N,) names of rows that belong together, such as a patient's; they stay in one fold, and intervals are
             over groups.
@@ -279,11 +280,27 @@ def simplest_alike(
         for each in pool
         if each is best or rated.change(each.row_losses[by] - best.row_losses[by] - allowed).low <= 0
     ]
-    return min(alike, key=lambda each: _place(each.name))
+    kept = [each for each in alike if not _misses_the_rate(each, rated)]
+    return min(kept or alike, key=lambda each: _place(each.name, rated.scores.shape[1]))
 
 
-def _place(name: str) -> int:
+def _misses_the_rate(candidate: CalibratorCandidate, rated: Rated) -> bool:
+    """Whether, of two classes, the calibrated scores add up to another number of events than happened, beyond chance.
+
+    Expected against observed is what risks are judged by first, and the NLL sees little of it: a temperature can take
+    most of what there is to gain and leave O/E at 0.9.
+    """
+    if rated.top1 or rated.labels.ndim > 1 or rated.scores.shape[1] != 2:
+        return False
+    event = np.where(rated.scores.argmax(1) == 1, candidate.confidence, 1 - candidate.confidence)
+    gap = rated.change(event - rated.labels)
+    return gap.low > 0 or gap.high < 0
+
+
+def _place(name: str, classes: int = 0) -> float:
     """In the order of simplicity; names of the caller's own are as simple as any, so that the best of them is taken."""
+    if (name, classes) == ("platt", 2):  # of two classes a vector is the same map with twice the numbers
+        return SIMPLEST_FIRST.index("vector") - 0.5
     return SIMPLEST_FIRST.index(name) if name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
 
 
