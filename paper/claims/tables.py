@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from focalcal.lab.evidence.cell_means import label_means
-from focalcal.lab.evidence.comparisons import CANDIDATES
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.evidence.metric_names import title
 from focalcal.pages.numbers import Mean, Printed, Rounded
@@ -129,7 +128,7 @@ def _points(runs: list[RunEvidence]) -> str:
     """Which gamma and lam these runs of FCL have; most of the paper's are in its supplement and not known here."""
     settings: dict[str, list[str]] = {}
     for run in runs:
-        if run.objective in CANDIDATES:
+        if run.objective in ("fcl", "multilabel_fcl"):
             point = ", ".join(f"{name} = {run.options[name]:g}" for name in ("gamma", "lam") if name in run.options)
             settings.setdefault(point, []).append(run.setting)
     points = [f"{point} ({', '.join(dict.fromkeys(there))})" for point, there in settings.items()]

@@ -5,7 +5,7 @@ An objective has the same colour, marker and dashes wherever it is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from focalcal.pages.palette import Look, numbered_look
 
@@ -40,23 +40,32 @@ def short_name(objective: str) -> str:
     >>> short_name("fcl lam=0.5"), short_name("mine")
     ('FCL lam=0.5', 'mine')
     """
-    name, space, options = objective.partition(" ")
-    return NAMES.get(name, (name, name))[0] + space + options
+    return _name(objective, 0, " ")
 
 
 def full_name(objective: str) -> str:
     """What it is, with its options."""
-    name, space, options = objective.partition(" ")
-    return NAMES.get(name, (name, name))[1] + (", " if space else "") + options
+    return _name(objective, 1, ", ")
 
 
-def looks(objectives: Iterable[str]) -> dict[str, Look]:
-    """By objective. A known one has its own look, or else the first variant of it; others take those that are left,
-    then begin again with other markers and dashes: 90 differ."""
-    listed = list(dict.fromkeys(objectives))
+def _name(objective: str, kind: int, between: str) -> str:
+    """A label of somebody's own, which has no options behind a known name, stays as it is."""
+    name, *options = objective.split(" ")
+    known = name in NAMES and all("=" in option for option in options)
+    return between.join([NAMES[name][kind], " ".join(options)][: 1 + bool(options)]) if known else objective
+
+
+def looks(objectives: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
+    """By objective; of a mapping, by label, the values being the losses.
+
+    A known one has its own look, or else the first variant of it; others take those that are left, then begin again
+    with other markers and dashes: 90 differ.
+    """
+    losses = objectives if isinstance(objectives, Mapping) else {name: base_name(name) for name in objectives}
+    listed = list(losses)
     taken: dict[str, int] = {}
     for objective in sorted(listed, key=lambda objective: " " in objective):  # without options first
-        base = _SAME.get(base_name(objective), base_name(objective))
+        base = _SAME.get(losses[objective], losses[objective])
         if base in ORDER and ORDER.index(base) not in taken.values():
             taken[objective] = ORDER.index(base)
     free = (number for number in range(len(listed) + len(ORDER)) if number not in taken.values())

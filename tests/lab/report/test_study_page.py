@@ -144,7 +144,7 @@ def test_epoch_bins_are_summed_over_seeds_where_all_have_them(evidence):
 
 
 def test_comparisons_have_the_differences_of_their_seeds(evidence):
-    families = comparisons(evidence)
+    families = comparisons(evidence, "fcl")
     (found,) = (
         one
         for one in page_data(evidence, families)["comparisons"]

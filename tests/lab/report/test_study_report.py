@@ -1,9 +1,11 @@
+import json
 import re
 
 import pytest
 from support.synthetic_study import add, spec, study_store
 
 from focalcal.lab.evidence.evidence import collected
+from focalcal.lab.evidence.labels import Label
 from focalcal.lab.report.section import ReportSection
 from focalcal.lab.report.study_report import FOLDER, PAGE, write_report
 from focalcal.lab.report.study_summary import gap_sentences
@@ -99,6 +101,27 @@ def test_a_section_of_other_code_has_its_tables_as_files(tmp_path):
     assert page.count("Ours in words") >= 1
     assert ".mine { color: red; }" in page
     assert "By hand" not in write_report(store, with_figures=False).page.read_text("utf-8")
+
+
+def test_headline_forest_tests_and_tables_are_about_the_studys_candidate_by_its_label(tmp_path):
+    store, labels = Store(tmp_path / "runs"), {}
+    for loss, ece in (("ce", 0.2), ("fcl", 0.15), ("mine:SoftGap", 0.1)):
+        for seed in range(8):
+            one = spec(loss, seed)
+            add(store, one, changed={"ece": ece + seed / 1000})
+            labels[one.key] = Label(objective="SoftGap (ours)" if loss == "mine:SoftGap" else "")
+    made = write_report(store, candidate="mine:SoftGap", labels=labels, with_figures=False)
+    sentence = re.search(r'<p class="sentence">(.*?)</p>', body(made))[1]
+    assert sentence.startswith("SoftGap (ours) lowers ECE from 20.4 to 10.4 points against cross-entropy")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', made.page.read_text("utf-8"), re.DOTALL)[1])
+    mine = next(at for at, one in enumerate(data["objectives"]) if one["key"] == "SoftGap (ours)")
+    assert data["candidate"] == mine
+    assert {one["candidate"] for one in data["comparisons"]} == {mine}
+    tables = made.page.parent / "tables"
+    assert "SoftGap (ours) minus baseline" in (tables / "comparisons.tex").read_text()
+    assert r"\label{tab:comparisons}" in (tables / "comparisons.tex").read_text()
+    assert "SoftGap (ours)" in (tables / "ece.csv").read_text()
+    assert "mine:SoftGap" not in (tables / "overview.tex").read_text()
 
 
 def test_a_page_of_something_else_is_not_overwritten(tmp_path):

@@ -11,6 +11,7 @@ from focalcal.cli.options import given, name_values
 
 if TYPE_CHECKING:
     from focalcal.lab.store import Store as RunStore
+    from focalcal.lab.studies import Study
     from focalcal.lab.training import Recipe
 
 _DEFAULT_STORE = "default: $FOCALCAL_STORE, else focalcal-runs."
@@ -56,6 +57,18 @@ def open_store(folder: Path | None, *, create: bool = False) -> RunStore:
 def open_stores(folders: list[Path] | None) -> list[RunStore]:
     """Those in the folders, each once, or the one that is used by default."""
     return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
+
+
+def told_by(study: Study, *, smoke: bool = False) -> dict[str, Any]:
+    """What a report needs to know of a study: its cells, how it is called, and what it is about."""
+    labels = getattr(study, "labels", None)
+    return {
+        "specs": study.specs(smoke),
+        "title": f"{study.title} (smallest size)" if smoke else study.title,
+        "temperature": study.temperature,
+        "candidate": getattr(study, "candidate", None),
+        "labels": labels(smoke) if labels is not None else {},
+    }
 
 
 def chosen_recipe(name: str, data_option: list[str] | None, model_option: list[str] | None, **changes: Any) -> Recipe:

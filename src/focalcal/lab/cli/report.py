@@ -9,7 +9,7 @@ import typer
 
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
-from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores
+from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
 
 if TYPE_CHECKING:
     from focalcal.lab.report.study_report import Report
@@ -25,6 +25,13 @@ def report(
     seeds: Seeds = None,
     out: Annotated[
         Path | None, typer.Option(help="The folder to write to; default: report, or report/STUDY, in the store.")
+    ] = None,
+    candidate: Annotated[
+        str | None,
+        typer.Option(
+            help="The objective that the report is about, as the study or the loss calls it; default: what the study "
+            "names, else fcl, else the first that is not ce."
+        ),
     ] = None,
     section: Annotated[
         str | None,
@@ -53,8 +60,10 @@ def report(
 
         chosen = load_study(study, seeds=seeds, data_dir=data_dir)
         out = out or opened[0].path / FOLDER / chosen.name
-        options |= {"specs": chosen.specs(), "title": chosen.title, "temperature": chosen.temperature}
+        options |= told_by(chosen)
         section = section or chosen.section
+    if candidate is not None:
+        options["candidate"] = candidate
     maker = section_maker(section) if section else None
     made = write_report(opened, out=out, make_section=maker, with_figures=figures, **options)
     if as_json:

@@ -13,10 +13,21 @@ from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json, to_go_on
 from focalcal.core.processors import available_processors
-from focalcal.lab.cli.options import DataDir, Device, Seeds, Store, TensorBoard, Threads, check_device, open_store
+from focalcal.lab.cli.options import (
+    DataDir,
+    Device,
+    Seeds,
+    Store,
+    TensorBoard,
+    Threads,
+    check_device,
+    open_store,
+    told_by,
+)
 from focalcal.lab.cli.watch import StudyActivity, live_page
 
 if TYPE_CHECKING:
+    from focalcal.lab.evidence.evidence import Labels
     from focalcal.lab.studies import StudyResult
     from focalcal.lab.studies.grid import Executor
     from focalcal.lab.studies.planning import PlannedCell
@@ -101,7 +112,7 @@ def study(
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
-        _print_plan(plan, device=device, jobs=jobs, as_json=as_json)
+        _print_plan(plan, told_by(chosen, smoke=smoke)["labels"], device=device, jobs=jobs, as_json=as_json)
         return
     options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
     where: Executor = (
@@ -112,7 +123,7 @@ def study(
     activity = StudyActivity()
     page = live_page([open_store(folder, create=True)], chosen, smoke=smoke, activity=activity) if watch else None
     with page or nullcontext() as server:
-        with grid_display(cell_names(chosen.specs(smoke))) as activity.display:
+        with grid_display(cell_names(chosen.specs(smoke), told_by(chosen, smoke=smoke)["labels"])) as activity.display:
             result = run_study(chosen, folder, where, smoke=smoke, on_event=activity.display)
         activity.interrupted = result.outcome.interrupted
         _print_results(result, as_json=as_json)
@@ -135,7 +146,7 @@ def _print_studies(*, as_json: bool) -> None:
         typer.echo(f"{name:{width}}  {title}")
 
 
-def _print_plan(plan: list[PlannedCell], *, device: str, jobs: int, as_json: bool) -> None:
+def _print_plan(plan: list[PlannedCell], labels: Labels, *, device: str, jobs: int, as_json: bool) -> None:
     from focalcal.lab.cli.progress import duration
     from focalcal.lab.evidence.labels import cell_names
     from focalcal.pages.tables import Table
@@ -157,7 +168,7 @@ def _print_plan(plan: list[PlannedCell], *, device: str, jobs: int, as_json: boo
     left = [cell for cell in plan if cell.state.startswith("to ")]
     columns: dict[str, list[Any]] = {
         "key": [cell.spec.key[:10] for cell in plan],
-        "cell": list(cell_names([cell.spec for cell in plan]).values()),
+        "cell": list(cell_names([cell.spec for cell in plan], labels).values()),
         "state": [cell.state for cell in plan],
         "about": [
             "-" if cell not in left else "not known" if cell.seconds is None else duration(cell.seconds)
@@ -191,8 +202,9 @@ def _print_results(result: StudyResult, *, as_json: bool) -> None:
     from focalcal.lab.evidence.evidence import measured
     from focalcal.lab.report.study_tables.several_metrics import overview
 
+    told = told_by(result.study, smoke=result.smoke)
     title, specs = result.study.title, result.specs
-    shown = overview(measured(result.runs, title=title, known=specs))
+    shown = overview(measured(result.runs, title=title, known=specs, labels=told["labels"]))
     if shown is not None:
         titled = replace(shown, title=f"\n{title}: {len(result.runs)} of {len(specs)} cells")
         typer.echo(titled.text(), nl=False)
@@ -214,9 +226,7 @@ def _write_report(result: StudyResult, *, named: str) -> None:
         typer.echo("focalcal: writing the report", err=True)
         written = write_report(
             result.store,
-            specs=result.specs,
-            title=result.title,
-            temperature=result.temperature,
+            **told_by(result.study, smoke=result.smoke),
             out=out,
             operating_points=operating_points(),
             make_section=section_maker(result.study.section) if result.study.section else None,
@@ -239,7 +249,7 @@ def _print_gaps(result: StudyResult) -> None:
         return
     interrupted = result.outcome.interrupted
     if not interrupted:
-        names = cell_names(result.specs)
+        names = cell_names(result.specs, told_by(result.study, smoke=result.smoke)["labels"])
         for gap in result.gaps:
             typer.echo(f"focalcal: {names[gap.key]}: {gap}", err=True)
     typer.echo(f"focalcal: {'interrupted; ' if interrupted else ''}{stored}; {to_go_on()}", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.output import plain_failures
-from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores
+from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
 
 if TYPE_CHECKING:
     from focalcal.lab.cli.progress import GridDisplay
@@ -90,8 +90,7 @@ def live_page(
 
     check_packages(with_figures=False)
     if study is not None:
-        title = f"{study.title} (smallest size)" if smoke else study.title
-        options |= {"specs": study.specs(smoke), "title": title, "temperature": study.temperature}
+        options |= told_by(study, smoke=smoke)
     report = LiveReport(stores, operating_points=operating_points(), **options)
     with serve(report, port) as server:
         typer.echo(f"focalcal: the page is at {server.url}", err=True)

@@ -11,7 +11,9 @@ from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, UNDIRECTED
 from focalcal.stats import PRIMARY, Comparison, compare
 
-CANDIDATES = ("fcl", "multilabel_fcl")
+MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
+_CANDIDATES = ("fcl", "multilabel_fcl")  # by default
+BASELINES = ("ce", "multilabel_bce")  # what a candidate is compared with first, and is not by default
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,23 @@ class Family:
         return any(test.reachable for test in self.comparisons)
 
 
-def usual_candidate(evidence: Evidence) -> str | None:
-    """FCL, if it is there as one objective and something to compare it with is."""
-    present = [name for name in CANDIDATES if name in evidence.objectives]
-    return present[0] if present and len(evidence.objectives) > 1 else None
+def candidate_of(evidence: Evidence) -> str | None:
+    """The objective that everything is compared with: the one the study names, else FCL, else the first but CE.
+
+    None where it is alone, is not stored, or has several points: the best of many is no fair candidate; and of a grid
+    that names none.
+    """
+    names = [evidence.candidate] if evidence.candidate else _CANDIDATES
+    found = next((points for name in names if (points := evidence.named(name))), [])
+    if not found and not evidence.candidate and len(evidence.objectives) <= MOST_COMPARED:
+        proper = [point for name in BASELINES for point in evidence.named(name)]
+        found = [name for name in evidence.objectives if name not in proper][:1]
+    return found[0] if len(found) == 1 and len(evidence.objectives) > 1 else None
 
 
 def comparisons(
     evidence: Evidence,
-    candidate: str = "fcl",
+    candidate: str,
     baselines: Sequence[str] | None = None,
     *,
     metrics: Sequence[str] = PRIMARY,

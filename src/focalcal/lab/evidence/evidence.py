@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from focalcal.lab.evidence.gaps import EvidenceGap, cells_not_run, gaps_of_store
 from focalcal.lab.evidence.labels import Label, cell_names, run_labels
 from focalcal.lab.evidence.run_details import RunDetails, run_details
 from focalcal.lab.evidence.temperature_effect import EvidenceNote, FittedOn, Scaled, scaled
-from focalcal.lab.objectives import ORDER
+from focalcal.lab.objectives import ORDER, base_name, full_name, looks
 from focalcal.lab.store import Run, Spec, Store
 from focalcal.lab.store.merge import runs_of
 from focalcal.metrics.reliability import Reliability, reliability
+from focalcal.pages.palette import Look
 from focalcal.predictions import Predictions
 
 
@@ -62,12 +64,16 @@ class RunEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The runs of a study, and what is missing of it. Settings and objectives in order of occurrence."""
+    """The runs of a study, and what is missing of it. Settings and objectives in order of occurrence.
+
+    candidate  the objective that the study is about, as it was named; `comparisons.candidate_of` says which one it is
+    """
 
     title: str
     runs: tuple[RunEvidence, ...]
     missing: tuple[EvidenceGap, ...] = ()
     fitted_on: FittedOn = "halves"
+    candidate: str | None = None
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -78,6 +84,31 @@ class Evidence:
     def objectives(self) -> tuple[str, ...]:
         """Each once, over all settings."""
         return tuple(dict.fromkeys(run.objective for run in self.runs))
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of the losses, whatever the objectives are called, each once."""
+        return tuple(dict.fromkeys(run.spec["objective"] for run in self.runs))
+
+    def named(self, objective: str) -> list[str]:
+        """The objectives that a name means: the one of that label, else every point of the loss of that name."""
+        found = dict.fromkeys(run.objective for run in self.runs if run.spec["objective"] == objective)
+        return [objective] if objective in self.objectives else list(found)
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """Of the objectives, in figures and on pages alike."""
+        return looks({run.objective: run.spec["objective"] for run in self.runs})
+
+    def full_name(self, objective: str) -> str:
+        """What an objective is: of one with a label of the study, the label and the loss."""
+        loss = next(run.spec["objective"] for run in self.runs if run.objective == objective)
+        return full_name(objective) if base_name(objective) == loss else f"{objective}, {full_name(loss)}"
+
+    def place(self, setting: str) -> str:
+        """Data set and network of a setting, whatever it is called."""
+        spec = next(run.spec for run in self.runs if run.setting == setting)
+        return f"{spec['data_set']}/{spec['model']}"
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], list[RunEvidence]]:
@@ -106,16 +137,20 @@ class Evidence:
         return {objective: seeds for objective, seeds in by_objective.items() if seeds}
 
 
+Labels = Mapping[str, Label]  # of a study, by key
+NO_LABELS: Labels = MappingProxyType({})
 EvidenceCache = dict[tuple[str, Label, tuple[str, ...]], RunEvidence]  # by key, label and evaluations
 
 
-def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list[Run], list[EvidenceGap]]:
+def collected(
+    stores: Sequence[Store], specs: Sequence[Spec] = (), labels: Labels = NO_LABELS
+) -> tuple[list[Run], list[EvidenceGap]]:
     """The runs of stores that a study is about, in reading order, and why others of it cannot be shown.
 
     Those of `specs` if there are any, and the gaps of these alone.
     """
     runs, findings = runs_of(stores)
-    names = cell_names(specs) if specs else None
+    names = cell_names(specs, labels) if specs else None
     if names is not None:
         runs = [run for run in runs if run.key in names]
     gaps = gaps_of_stores(findings, names)
@@ -124,14 +159,12 @@ def collected(stores: Sequence[Store], specs: Sequence[Spec] = ()) -> tuple[list
     return reading_order(runs), gaps
 
 
-def measured(
-    runs: Iterable[Run], *, title: str, missing: Sequence[EvidenceGap] = (), known: Sequence[Spec] = ()
-) -> Evidence:
+def measured(runs: Iterable[Run], *, title: str, **options: Any) -> Evidence:
     """`gather` with the stored metrics, for tables that need no predictions: neither epochs, bins nor T.
 
     Of each test set the labels are read once, from the first run that has them.
     """
-    return gather(runs, title=title, missing=missing, known=known, whole=False)
+    return gather(runs, title=title, whole=False, **options)
 
 
 def gather(
@@ -141,6 +174,8 @@ def gather(
     temperature: FittedOn = "halves",
     missing: Sequence[EvidenceGap] = (),
     known: Sequence[Spec] = (),
+    candidate: str | None = None,
+    labels: Labels = NO_LABELS,
     details: bool = False,
     whole: bool = True,
     cache: EvidenceCache | None = None,
@@ -150,6 +185,8 @@ def gather(
     `details` adds what only pages show (`RunDetails`); its bootstrap takes 0.3 s per run of 10,000 rows. Without
     `whole` this is `measured`.
 
+    `candidate` names what the study is about, and `labels` are what a study calls its settings and objectives, by key.
+
     `known` are the cells that ought to be there: they set the order, and those without a run are named in `missing`,
     after what the caller knows to be missing. Runs with metrics that are not finite, damaged predictions or seeds that
     others have are kept, and named. What is in `cache` is not read again, and what is read is put there: a store that
@@ -157,16 +194,21 @@ def gather(
     """
     order = {spec.key: at for at, spec in enumerate(known)}
     stored = sorted({run.key: run for run in runs}.values(), key=lambda run: order.get(run.key, len(order)))
-    labels = run_labels([*known, *(run.spec for run in stored if run.key not in order)])
+    specs = [*known, *(run.spec for run in stored if run.key not in order)]
+    called = run_labels(specs, labels)
+    objectives = dict.fromkeys(name for spec in specs for name in (called[spec.key].objective, spec.objective))
+    if candidate is not None and objectives and candidate not in objectives:
+        known_names = ", ".join(map(repr, objectives))
+        raise ValueError(f"candidate must be one of {known_names}, got {candidate!r}; name an objective of the runs")
     constants: dict[str, float | None] = {}
     read: EvidenceCache = {} if cache is None else cache
-    states = {run.key: (run.key, labels[run.key], tuple(run.evaluations)) for run in stored}
+    states = {run.key: (run.key, called[run.key], tuple(run.evaluations)) for run in stored}
     for run in stored:
         if (state := states[run.key]) not in read:
-            read[state] = _read(run, labels[run.key], temperature, constants, whole=whole, details=details)
+            read[state] = _read(run, called[run.key], temperature, constants, whole=whole, details=details)
     evidence = tuple(read[state] for state in states.values())
     _check_same_data(evidence)
-    gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing)]
+    gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing, labels)]
     gaps += [
         EvidenceGap("unreadable", run.key, run.name, detail=note.detail)
         for run in evidence
@@ -174,7 +216,7 @@ def gather(
         if note.kind == "unreadable"
     ]
     gaps += [*metrics_not_finite(evidence), *seeds_short(evidence, set(order))]
-    return Evidence(title, evidence, tuple(dict.fromkeys(gaps)), temperature)
+    return Evidence(title, evidence, tuple(dict.fromkeys(gaps)), temperature, candidate)
 
 
 def _check_same_data(runs: Iterable[RunEvidence]) -> None:

@@ -7,15 +7,21 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from focalcal.lab.evidence.comparisons import Family, all_comparisons, comparisons, seeds_needed, usual_candidate
+from focalcal.lab.evidence.comparisons import (
+    BASELINES,
+    MOST_COMPARED,
+    Family,
+    all_comparisons,
+    candidate_of,
+    comparisons,
+    seeds_needed,
+)
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.temperature_effect import EvidenceNote
 from focalcal.stats import verdict_counts
 from focalcal.stats.comparison import Verdict
 
 ALPHA = 0.05
-MOST_COMPARED = 15  # objectives: more are a grid, of which pairs say little
-_BASELINES = ("ce", "multilabel_bce")  # of the headline the first that is there; else the first other objective
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,8 @@ class Headline:
 
 
 def study_families(evidence: Evidence) -> list[Family]:
-    """FCL against every other objective; without it, or with several of it, the first objective; none of a grid."""
-    candidate = usual_candidate(evidence)
+    """The candidate against every other objective; without one, the first objective; none of a grid."""
+    candidate = candidate_of(evidence)
     if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
         candidate = evidence.objectives[0]
     return [] if candidate is None else comparisons(evidence, candidate, alpha=ALPHA)
@@ -119,12 +125,16 @@ def run_notes(evidence: Evidence) -> dict[EvidenceNote, list[str]]:
 
 
 def headline(evidence: Evidence) -> Headline | None:
-    """FCL's ECE against cross-entropy's on the test split; None if there is no candidate, or nothing that both have."""
-    candidate = usual_candidate(evidence)
+    """The candidate's ECE against cross-entropy's on the test split, or the first other objective's without it.
+
+    None if there is no candidate, or nothing that both have.
+    """
+    candidate = candidate_of(evidence)
     if candidate is None:
         return None
     others = [name for name in evidence.objectives if name != candidate]
-    baseline = next((name for name in _BASELINES if name in others), others[0])
+    usual = [point for name in BASELINES for point in evidence.named(name) if point in others]
+    baseline = (usual or others)[0]
     verdicts = {
         family.setting: comparison.verdict
         for family in comparisons(evidence, candidate, [baseline])

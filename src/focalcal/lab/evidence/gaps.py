@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from focalcal.lab.evidence.labels import cell_names
+from focalcal.lab.evidence.labels import Label, cell_names
 from focalcal.lab.store import Spec
 from focalcal.lab.store.diagnostics import StoreFinding
 
@@ -52,9 +52,11 @@ def gaps_of_stores(findings: Iterable[StoreFinding], names: Mapping[str, str] | 
     ]
 
 
-def cells_not_run(known: Sequence[Spec], there: Collection[str], told: Iterable[EvidenceGap]) -> list[EvidenceGap]:
+def cells_not_run(
+    known: Sequence[Spec], there: Collection[str], told: Iterable[EvidenceGap], labels: Mapping[str, Label]
+) -> list[EvidenceGap]:
     """The cells without a run that no gap of `told` is about."""
-    names = cell_names(known)
+    names = cell_names(known, labels)
     explained = {gap.key for gap in told}
     lacking = [spec for spec in dict.fromkeys(known) if spec.key not in there and spec.key not in explained]
     return [EvidenceGap("not run", spec.key, names[spec.key]) for spec in lacking]

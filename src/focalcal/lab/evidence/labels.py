@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.lab.store import Spec
@@ -14,14 +15,14 @@ Facts = dict[str, Any]
 
 
 class Label(NamedTuple):
-    """What a run is called beside others, its seed apart."""
+    """What a run is called beside others, its seed apart. Of a study's own labels what it does not name is empty."""
 
-    setting: str
-    objective: str
+    setting: str = ""
+    objective: str = ""
 
 
-def run_labels(specs: Sequence[Spec]) -> dict[str, Label]:
-    """By key, what tells the runs apart.
+def run_labels(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyType({})) -> dict[str, Label]:
+    """By key, what tells the runs apart; `given` are the labels of a study, which stand in place of the names.
 
     setting    data set and network, `digits/mlp`. Where an objective was trained there in several ways, each way is a
                setting, named by what differs: `digits/mlp lr=0.1`. A way of its own for each objective is not named
@@ -29,22 +30,32 @@ def run_labels(specs: Sequence[Spec]) -> dict[str, Label]:
                over settings that each have a point of their own, and `fcl lam=0.5`, `fcl lam=1` are two of a sweep.
                Two versions of somebody's own code are told apart by its hash, `mine:Loss code=1f3a9c20`
     """
+    called: dict[str, Label] = {}
+    meanings: dict[tuple[str, str], str] = {}
+    for spec in specs:
+        plain, own = Label(f"{spec.data_set}/{spec.model}", spec.objective), given.get(spec.key, Label())
+        called[spec.key] = Label(own.setting or plain.setting, own.objective or plain.objective)
+        for kind, name, meant in zip(Label._fields, called[spec.key], plain, strict=True):
+            if (other := meanings.setdefault((kind, name), meant)) != meant:
+                raise ValueError(
+                    f"label must name one {kind}, got {name!r} for {other} and {meant}; rename one of them"
+                )
     places: dict[str, list[Spec]] = {}
     for spec in specs:
-        places.setdefault(f"{spec.data_set}/{spec.model}", []).append(spec)
+        places.setdefault(called[spec.key].setting, []).append(spec)
     settings = {key: name for place, own in places.items() for key, name in _settings(place, own).items()}
     points: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for spec in specs:
-        points.setdefault((settings[spec.key], spec.objective), []).append(_point(spec))
+        points.setdefault((settings[spec.key], called[spec.key].objective), []).append(_point(spec))
     labels: dict[str, Label] = {}
     for spec in specs:
-        setting = settings[spec.key]
+        setting, objective = settings[spec.key], called[spec.key].objective
         shown = [
             f"{name}={_value_text(value)}"
             for name, value in _point(spec).items()
-            if any(name not in point or point[name] != value for point in points[setting, spec.objective])
+            if any(name not in point or point[name] != value for point in points[setting, objective])
         ]
-        labels[spec.key] = Label(setting, " ".join([spec.objective, *shown]))
+        labels[spec.key] = Label(setting, " ".join([objective, *shown]))
     return labels
 
 
@@ -88,9 +99,9 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
-def cell_names(specs: Sequence[Spec]) -> dict[str, str]:
-    """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`."""
-    labels = run_labels(specs)
+def cell_names(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyType({})) -> dict[str, str]:
+    """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`; `given` as of `run_labels`."""
+    labels = run_labels(specs, given)
     return {spec.key: f"{' '.join(labels[spec.key])} seed {spec.seed}" for spec in specs}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from focalcal.lab.evidence.evidence import EvidenceCache, collected, gather
+from focalcal.lab.evidence.evidence import NO_LABELS, EvidenceCache, Labels, collected, gather
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
 from focalcal.lab.report.study_page import study_page
@@ -83,6 +83,8 @@ class LiveReport:
         specs: Sequence[Spec] = (),
         title: str | None = None,
         temperature: FittedOn = "halves",
+        candidate: str | None = None,
+        labels: Labels = NO_LABELS,
         operating_points: Mapping[str, Point] | None = None,
         activity: Callable[[], Activity] = lambda: Activity("watching"),
         clock: Callable[[], float] = time.monotonic,
@@ -90,6 +92,7 @@ class LiveReport:
         self._stores, self._specs, self._activity, self._clock = list(stores), list(specs), activity, clock
         self._title = title or f"Runs in {self._stores[0].path.name}"
         self._temperature, self._points = temperature, operating_points
+        self._candidate, self._labels = candidate, labels
         self._looking, self._making = threading.Lock(), threading.Lock()
         self._look, self._looked = _Look([], []), -1e9
         self._told, self._told_at, self._pause = "", -1e9, _PAUSE
@@ -139,7 +142,7 @@ class LiveReport:
         with self._looking:
             began = self._clock()
             if began >= self._looked:
-                self._look = _Look(*collected(self._stores, self._specs))
+                self._look = _Look(*collected(self._stores, self._specs, self._labels))
                 took = self._clock() - began
                 self._looked = began + took + max(_SHORTEST, _COSTS * took)
             return self._look
@@ -151,6 +154,8 @@ class LiveReport:
             temperature=self._temperature,
             missing=look.gaps,
             known=self._specs,
+            candidate=self._candidate,
+            labels=self._labels,
             details=True,
             cache=self._read,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.lab.evidence.comparisons import CANDIDATES, Family
+from focalcal.lab.evidence.comparisons import Family
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.findings import study_families
 from focalcal.lab.evidence.surface import Point, Surface, surface
@@ -160,11 +160,11 @@ def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[s
             setting,
             metric,
             objective=objective,
-            operating_point=points.get(setting),
+            operating_point=points.get(evidence.place(setting)),
             curve=curves.get(setting, ()),
         )
         for setting in evidence.settings
-        for objective in CANDIDATES
+        for objective in evidence.losses
         for metric in _SURFACES
     ]
     return [grid for grid in made if grid is not None and np.isfinite(grid.values).any()]

@@ -11,7 +11,7 @@ from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.labels import origins
 from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, PERCENT, SINGLE_LABEL, title, titled
 from focalcal.lab.evidence.surface import Surface
-from focalcal.lab.objectives import full_name, looks, short_name
+from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures.surface import surface_note, surface_title
 from focalcal.lab.report.study_page_cells import CURVES, SPLITS, cell_data
 from focalcal.lab.report.study_tables.flags import flag_marks
@@ -76,7 +76,7 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
         "every_epochs": every,
         "settings": settings,
         "fitted_on": evidence.fitted_on,
-        "objectives": _objectives(objectives),
+        "objectives": _objectives(evidence),
         "candidate": objectives.index(families[0].candidate) if families else None,
         "metrics": _metrics(evidence),
         "terms": TERMS,
@@ -97,18 +97,18 @@ def page_data(evidence: Evidence, families: Sequence[Family] = (), surfaces: Seq
     }
 
 
-def _objectives(objectives: Sequence[str]) -> list[dict[str, Any]]:
-    drawn = looks(objectives)
+def _objectives(evidence: Evidence) -> list[dict[str, Any]]:
+    drawn = evidence.looks
     return [
         {
             "key": objective,
             "name": short_name(objective),
-            "full": full_name(objective),
+            "full": evidence.full_name(objective),
             "place": drawn[objective].place,
             "marker": drawn[objective].marker,
             "dash": drawn[objective].dash,
         }
-        for objective in objectives
+        for objective in evidence.objectives
     ]
 
 

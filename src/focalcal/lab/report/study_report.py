@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
-from focalcal.lab.evidence.evidence import Evidence, collected, gather
+from focalcal.lab.evidence.evidence import NO_LABELS, Evidence, Labels, collected, gather
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
 from focalcal.lab.report.figures.catalogue import FORMS, as_file_name, figures, unused
@@ -47,6 +47,8 @@ def write_report(
     specs: Sequence[Spec] = (),
     title: str | None = None,
     temperature: FittedOn = "halves",
+    candidate: str | None = None,
+    labels: Labels = NO_LABELS,
     out: str | os.PathLike[str] | None = None,
     make_section: MakeSection | None = None,
     with_figures: bool = True,
@@ -57,6 +59,8 @@ def write_report(
     specs        the cells of the study: only these are shown, and those without a run named; all runs if there are none
     title        of the page; default: the first store's folder
     temperature  how temperatures are fitted, as the study says
+    candidate    the objective that headline, forest plot and tests are about; by default FCL, else the first but CE
+    labels       what the study calls settings and objectives, by key of a cell
     make_section what makes another section of the page, with tables of its own
     with_figures whether `figures/` is written, which takes longer than all the rest
     operating_points  (gamma, lam) by setting, chosen before the surfaces were seen, to mark on them
@@ -70,13 +74,15 @@ def write_report(
     target = Path(out) if out is not None else given[0].path / FOLDER
     check_target(target)
     check_packages(with_figures=with_figures)
-    runs, missing = collected(given, specs)
+    runs, missing = collected(given, specs, labels)
     evidence = gather(
         runs,
         title=title or f"Runs in {given[0].path.name}",
         temperature=temperature,
         missing=missing,
         known=specs,
+        candidate=candidate,
+        labels=labels,
         details=True,
     )
     contents = rendered_report(

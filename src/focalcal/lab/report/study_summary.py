@@ -190,6 +190,11 @@ def _unknown(evidence: Evidence) -> list[str]:
     limits = gap_sentences(evidence.missing)
     if not evidence.runs:
         return limits
+    if evidence.candidate and len(points := evidence.named(evidence.candidate)) > 1:
+        limits.append(
+            f"{evidence.candidate} has {len(points)} points and none was chosen beforehand, so that it is not compared "
+            f"as a whole: see focalcal report --candidate {points[0]!r}."
+        )
     if len(_seeds(evidence)) > 1:
         limits.append(
             "The spread over seeds is that of training again on the same examples; how results vary with other "

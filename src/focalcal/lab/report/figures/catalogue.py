@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from focalcal.core.atomic import write_atomically
-from focalcal.lab.evidence.comparisons import CANDIDATES
 from focalcal.lab.evidence.surface import Point, surface
 from focalcal.lab.report.figures.confidence import confidence_histograms
 from focalcal.lab.report.figures.epochs import epoch_curves
@@ -77,12 +76,12 @@ def figures(
             made[unused(as_file_name(*parts), made)] = display
 
     for setting in evidence.settings:
-        objectives, point = readable(evidence, setting), points.get(setting)
+        objectives, point = readable(evidence, setting), points.get(evidence.place(setting))
         keep(reliability_diagrams(evidence, setting, objectives=objectives), "reliability", setting)
         keep(reliability_diagrams(evidence, setting, objectives=objectives, temperature=True), "temperature", setting)
         keep(confidence_histograms(evidence, setting, objectives=objectives), "confidence", setting)
         keep(epoch_curves(evidence, setting, objectives=objectives), "epochs", setting)
-        for objective in CANDIDATES:
+        for objective in evidence.losses:
             for metric in SURFACES:
                 grid = surface(
                     evidence, setting, metric, objective=objective, operating_point=point, curve=curves.get(setting, ())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focalcal.lab.objectives import looks, short_name
+from focalcal.lab.objectives import short_name
 from focalcal.pages.palette import Look
 from focalcal.pages.style import drawing, headed, line_style, plain, whole_numbers
 from focalcal.pages.tables import Table
@@ -85,7 +85,7 @@ def epoch_curves(
 ) -> EpochCurves | None:
     """Of the epochs at which every seed of an objective was tested; None if no run of the setting has any."""
     wanted = evidence.objectives if objectives is None else objectives
-    drawn = looks(evidence.objectives)
+    drawn = evidence.looks
     every = [_line(objective, drawn[objective], evidence.of(setting, objective), metric) for objective in wanted]
     lines = tuple(line for line in every if line is not None)
     if not lines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.extras import required
-from focalcal.lab.objectives import looks, short_name
+from focalcal.lab.objectives import short_name
 from focalcal.pages.palette import Look
 from focalcal.pages.reliability_display import ReliabilityDisplay, scale_rows
 from focalcal.pages.style import SMALLEST, PanelGrid, drawing, headed, line_style, plain
@@ -98,7 +98,7 @@ def reliability_diagrams(
     least        rows that a bin must have to be shown; by default 1 % of them, as the paper's 100 of 10,000, but at
                  least 5 and at most 100. What is hidden is counted in the panel.
     """
-    drawn = looks(evidence.objectives)
+    drawn = evidence.looks
     runs = runs_of_seed(
         evidence, setting, lambda run: (run.scaled if temperature else run.reliability) is not None, seed, objectives
     )

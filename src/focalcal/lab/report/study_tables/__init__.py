@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from focalcal.lab.evidence.comparisons import comparisons, usual_candidate
 from focalcal.lab.evidence.evidence import Evidence
+from focalcal.lab.evidence.findings import study_families
 from focalcal.lab.evidence.metric_names import SINGLE_LABEL
 from focalcal.lab.report.study_tables.by_metric import best_counts, metric_table, shift_auroc
 from focalcal.lab.report.study_tables.flags import flag_note
@@ -22,19 +22,17 @@ _POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
 def all_tables(evidence: Evidence) -> dict[str, CaptionedTable]:
     """By name, in reading order, those that there is something to show in.
 
-    FCL is compared with every other objective, where it is one objective and not a sweep.
+    The candidate is compared with every other objective (`study_families`).
     """
     made: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
     made |= {name: metric_table(evidence, name) for name in (*SINGLE_LABEL, "confidence_gap", *_POSTERIOR)}
     made["best_counts"] = best_counts(evidence)
     made["temperature"] = temperature(evidence)
     made["temperature_distance"] = temperature_distance(evidence)
-    candidate = usual_candidate(evidence)
-    if candidate is not None:
-        families = comparisons(evidence, candidate)
-        for name, paired in (("verdicts", verdict_table), ("comparisons", comparison_table)):
-            table = paired(families)
-            made[name] = table and replace(table, note=table.note + flag_note(evidence))
+    families = study_families(evidence)
+    for name, paired in (("verdicts", verdict_table), ("comparisons", comparison_table)):
+        table = paired(families)
+        made[name] = table and replace(table, note=table.note + flag_note(evidence))
     made["common_split"] = common_split(evidence)
     made["transformers"] = transformers(evidence)
     made["lam_sweep"] = lam_sweep(evidence)

@@ -57,7 +57,9 @@ def common_split(evidence: Evidence) -> CaptionedTable | None:
 
 def transformers(evidence: Evidence) -> CaptionedTable | None:
     """One row per objective; error and ECE of each network, the best of each column in bold."""
-    settings = [setting for setting in evidence.settings if setting.partition("/")[2].startswith(TRANSFORMERS)]
+    settings = [
+        setting for setting in evidence.settings if evidence.place(setting).partition("/")[2].startswith(TRANSFORMERS)
+    ]
     if not settings:
         return None
     runs = [run for run in evidence.runs if run.setting in settings]
