@@ -52,22 +52,21 @@ def timm_vit(network):
     return found
 
 
-def timm_swin(network, *, old):
+def timm_swin(network):
     weights = network.network.state_dict()
     found = {}
     for kind in ("weight", "bias"):
         found[f"patch_embed.proj.{kind}"] = weights[f"swin.embeddings.patch_embeddings.projection.{kind}"]
         found[f"patch_embed.norm.{kind}"] = weights[f"swin.embeddings.norm.{kind}"]
         found[f"norm.{kind}"] = weights[f"swin.layernorm.{kind}"]
-        found[f"head.{kind}" if old else f"head.fc.{kind}"] = weights[f"classifier.{kind}"]
+        found[f"head.fc.{kind}"] = weights[f"classifier.{kind}"]
     for stage, depth in enumerate((2, 2, 6, 2)):
         for block in range(depth):
             name = f"layers.{stage}.blocks.{block}."
             found |= timm_block(name, part(weights, f"swin.encoder.{name}"))
-            if old:
-                found[f"{name}attn.relative_position_index"] = torch.zeros(4, 4, dtype=torch.long)
+            found[f"{name}attn.relative_position_index"] = torch.zeros(4, 4, dtype=torch.long)
         merging = part(weights, f"swin.encoder.layers.{stage}.downsample.")
-        found |= {f"layers.{stage if old else stage + 1}.downsample.{key}": value for key, value in merging.items()}
+        found |= {f"layers.{stage + 1}.downsample.{key}": value for key, value in merging.items()}
     return found
 
 
@@ -81,7 +80,7 @@ def imagenet_weights(model):
     if model == "chexnet":
         return {name: value for name, value in chexnet(1000).state_dict().items() if "num_batches" not in name}
     network = build_model(model, classes=1000)
-    return timm_swin(network, old=False) if model == "swin_tiny" else timm_vit(network)
+    return timm_swin(network) if model == "swin_tiny" else timm_vit(network)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from support.model_examples import inputs, small
 from support.published_weights import timm_swin, timm_vit, torchvision_2017
 
 from focalcal.lab.models import build_model, chexnet
-from focalcal.lab.models.conversion import densenet_weights, swin_weights, vit_weights
+from focalcal.lab.models.conversion import swin_weights, vit_weights
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def test_vit_from_timm(tmp_path):
         torch.testing.assert_close(loaded.eval()(images), vit_by_formula(weights, images))
 
 
-@pytest.mark.parametrize("old", [True, False])
-def test_swin_from_timm(old, package, tmp_path):
+@pytest.mark.usefixtures("package")
+def test_swin_from_timm(tmp_path):
     network = scrambled(small("swin_tiny"))
-    weights = timm_swin(network, old=old)
-    assert ("layers.0.downsample.reduction.weight" in weights) == old
-    torch.save({"model": weights} if old else weights, tmp_path / "swin.pth")
+    weights = timm_swin(network)
+    assert "layers.1.downsample.reduction.weight" in weights
+    torch.save({"model": weights}, tmp_path / "swin.pth")
     loaded = small("swin_tiny", pretrained=str(tmp_path / "swin.pth")).eval()
     images = inputs("swin_tiny", 2)
     with torch.no_grad():
@@ -87,15 +87,11 @@ def test_swin_divides_queries_keys_and_values_in_this_order():
     }
 
 
-def public_chexnet(name):
-    return "module.densenet121." + torchvision_2017(name).replace("classifier.", "classifier.0.")
-
-
-@pytest.mark.parametrize("rename", [str, torchvision_2017, public_chexnet])
+@pytest.mark.parametrize("rename", [str, torchvision_2017])
 def test_densenet_from_torchvision(rename, tmp_path):
     network = scrambled(chexnet(14))
     weights = {rename(name): value for name, value in network.state_dict().items() if "num_batches" not in name}
-    torch.save({"state_dict": weights, "epoch": 3} if rename is public_chexnet else weights, tmp_path / "weights.pth")
+    torch.save(weights, tmp_path / "weights.pth")
     loaded = build_model("chexnet", classes=14, pretrained=str(tmp_path / "weights.pth")).eval()
     images = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
@@ -129,7 +125,7 @@ def test_a_folder_as_the_hub_has_it(package, tmp_path):
         torch.testing.assert_close(loaded(images), vit_by_formula(halves, images))
 
 
-@pytest.mark.parametrize("convert", [vit_weights, swin_weights, densenet_weights])
+@pytest.mark.parametrize("convert", [vit_weights, swin_weights])
 def test_what_has_no_other_name_keeps_its_own(convert):
     weights = {"head_dist.weight": torch.zeros(2), "neck.bias": torch.ones(3)}
     assert convert(weights) == weights

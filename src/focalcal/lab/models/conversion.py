@@ -1,9 +1,6 @@
-"""Weights under the names of torchvision and timm, renamed for our networks; nothing but names and divisions changes.
+"""timm's weights under the names of `transformers`; nothing but names and divisions changes.
 
-DenseNet-121      torchvision's names are ours, but for files from before 2017, which write norm.1 for norm1, and for
-                  public CheXNets, which put the network inside a `densenet121` and the head inside a sequence
-ViT-S/16, DeiT-S  timm keeps queries, keys and values in one matrix (3 D, D), in this order
-Swin-T            as ViT; timm counts the merging of patches to the stage after it, older files to the one before
+timm keeps queries, keys and values in one matrix (3 D, D), in this order.
 """
 
 from __future__ import annotations
@@ -41,16 +38,6 @@ _SWIN = (
     *_BLOCK,
     (r"\.relative_position_bias_table$", ".relative_position_bias.relative_position_bias_table"),
 )
-_DENSENET = (
-    (r"^(module\.)?(densenet121\.)?", ""),
-    (r"\.(norm|relu|conv)\.([12])\.", r".\1\2."),
-    (r"^classifier\.0\.", HEAD),
-)
-
-
-def densenet_weights(weights: Mapping[str, Tensor]) -> Weights:
-    """torchvision's DenseNet-121, or a public CheXNet's, under our names."""
-    return {_rename(name, _DENSENET): value for name, value in weights.items()}
 
 
 def vit_weights(weights: Mapping[str, Tensor]) -> Weights:
@@ -59,21 +46,23 @@ def vit_weights(weights: Mapping[str, Tensor]) -> Weights:
 
 
 def swin_weights(weights: Mapping[str, Tensor]) -> Weights:
-    """timm's Swin, under the names of `transformers`; tables that follow from the window's size are left out."""
+    """timm's Swin, under the names of `transformers`, which counts the merging of patches to the stage before it.
+
+    Tables that follow from the window's size are left out.
+    """
     kept = {name: value for name, value in weights.items() if not name.endswith(("_position_index", "attn_mask"))}
-    if not any(name.startswith("layers.0.downsample.") for name in kept):
-        kept = {re.sub(r"^layers\.(\d+)\.(?=downsample\.)", _stage_before, name): kept[name] for name in kept}
-    return _separate({_rename(name, _SWIN): value for name, value in kept.items()})
+    earlier = {re.sub(r"^layers\.(\d+)\.(?=downsample)", _stage_before, name): value for name, value in kept.items()}
+    return _separate({_rename(name, _SWIN): value for name, value in earlier.items()})
+
+
+def _stage_before(match: re.Match[str]) -> str:
+    return f"layers.{int(match[1]) - 1}."
 
 
 def _rename(name: str, rules: tuple[tuple[str, str], ...]) -> str:
     for pattern, replacement in rules:
         name = re.sub(pattern, replacement, name)
     return name
-
-
-def _stage_before(match: re.Match[str]) -> str:
-    return f"layers.{int(match[1]) - 1}."
 
 
 def _separate(weights: Weights) -> Weights:

@@ -5,6 +5,7 @@ Modules carry torchvision's names (`features.denseblock1.denselayer1.norm1`, ...
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 
 import torch
@@ -12,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from focalcal.core.checks import whole
-from focalcal.lab.models.conversion import densenet_weights
 from focalcal.lab.models.resnet import he_normal
 from focalcal.lab.models.weight_files import fill, weights_of
 
@@ -93,8 +93,8 @@ def chexnet(classes: int = 14, *, pretrained: str | None = None) -> DenseNet121:
 
     Images (N, 3, 224, 224) to logits (N, classes), each for a sigmoid of its own. 6,968,206 parameters for the 14
     pathologies of ChestX-ray14. Starts as torchvision's: He's N(0, 2 / fan_in), the linear layer's bias zero; or from
-    `pretrained`, a file, folder or hub id with the weights of torchvision's DenseNet-121 or of a CheXNet. Its head
-    stays if it has `classes` outputs and is drawn anew otherwise.
+    `pretrained`, a file, folder or hub id with the weights of torchvision's DenseNet-121. Its head stays if it has
+    `classes` outputs and is drawn anew otherwise.
     """
     classes = whole("classes", classes, 1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()
@@ -106,5 +106,9 @@ def chexnet(classes: int = 14, *, pretrained: str | None = None) -> DenseNet121:
     he_normal(network, "fan_in")
     nn.init.zeros_(network.classifier.bias)
     if pretrained is not None:
-        fill(network, densenet_weights(weights_of(pretrained)), pretrained)
+        # torchvision's own file, of 2017, writes norm.1 for norm1.
+        weights = {
+            re.sub(r"\.(norm|conv)\.([12])\.", r".\1\2.", name): value for name, value in weights_of(pretrained).items()
+        }
+        fill(network, weights, pretrained)
     return network

@@ -68,14 +68,8 @@ class VisionTransformer(LogitsOnly):
             "layer_norm_eps": 1e-6,  # the published weights were trained with it, whatever their folder says
         }
         super().__init__(classifier("ViT", architecture, classes=classes, pretrained=pretrained))
-        _add_drop_path(list(part(self.network, "vit.layers").children()), rate)
-
-
-def _add_drop_path(blocks: list[nn.Module], highest: float) -> None:
-    for block, rate in zip(blocks, drop_rates(highest, len(blocks)), strict=True):
         # A block passes each of its two branches through this one dropout before it adds the branch to its input.
-        dropout = part(block, "dropout")
-        block.dropout = nn.Sequential(dropout, DropPath(rate))
+        _drop_outputs([part(block, "dropout") for block in part(self.network, "vit.layers").children()], rate)
 
 
 class SwinTransformer(LogitsOnly):
@@ -117,20 +111,19 @@ class SwinTransformer(LogitsOnly):
         }
         super().__init__(classifier("Swin", architecture, classes=classes, pretrained=pretrained))
         stages = part(self.network, "swin.encoder.layers").children()
-        _drop_second_branch([block for stage in stages for block in part(stage, "blocks").children()], rate)
+        blocks = [block for stage in stages for block in part(stage, "blocks").children()]
+        # `transformers` drops the attention of a block and forgets its MLP; the original drops either, independently.
+        _drop_outputs([part(block, "mlp") for block in blocks], rate)
 
 
-def _drop_second_branch(blocks: list[nn.Module], highest: float) -> None:
-    """`transformers` drops the attention of a block and forgets its MLP; the original drops either, independently.
-
-    A hook rather than a wrapper, so that the names of the weights stay as they are.
-    """
-    for block, rate in zip(blocks, drop_rates(highest, len(blocks)), strict=True):
-        part(block, "mlp").register_forward_hook(partial(_drop_output, rate))
+def _drop_outputs(branches: list[nn.Module], highest: float) -> None:
+    """By hooks rather than wrappers, so that the names of the weights stay as they are."""
+    for branch, rate in zip(branches, drop_rates(highest, len(branches)), strict=True):
+        branch.register_forward_hook(partial(_drop_output, rate))
 
 
-def _drop_output(rate: float, mlp: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-    return drop_path(output, rate, training=mlp.training)
+def _drop_output(rate: float, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    return drop_path(output, rate, training=module.training)
 
 
 def drop_path(branch: Tensor, rate: float, *, training: bool) -> Tensor:
@@ -142,22 +135,6 @@ def drop_path(branch: Tensor, rate: float, *, training: bool) -> Tensor:
         return branch
     kept = torch.empty(branch.shape[0], *[1] * (branch.dim() - 1), dtype=branch.dtype, device=branch.device)
     return branch * kept.bernoulli_(1.0 - rate).div_(1.0 - rate)
-
-
-class DropPath(nn.Module):
-    """`drop_path` as a module; no parameters."""
-
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = share("rate", rate)
-
-    def forward(self, branch: Tensor) -> Tensor:
-        """The branch, or nothing of it."""
-        return drop_path(branch, self.rate, training=self.training)
-
-    def extra_repr(self) -> str:
-        """The rate."""
-        return f"rate={self.rate:g}"
 
 
 def drop_rates(highest: float, depth: int) -> list[float]:
