@@ -48,7 +48,7 @@ loaded("transformers", "scipy", "sklearn")
     assert run("-c", _LOADED + code) == ";" * 4
 
 
-def test_what_needs_no_network_loads_no_torch():
+def test_what_needs_no_network_loads_neither_torch_nor_scikit_learn():
     """Every module of the library but the losses, the integrations, and what makes modules of calibrators."""
     code = """
 import pkgutil
@@ -60,7 +60,7 @@ for package in ("_native", "auditing", "cli", "core", "metrics", "pages", "posth
     for module in pkgutil.walk_packages(import_module(f"focalcal.{package}").__path__, f"focalcal.{package}."):
         if module.name not in ("focalcal.posthoc.module", "focalcal.cli.__main__"):
             import_module(module.name)
-loaded("torch", "focalcal.lab", "focalcal.losses", "ray", "duckdb", "transformers", "torchmetrics")
+loaded("torch", "sklearn", "scipy.stats", "focalcal.lab", "focalcal.losses", "ray", "duckdb", "transformers")
 """
     assert run("-c", _LOADED + code) == ";" * 2
 

@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from references.golden import single_label
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from focalcal.posthoc import CALIBRATORS, PosteriorRecovery, TemperatureScaling
@@ -35,6 +39,7 @@ ESTIMATORS = [kind() for kind in CALIBRATORS.values()] + [PosteriorRecovery(fit_
 
 
 @pytest.mark.filterwarnings("ignore::focalcal.posthoc.CalibrationWarning")  # its labels are noise
+@pytest.mark.filterwarnings("ignore:Estimator .* does not inherit")  # so that it waits for no import of scikit-learn
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_scikit_learns_checks(estimator):
     results = check_estimator(estimator, expected_failed_checks=CANNOT_APPLY, on_fail=None, on_skip=None)
@@ -56,3 +61,19 @@ def test_columns_have_names():
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         fitted.predict_proba(frame.to_numpy())
     assert not hasattr(fitted.fit(frame.to_numpy(), labels), "feature_names_in_")
+
+
+def test_metadata_routing_and_html_are_those_of_scikit_learns_estimators():
+    logits, labels = (array.numpy() for array in single_label())
+    weights = np.where(np.arange(len(labels)) % 2, 3.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        weighted = clone(TemperatureScaling().set_fit_request(sample_weight=True))
+        piped = make_pipeline(FunctionTransformer(), weighted).fit(logits, labels, sample_weight=weights)
+    expected = TemperatureScaling().fit(logits, labels, sample_weight=weights)
+    assert piped[-1].temperature_ == expected.temperature_ != TemperatureScaling().fit(logits, labels).temperature_
+    assert "TemperatureScaling" in piped._repr_html_()
+    assert "TemperatureScaling" in expected._repr_html_()
+    with pytest.raises(ValueError, match="Invalid parameter 'lam'"):
+        expected.set_params(lam=1)
+    with pytest.raises(AttributeError, match="'TemperatureScaling' object has no attribute 'coef_'"):
+        _ = expected.coef_

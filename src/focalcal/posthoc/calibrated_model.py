@@ -6,10 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from focalcal.core.checks import one_of
+from focalcal.posthoc.estimator import Estimator, check_fitted, classifier_tags, clone
 from focalcal.posthoc.storage import read_json, write_json
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ FORMAT = "focalcal calibrated model"
 METHODS = ("decision_function", "predict_proba", "predict_log_proba")  # the order in which "auto" looks for them
 
 
-class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CalibratedModel(Estimator):
     """A trained classifier whose outputs a calibrator turns into probabilities; `fit` fits the calibrator alone.
 
     classifier  a fitted scikit-learn classifier, or an `nn.Module` from X to logits, used in evaluation mode
@@ -70,19 +69,23 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Any:
         """Calibrated probabilities (N, K); a tensor if a module was given one."""
-        check_is_fitted(self, "calibrator_")
+        check_fitted(self, "calibrator_")
         kind, scores = _outputs(self.classifier, self.method_, X)
         return self.calibrator_.predict_proba(**{kind: scores})
 
     def predict(self, X: Any) -> Any:
         """The class of largest calibrated probability, (N,)."""
-        check_is_fitted(self, "calibrator_")
+        check_fitted(self, "calibrator_")
         kind, scores = _outputs(self.classifier, self.method_, X)
         return self.calibrator_.predict(**{kind: scores})
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted calibrator and how it is applied as JSON; the classifier is kept by its own library."""
-        check_is_fitted(self, "calibrator_")
+        check_fitted(self, "calibrator_")
         calibrator = self.calibrator_.record()
         content = {"format": FORMAT, "version": 1, "method": self.method_, "calibrator": calibrator}
         write_json(path, content | {"classes": self.classes_.tolist()})
@@ -132,6 +135,10 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return available[0]
 
+    def __sklearn_tags__(self) -> Any:
+        """Those of a classifier."""
+        return classifier_tags()
+
     def __sklearn_clone__(self) -> Self:
         """The same trained classifier and a new calibrator: a clone of the classifier would not be trained."""
         return type(self)(self.classifier, clone(self.calibrator), method=self.method, classes=self.classes)
@@ -143,6 +150,8 @@ def _outputs(classifier: Any, method: str, X: Any) -> tuple[str, Any]:
         from focalcal.posthoc.module import network_logits  # a module is here, so torch is
 
         return "logits", network_logits(classifier, X)
+    from sklearn.utils.validation import check_is_fitted  # the classifier is scikit-learn's, or like one
+
     check_is_fitted(classifier)
     return "probs" if method == "predict_proba" else "logits", getattr(classifier, method)(X)
 

@@ -8,9 +8,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_feature_names
 
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import ROUNDING, SUM_TOLERANCE
@@ -18,6 +15,7 @@ from focalcal.core.chunks import row_chunks
 from focalcal.core.extras import required
 from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.clipping import checked_clip
+from focalcal.posthoc.estimator import Estimator, check_feature_names, classifier_tags, not_fitted
 from focalcal.posthoc.sql import sql_expression
 from focalcal.posthoc.storage import Decoder, ScoreColumns, Stored, content_of, read, write
 from focalcal.predictions.inputs import read_inputs
@@ -38,7 +36,7 @@ class CalibrationWarning(UserWarning):
     """A calibrator was fitted, but to data that leave its best parameters at a bound or unreached."""
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Calibrator(Estimator):
     """A map from logits (N, K) to probabilities (N, K), fitted on held-out logits and labels 0 .. K - 1.
 
     Logits may be dense, (N, K, d1, ...) with labels (N, d1, ...), as of segmentation: every position is a row.
@@ -132,7 +130,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(all="ignore"):
             self._fit(rows.logits, rows.labels, rows.weights)
         self.clip_, self.columns_ = rows.clip, None
-        _check_feature_names(self, logits if probs is None else probs, reset=True)
+        check_feature_names(self, logits if probs is None else probs, reset=True)
         self._set_classes(rows.logits.shape[1], rows.classes, one_column=rows.one_column)
         return self
 
@@ -286,14 +284,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(
+            raise not_fitted(
                 f"This {type(self).__name__} is not fitted yet; call fit(logits, labels) on held-out data first, or "
                 "load a saved one"
             )
         for name, then in getattr(self, "_fitted_with", {}).items():
             now = getattr(self, name)
             if name not in self._of_the_search and now != then:
-                raise NotFittedError(
+                raise not_fitted(
                     f"This {type(self).__name__} is fitted for {name}={then!r}, and {name} is now {now!r}; "
                     "call fit(logits, labels) again, or set it back"
                 )
@@ -317,7 +315,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The rows to predict, or to score against labels."""
         if self._needs_fit():
             self._check_fitted()
-        _check_feature_names(self, logits if probs is None else probs, reset=False)
+        check_feature_names(self, logits if probs is None else probs, reset=False)
         single = self._one_column or (probs is not None and getattr(self, "n_features_in_", 2) == 2)
         about |= {"masked": self._takes_masked, "one_column": single, "classes": self._names}
         about["clip"] = self.clip_
@@ -345,10 +343,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         """Numbers in K columns with labels 0 .. K - 1: scikit-learn's generic data score poorly."""
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = self._needs_fit()
-        tags.classifier_tags.poor_score = True
-        return tags
+        return classifier_tags(requires_fit=self._needs_fit(), poor_score=True)
 
 
 def _outcomes(confidence: Any, correct: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
@@ -16,6 +15,7 @@ from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, WITH_ZEROS, named_candidates
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated, Score, rated_rows
 from focalcal.posthoc.cross_fit import FOLDS
+from focalcal.posthoc.estimator import clone
 from focalcal.posthoc.mixture import CalibratorMixture, pooled_weights
 from focalcal.posthoc.temperature import TemperatureScaling
 

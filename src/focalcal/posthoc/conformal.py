@@ -7,8 +7,6 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import (
@@ -23,6 +21,7 @@ from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.calibrator_inputs import labelled_rows, rows_of
+from focalcal.posthoc.estimator import Estimator, check_fitted
 from focalcal.posthoc.group_names import one_group_column
 from focalcal.posthoc.set_coverage import SetCoverage as SetCoverage
 from focalcal.posthoc.set_coverage import set_coverage
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class ConformalSets(BaseEstimator):  # type: ignore[misc]
+class ConformalSets(Estimator):
     """Prediction sets: adaptive (APS), regularised (RAPS) where `penalty` > 0, or the smallest ones (LAC).
 
     With the classes of a row sorted by falling probability p_(1) >= p_(2) >= ..., the score of the class of rank r is
@@ -133,7 +132,7 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, logits: Any = None, *, probs: Any = None, groups: Any = None, u: Any = None) -> Any:
         """The sets, a boolean (N, K); `u` (N,) replaces the uniform numbers that `seed` gives the rows in order."""
-        check_is_fitted(self, "threshold_")
+        check_fitted(self, "threshold_")
         scores = rows_of(logits, probs, one_column=self._one_column).logits
         if scores.shape[1] != self.n_features_in_:
             raise ValueError(

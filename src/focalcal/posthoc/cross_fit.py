@@ -6,10 +6,10 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.checks import ProbabilityWarning
 from focalcal.posthoc.calibrator import CalibrationWarning
+from focalcal.posthoc.estimator import clone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

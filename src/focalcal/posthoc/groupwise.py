@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.stats import t as student
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import stdtrit
 
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
@@ -17,6 +15,7 @@ from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows
 from focalcal.posthoc.cross_fit import cross_fit
+from focalcal.posthoc.estimator import Estimator, check_fitted, clone
 from focalcal.posthoc.group_effects import Effects, common_scores, fitted_effects, with_effects
 from focalcal.posthoc.group_names import group_columns
 from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
@@ -55,7 +54,7 @@ class GroupGains(Displayed):
         return f"gain {self.gain:+.4f} nats per row [{self.low:+.4f}, {self.high:+.4f}]\n{text_table(self.groups)}"
 
 
-class GroupwiseCalibration(BaseEstimator):  # type: ignore[misc]
+class GroupwiseCalibration(Estimator):
     """A common map, and for each group a factor on its log-probabilities and a bias, shrunk by the groups' evidence.
 
     calibrator  of all rows; by default a temperature and one bias per class (`VectorScaling(spread_l2=inf)`)
@@ -141,7 +140,7 @@ class GroupwiseCalibration(BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, logits: Any = None, *, probs: Any = None, groups: Any = None) -> Any:
         """Calibrated probabilities (N, K) of rows and their groups, as at `fit`; a tensor for a tensor."""
-        check_is_fitted(self, "calibrator_")
+        check_fitted(self, "calibrator_")
         given = logits if probs is None else probs
         kind = "logits" if probs is None else "probs"
         calibrated = np.asarray(self.calibrator_.predict_proba(**{kind: given}), dtype=np.float64)
@@ -154,7 +153,7 @@ class GroupwiseCalibration(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file, which `load_calibrator` reads; `gains_` are left out."""
-        check_is_fitted(self, "calibrator_")
+        check_fitted(self, "calibrator_")
         effects = {
             name: {
                 "levels": self.levels_[name],
@@ -279,7 +278,7 @@ def _interval(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) < 2 or not np.isfinite(values).all():
         return mean, -np.inf, np.inf
-    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
     return mean, mean - half, mean + half
 
 

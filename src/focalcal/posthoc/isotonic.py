@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
+from scipy.optimize import isotonic_regression
 
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, interpolated
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class IsotonicCalibration(OneVsRestCalibrator):
     """The rising function of p_k nearest in squares to 1[label = k], normalised; p = softmax(logits).
 
-    Zadrozny and Elkan (2002), by scikit-learn's `IsotonicRegression`: linear between the fitted points, constant
-    beyond them. Flat stretches make classes tie, so the predicted class can change.
+    Zadrozny and Elkan (2002): linear between the fitted points, the ends of its flat stretches, and constant beyond
+    them. Flat stretches make classes tie, so the predicted class can change.
 
     Attributes: `thresholds_` and `values_`, for each class the points of its map; `classes_`, `n_features_in_`.
     """
@@ -38,10 +38,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
         probs = softmax(logits.astype(np.float64))
         self.thresholds_, self.values_ = [], []
         for k in range(probs.shape[1]):
-            map_k = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            map_k.fit(probs[:, k], (labels == k).astype(np.float64), sample_weight=weights)
-            self.thresholds_.append(map_k.X_thresholds_.astype(np.float64))
-            self.values_.append(map_k.y_thresholds_.astype(np.float64))
+            points, place = np.unique(probs[:, k], return_inverse=True)
+            count = np.bincount(place, weights)
+            rising = isotonic_regression(np.bincount(place, weights * (labels == k)) / count, weights=count)
+            ends = np.unique([rising.blocks[:-1], rising.blocks[1:] - 1])
+            self.thresholds_.append(points[ends])
+            self.values_.append(np.clip(rising.x[ends], 0.0, 1.0))
 
     def _arrays(self) -> dict[str, Any]:
         return {"thresholds": as_one(self.thresholds_), "values": as_one(self.values_)}

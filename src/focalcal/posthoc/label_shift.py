@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import nnls
-from sklearn.base import clone
 
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
@@ -16,6 +15,7 @@ from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.calibrator_inputs import labelled_rows, rows_of
 from focalcal.posthoc.ensemble import GAP, mixture_weights
+from focalcal.posthoc.estimator import clone
 from focalcal.posthoc.vector import VectorScaling
 
 if TYPE_CHECKING:

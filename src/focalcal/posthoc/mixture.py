@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.checks import shown
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.ensemble import mixture_weights
+from focalcal.posthoc.estimator import clone
 from focalcal.posthoc.storage import Stored, content_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from focalcal.core.arrays import as_array, like_given
 from focalcal.core.checks import shown, yes_or_no
 from focalcal.core.extras import required
+from focalcal.posthoc.estimator import Estimator, check_fitted, clone
 from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
 from focalcal.predictions import Predictions
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc.module import MultilabelModule
 
 
-class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
+class MultilabelCalibration(Estimator):
     """Probabilities of yes (N, L) from logits z of yes (N, L), by a calibrator of the two classes with logits (0, z).
 
     One calibrator for every label, or with `shared=True` one for the entries of all labels, for labels that are too
@@ -71,15 +70,16 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
                     f"labels must hold 0 and 1 for every label, got only {int(answer[0])} for label {at}; leave it "
                     "out, or fit one calibrator for all labels with shared=True"
                 )
+        fresh: Any = self.calibrator
         self.calibrators_ = [
-            clone(self.calibrator).fit(labels=answer, sample_weight=weight, clip=clip, **{given.kind: column})
+            clone(fresh).fit(labels=answer, sample_weight=weight, clip=clip, **{given.kind: column})
             for column, answer, weight in zip(columns, answers, weights, strict=True)
         ]
         return self
 
     def predict_proba(self, logits: Any = None, *, probs: Any = None) -> Any:
         """Calibrated probabilities of yes, (N, L); a tensor for a tensor, NumPy for all else."""
-        check_is_fitted(self, "calibrators_")
+        check_fitted(self, "calibrators_")
         if isinstance(logits, Predictions):
             return self.predict_proba(**{logits.kind: logits.scores})
         if (logits is None) == (probs is None):
@@ -100,7 +100,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
 
     def to_module(self) -> MultilabelModule:
         """The fitted map as an `nn.Module` of logits (N, L)."""
-        check_is_fitted(self, "calibrators_")
+        check_fitted(self, "calibrators_")
         required("torch", purpose="to_module()", extra="torch")
         from focalcal.posthoc.module import MultilabelModule
 
@@ -115,7 +115,7 @@ class MultilabelCalibration(BaseEstimator):  # type: ignore[misc]
         return content_of(self._stored())
 
     def _stored(self) -> Stored:
-        check_is_fitted(self, "calibrators_")
+        check_fitted(self, "calibrators_")
         parts = [calibrator.record() for calibrator in self.calibrators_]
         state = {"labels": self.n_features_in_, "calibrators_": parts}
         return Stored(type(self).__name__, {"shared": self.shared}, None, state, columns=self.columns_)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
+from scipy.special import bdtr, betaincinv
 
 from focalcal.core.checks import between_zero_and_one, whole_number
 from focalcal.core.display import Displayed
@@ -92,7 +92,7 @@ def selective_threshold(
         threshold = -math.inf if rank == n else float(values[rank])
         answered = n if rank == n else int(np.searchsorted(-values, -threshold))
         errors = int(wrong[:answered].sum())
-        if answered and binom.cdf(errors, answered, risk) <= level:
-            bound = float(beta.ppf(1 - level, errors + 1, answered - errors))
+        if answered and bdtr(errors, answered, risk) <= level:
+            bound = float(betaincinv(errors + 1, answered - errors, 1 - level))
             return SelectiveThreshold(risk, delta, threshold, answered / n, answered, errors, bound, n)
     return SelectiveThreshold(risk, delta, None, 0.0, 0, 0, math.nan, n)

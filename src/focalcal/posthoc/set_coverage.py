@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
 from focalcal.core.display import Displayed, text_table
+from focalcal.metrics.reliability import wilson
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -86,5 +86,5 @@ def set_coverage(
 
 
 def _part(hit: Bool[np.ndarray, " n"], size: Int[np.ndarray, " n"]) -> PartCoverage:
-    interval = binomtest(int(hit.sum()), len(hit)).proportion_ci(method="wilson")
-    return PartCoverage(len(hit), float(hit.mean()), float(interval.low), float(interval.high), float(size.mean()))
+    low, high = wilson(hit.sum(), np.array(len(hit)))
+    return PartCoverage(len(hit), float(hit.mean()), float(low), float(high), float(size.mean()))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import rounding_collected, shown, whole_number
@@ -16,6 +15,7 @@ from focalcal.core.numerics import softmax
 from focalcal.metrics import METRICS
 from focalcal.posthoc.calibrator import Calibrator
 from focalcal.posthoc.calibrator_inputs import labelled_rows, map_rows
+from focalcal.posthoc.estimator import clone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,12 +6,12 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.chunks import row_chunks
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.cross_fit import FOLDS
 from focalcal.posthoc.ensemble import mixture_weights
+from focalcal.posthoc.estimator import clone
 from focalcal.posthoc.stratified_folds import stratified_folds
 
 if TYPE_CHECKING:

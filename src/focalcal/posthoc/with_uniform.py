@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from focalcal.core.checks import shown
 from focalcal.posthoc.calibrator import Calibrator
+from focalcal.posthoc.estimator import clone
 from focalcal.posthoc.storage import Stored, content_of, share
 from focalcal.posthoc.uniform_part import cross_fitted_uniform_part
 
