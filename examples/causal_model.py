@@ -12,7 +12,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from focalcal import LinearFocalCalibrationLoss
-from focalcal.integrations.hugging_face import CalibrationCallback, LossWithoutLogits
+from focalcal.integrations.hugging_face import LossWithoutLogits, TrainerCalibration
 from focalcal.lab.data import load_data
 
 WORDS, LENGTH, DOCUMENTS = 5_000, 32, 1_000
@@ -31,7 +31,7 @@ def documents(split: str, number: int) -> list[dict[str, torch.Tensor]]:
 torch.manual_seed(0)
 size = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": LENGTH}
 network = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, bos_token_id=0, eos_token_id=0, **size))
-calibration = CalibrationCallback()
+calibration = TrainerCalibration()
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
         model=network,

@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 from focalcal import FocalCalibrationLoss
-from focalcal.integrations.hugging_face import CalibrationCallback, compute_loss_func
+from focalcal.integrations.hugging_face import TrainerCalibration, compute_loss_func
 
 CLASSES, WORDS, LENGTH = 4, 64, 12
 
@@ -28,7 +28,7 @@ def documents(number: int, seed: int) -> list[dict[str, torch.Tensor]]:
 size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
 network = BertForSequenceClassification(BertConfig(vocab_size=WORDS, num_labels=CLASSES, **size))
 loss = FocalCalibrationLoss(gamma=3, lam=1)
-calibration = CalibrationCallback(loss)
+calibration = TrainerCalibration(loss)
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
         model=network,

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
 from focalcal import AdaFocalLoss, Predictions
-from focalcal.integrations.lightning import CalibrationCallback
+from focalcal.integrations.lightning import LightningCalibration
 from focalcal.integrations.torchmetrics import ECE
 
 
@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "val.npz"
     trainer = lightning.Trainer(
         max_epochs=3, logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, accelerator="cpu", callbacks=[CalibrationCallback(module.loss, path=path)],
+        enable_model_summary=False, accelerator="cpu", callbacks=[LightningCalibration(module.loss, path=path)],
     )  # fmt: skip
     trainer.fit(module, DataLoader(train, 64, shuffle=True), DataLoader(val, 64))
     print(Predictions.load(path))

@@ -19,10 +19,10 @@ PACKAGES = (
     *("lab.studies", "lab.studies.tuning", "lab.training", "lab.data", "lab.models", "lab.store"),
 )
 ADAPTERS = {
-    "hugging_face": ("compute_loss_func", "CalibrationCallback"),
+    "hugging_face": ("compute_loss_func", "TrainerCalibration"),
     "token_scores": ("TokenReport",),
     "rewards": ("brier_reward", "grpo_reward"),
-    "lightning": ("CalibrationCallback",),
+    "lightning": ("LightningCalibration",),
 }
 _DEEPER = "\n    options: { heading_level: 3 }"
 

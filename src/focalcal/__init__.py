@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from focalcal.posthoc import CentredIsotonic as CentredIsotonic
     from focalcal.posthoc import ConformalSets as ConformalSets
     from focalcal.posthoc import DirichletCalibration as DirichletCalibration
+    from focalcal.posthoc import EarlyStopping as EarlyStopping
     from focalcal.posthoc import EnsembleTemperatureScaling as EnsembleTemperatureScaling
     from focalcal.posthoc import FocalTemperatureScaling as FocalTemperatureScaling
     from focalcal.posthoc import GroupwiseCalibration as GroupwiseCalibration
@@ -106,6 +107,7 @@ _HOME = {
     "CentredIsotonic": "posthoc",
     "ConformalSets": "posthoc",
     "DirichletCalibration": "posthoc",
+    "EarlyStopping": "posthoc",
     "EnsembleTemperatureScaling": "posthoc",
     "FocalTemperatureScaling": "posthoc",
     "GroupwiseCalibration": "posthoc",

@@ -5,9 +5,10 @@ import torch
 import transformers
 from torch.nn import functional as F
 
-from focalcal import AdaFocalLoss, FocalCalibrationLoss, MMCELoss
-from focalcal.integrations.hugging_face import CalibrationCallback, compute_loss_func
+from focalcal import AdaFocalLoss, EarlyStopping, FocalCalibrationLoss, MMCELoss
+from focalcal.integrations.hugging_face import TrainerCalibration, compute_loss_func
 from focalcal.metrics import ece, nll
+from focalcal.posthoc import epoch_scores
 
 WORDS, CLASSES = 16, 3
 
@@ -26,10 +27,10 @@ def documents(number):
 
 def arguments(folder, **chosen):
     quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "use_cpu": True, "seed": 0}
-    return transformers.TrainingArguments(str(folder), **quiet, **chosen)
+    return transformers.TrainingArguments(str(folder), **{**quiet, **chosen})
 
 
-def trained(tmp_path, loss, *, callback=None, batch=2):
+def trained(tmp_path, loss, *, callback=None, batch=2, steps=4, **chosen):
     """A Trainer after a few accumulated steps on nine documents, so that batches are unequal."""
     torch.manual_seed(0)
     size = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -39,12 +40,13 @@ def trained(tmp_path, loss, *, callback=None, batch=2):
         model=transformers.BertForSequenceClassification(config),
         args=arguments(
             tmp_path,
-            max_steps=4,
+            max_steps=steps,
             per_device_train_batch_size=batch,
             gradient_accumulation_steps=8 // batch,
             logging_steps=1,
             eval_strategy="no" if callback is None else "steps",
             eval_steps=2,
+            **chosen,
         ),
         train_dataset=data,
         eval_dataset=documents(12),
@@ -113,7 +115,7 @@ def test_accumulated_steps_are_those_of_large_batches(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_the_callback_updates_adafocal_in_training_only(tmp_path):
     loss = AdaFocalLoss(bins=3)
-    calibration = CalibrationCallback(loss, resamples=20)
+    calibration = TrainerCalibration(loss, resamples=20)
     trainer = trained(tmp_path, loss, callback=calibration)
     after = loss.gammas.clone()
     assert (after != 1).any()
@@ -124,3 +126,21 @@ def test_the_callback_updates_adafocal_in_training_only(tmp_path):
     assert predicted.metrics["test_ece"] == pytest.approx(ece(probs, predicted.label_ids), abs=1e-9)
     assert predicted.metrics["test_nll"] == pytest.approx(nll(probs, predicted.label_ids), abs=1e-6)
     assert predicted.metrics["test_ece_low"] <= predicted.metrics["test_ece"] <= predicted.metrics["test_ece_high"]
+
+
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore")
+def test_the_best_evaluation_is_kept_and_ends_the_training(tmp_path):
+    stopping = EarlyStopping(patience=2)
+    calibration = TrainerCalibration(stopping=stopping, resamples=20)
+    options = {"callback": calibration, "steps": 60, "learning_rate": 0.1}
+    trainer = trained(tmp_path, FocalCalibrationLoss(), **options)
+    judged = [scores.refined_nll for scores in stopping.history]
+    assert trainer.state.global_step == 2 * len(judged) == 2 * stopping.best_epoch + 4 < 60
+    logged = [record["eval_refined_nll"] for record in trainer.state.log_history if "eval_nll" in record]
+    assert logged == pytest.approx(judged)
+    predicted = trainer.predict(trainer.eval_dataset)
+    assert epoch_scores(predicted.predictions, predicted.label_ids).refined_nll == pytest.approx(min(judged), rel=1e-6)
+    assert len(stopping.history) == len(judged)
+    with pytest.raises(ValueError, match="load_best_model_at_end must be False"):
+        trained(tmp_path, FocalCalibrationLoss(), **options, load_best_model_at_end=True, save_strategy="best")

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import CausalLMOutput, TokenClassifierOutput
 
 from focalcal import FocalCalibrationLoss, LinearFocalCalibrationLoss
-from focalcal.integrations.hugging_face import CalibrationCallback, LossWithoutLogits, compute_loss_func
+from focalcal.integrations.hugging_face import LossWithoutLogits, TrainerCalibration, compute_loss_func
 from focalcal.metrics import nll
 
 WORDS = 16
@@ -363,7 +363,7 @@ EVALUATED = {
 @pytest.mark.parametrize("name", EVALUATED)
 def test_the_callback_shifts_the_labels_of_a_causal_model(name, tmp_path):
     model = EVALUATED[name]()
-    calibration = CalibrationCallback(resamples=20)
+    calibration = TrainerCalibration(resamples=20)
     trainer = transformers.Trainer(
         model=model,
         args=arguments(transformers.TrainingArguments, tmp_path, per_device_eval_batch_size=9),
@@ -386,8 +386,8 @@ def test_the_callback_shifts_the_labels_of_a_causal_model(name, tmp_path):
 def test_a_callback_that_the_trainer_was_not_given_refuses_tokens():
     evaluated = transformers.EvalPrediction(torch.randn(2, 7, WORDS).numpy(), texts()[1].numpy())
     with pytest.raises(ValueError, match=r"shift_labels must say .*pass callbacks=\[calibration\]"):
-        CalibrationCallback().compute_metrics(evaluated)
-    assert CalibrationCallback(shift_labels=False).compute_metrics(evaluated)["nll"] > 0
+        TrainerCalibration().compute_metrics(evaluated)
+    assert TrainerCalibration(shift_labels=False).compute_metrics(evaluated)["nll"] > 0
 
 
 @pytest.mark.once

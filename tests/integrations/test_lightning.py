@@ -9,9 +9,10 @@ import torch.distributed as dist
 from support import forked
 from torch.utils.data import DataLoader, TensorDataset
 
-from focalcal import AdaFocalLoss, Predictions
-from focalcal.integrations.lightning import CalibrationCallback, of_all_ranks
+from focalcal import AdaFocalLoss, EarlyStopping, Predictions
+from focalcal.integrations.lightning import LightningCalibration, of_all_ranks
 from focalcal.metrics import ece
+from focalcal.posthoc import epoch_scores
 
 pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("ignore")]
 
@@ -31,14 +32,14 @@ class Classifier(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-def trainer(callback):
+def trainer(callback, epochs=2):
     quiet = {
         "logger": False,
         "enable_checkpointing": False,
         "enable_progress_bar": False,
         "enable_model_summary": False,
     }
-    return lightning.Trainer(max_epochs=2, accelerator="cpu", callbacks=[callback], **quiet)
+    return lightning.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=[callback], **quiet)
 
 
 def rows(number):
@@ -47,7 +48,7 @@ def rows(number):
 
 def test_metrics_predictions_and_adafocal(tmp_path):
     loss = AdaFocalLoss(bins=3)
-    module, callback = Classifier(loss), CalibrationCallback(loss, path=tmp_path / "val.npz", resamples=20)
+    module, callback = Classifier(loss), LightningCalibration(loss, path=tmp_path / "val.npz", resamples=20)
     running, val = trainer(callback), rows(37)
     running.fit(module, rows(40), val)
     assert (loss.gammas != 1).any()
@@ -65,7 +66,7 @@ def test_metrics_predictions_and_adafocal(tmp_path):
 
 def test_a_validation_step_without_logits_is_refused():
     with pytest.raises(ValueError, match=r"a mapping with 'logits' and 'labels', got \['labels', 'scores'\]"):
-        trainer(CalibrationCallback()).fit(Classifier(AdaFocalLoss(), key="scores"), rows(8), rows(8))
+        trainer(LightningCalibration()).fit(Classifier(AdaFocalLoss(), key="scores"), rows(8), rows(8))
 
 
 def gather(rank, world, folder):
@@ -82,3 +83,20 @@ def test_rows_of_all_ranks_however_many_each_has(tmp_path):
         logits, labels = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         assert labels.tolist() == [0, 1, 1]
         assert logits[:, 0].tolist() == [0.0, 1.0, 1.0]
+
+
+def test_the_best_epoch_is_kept_and_ends_the_fit(tmp_path):
+    stopping = EarlyStopping(patience=2)
+    module, callback = Classifier(torch.nn.CrossEntropyLoss()), LightningCalibration(stopping=stopping, resamples=20)
+    running, val = trainer(callback, epochs=50), rows(37)
+    running.fit(module, rows(40), val)
+    epochs = [scores.refined_nll for scores in stopping.history]
+    assert len(epochs) == stopping.best_epoch + 2 < 50
+    assert stopping.best.refined_nll == min(epochs)
+    inputs, labels = val.dataset.tensors
+    with torch.no_grad():
+        again = epoch_scores(module.network(inputs), labels)
+    assert again.refined_nll == pytest.approx(min(epochs), rel=1e-6)
+    assert float(running.callback_metrics["val_refined_nll"]) == pytest.approx(epochs[-1], rel=1e-6)
+    running.validate(module, val, verbose=False)
+    assert len(stopping.history) == len(epochs)

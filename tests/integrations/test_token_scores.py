@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from focalcal import FocalCalibrationLoss  # noqa: E402
-from focalcal.integrations.hugging_face import CalibrationCallback, compute_loss_func  # noqa: E402
+from focalcal.integrations.hugging_face import TrainerCalibration, compute_loss_func  # noqa: E402
 from focalcal.integrations.token_scores import token_report, token_scores  # noqa: E402
 
 WORDS = 40
@@ -82,7 +82,7 @@ def trainer_of(folder, calibration, **chosen):
 def test_a_trainer_that_keeps_three_numbers_reports_what_one_that_keeps_logits_does(tmp_path):
     measured = []
     for reduced in (False, True):
-        calibration = CalibrationCallback(resamples=20)
+        calibration = TrainerCalibration(resamples=20)
         own = {"preprocess_logits_for_metrics": calibration.preprocess_logits_for_metrics} if reduced else {}
         trainer = trainer_of(
             tmp_path, calibration, compute_metrics=calibration.compute_metrics, callbacks=[calibration], **own
@@ -97,7 +97,7 @@ def test_a_trainer_that_keeps_three_numbers_reports_what_one_that_keeps_logits_d
 @pytest.mark.once
 @pytest.mark.filterwarnings("ignore")
 def test_a_callback_without_its_metrics_refuses_to_do_nothing(tmp_path):
-    calibration = CalibrationCallback()
+    calibration = TrainerCalibration()
     with pytest.raises(ValueError, match=r"compute_metrics=calibration.compute_metrics, callbacks=\[calibration\]"):
         trainer_of(tmp_path, calibration, callbacks=[calibration]).evaluate()
 
@@ -106,7 +106,7 @@ def test_several_labels_per_row():
     torch.manual_seed(0)
     logits = torch.randn(200, 3)
     labels = (torch.rand(200, 3) < logits.sigmoid()).float()
-    measured = CalibrationCallback(resamples=20).compute_metrics(
+    measured = TrainerCalibration(resamples=20).compute_metrics(
         transformers.EvalPrediction(logits.numpy(), labels.numpy())
     )
     p, y = logits.double().sigmoid().numpy().ravel(), labels.numpy().ravel()

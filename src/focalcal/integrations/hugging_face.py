@@ -12,8 +12,9 @@ from torch.nn.functional import linear
 from transformers import TrainerCallback
 
 from focalcal.integrations.token_scores import TokenReport, token_report, token_scores
-from focalcal.integrations.validation import calibration_metrics, token_metrics, update_adaptive_loss
+from focalcal.integrations.validation import calibration_metrics, stopping_metrics, token_metrics, update_adaptive_loss
 from focalcal.losses import AdaFocalLoss
+from focalcal.posthoc import EarlyStopping
 
 _IGNORED = -100  # the label that a Trainer leaves out when it counts the items of a batch
 _SCALES = {"logit_scale": 1, "lm_head_multiplier": 1, "logits_scaling": -1}  # of logits, in configurations; the power
@@ -186,10 +187,10 @@ class LossWithoutLogits:
             )
 
 
-class CalibrationCallback(TrainerCallback):
+class TrainerCalibration(TrainerCallback):
     """Logs calibration metrics with intervals at every evaluation, and updates an AdaFocal loss during training.
 
-        calibration = CalibrationCallback(loss)
+        calibration = TrainerCalibration(loss)
         Trainer(..., compute_metrics=calibration.compute_metrics, callbacks=[calibration])
 
     Adds `ece`, `ece_low`, `ece_high`, `ece_chance`, `nll`, `nll_low`, `nll_high` and `error` to the evaluation's
@@ -198,6 +199,10 @@ class CalibrationCallback(TrainerCallback):
     that a training makes, never by `Trainer.predict` or an evaluation afterwards. Every process sees the predictions of
     all, as the Trainer gathers them. Labels are shifted for the causal language models of transformers, as in
     `compute_loss_func`, or as `shift_labels` says.
+
+    With `stopping`, an `EarlyStopping`, each evaluation of a training is judged, `refined_nll` and `temperature` are
+    among the metrics, the training ends when its patience does, and at the end the model has the weights of the best
+    evaluation; `stopping.calibrator` goes with them. It takes the place of `load_best_model_at_end`.
 
     A `Trainer` keeps the logits of all tokens that it evaluates; with
     `preprocess_logits_for_metrics=calibration.preprocess_logits_for_metrics` it keeps three numbers per token.
@@ -208,9 +213,15 @@ class CalibrationCallback(TrainerCallback):
     tokens: TokenReport | None = None
 
     def __init__(
-        self, loss: nn.Module | None = None, *, shift_labels: bool | None = None, resamples: int = 200
+        self,
+        loss: nn.Module | None = None,
+        *,
+        stopping: EarlyStopping | None = None,
+        shift_labels: bool | None = None,
+        resamples: int = 200,
     ) -> None:
-        self._loss, self._shift_labels, self._resamples = loss, shift_labels, resamples
+        self._loss, self._stopping, self._shift_labels, self._resamples = loss, stopping, shift_labels, resamples
+        self._model: nn.Module | None = None
         self._causal: bool | None = None  # unknown
         self._rows: tuple[Tensor, Tensor] | None = None
         self._training = False
@@ -237,7 +248,10 @@ class CalibrationCallback(TrainerCallback):
             counted = labels.ne(_IGNORED)
             logits, labels = logits[counted], labels[counted]
         self._rows = logits, labels
-        return calibration_metrics(*self._rows, resamples=self._resamples)
+        metrics = calibration_metrics(*self._rows, resamples=self._resamples)
+        if self._stopping is not None and self._training and self._model is not None:
+            metrics |= stopping_metrics(self._stopping, logits, labels, self._model)
+        return metrics
 
     def preprocess_logits_for_metrics(self, logits: Any, labels: Tensor) -> Tensor:
         """The `token_scores` of a batch of a language model, (B, T, 3), in the place of its logits (B, T, K)."""
@@ -249,8 +263,9 @@ class CalibrationCallback(TrainerCallback):
                 f"{tuple(logits.shape)} and labels {tuple(labels.shape)}; pass callbacks=[calibration] to the Trainer "
                 "as well, or shift_labels, and leave it out where rows are whole examples"
             )
-        if not self._reduced and isinstance(self._loss, AdaFocalLoss):
-            raise ValueError("loss must not be an AdaFocalLoss, which is updated from logits; leave one of them out")
+        if not self._reduced and (isinstance(self._loss, AdaFocalLoss) or self._stopping is not None):
+            name = "loss must not be an AdaFocalLoss" if self._stopping is None else "stopping must be None"
+            raise ValueError(f"{name}, which is updated from logits; leave one of them out")
         self._reduced = True
         return token_scores(logits, labels, shift_labels=shift)
 
@@ -258,9 +273,11 @@ class CalibrationCallback(TrainerCallback):
         """Note whether the model's labels are to be shifted."""
         self.on_prediction_step(args, state, control, model)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """From now on evaluations update the loss."""
-        self._training = True
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """From now on evaluations update the loss, and are judged."""
+        if self._stopping is not None and args.load_best_model_at_end:
+            raise ValueError("load_best_model_at_end must be False with stopping, which loads the best model itself")
+        self._training, self._model = True, model
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Note whether the model's labels are to be shifted."""
@@ -271,16 +288,22 @@ class CalibrationCallback(TrainerCallback):
         """Update the loss if this evaluation belongs to a training."""
         if not self._computed:
             raise ValueError(
-                "CalibrationCallback must compute the metrics of an evaluation, but was not asked to; pass "
+                "TrainerCalibration must compute the metrics of an evaluation, but was not asked to; pass "
                 "Trainer(compute_metrics=calibration.compute_metrics, callbacks=[calibration], ...) and labels"
             )
         self._computed = False
         if self._training and self._rows is not None:
             update_adaptive_loss(self._loss, *self._rows)
+            control.should_training_stop |= self._stopping is not None and self._stopping.finished
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Later evaluations leave the loss as it is."""
-        self._training = False
+        """Load the weights of the best evaluation; later ones leave the loss as it is."""
+        if self._stopping is not None and self._stopping.history:
+            self._stopping.restore(self._model)
+        self._training, self._model = False, None
+
+
+CalibrationCallback = TrainerCalibration
 
 
 def rows_with_labels(logits: Tensor, labels: Tensor, *, shift_labels: bool) -> tuple[Tensor, Tensor]:

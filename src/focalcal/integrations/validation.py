@@ -14,6 +14,7 @@ from focalcal.stats import bootstrap_ci
 
 if TYPE_CHECKING:
     from focalcal.integrations.token_scores import TokenReport
+    from focalcal.posthoc import EarlyStopping
 
 
 def calibration_metrics(logits: Tensor, labels: Tensor, *, resamples: int) -> dict[str, float]:
@@ -33,6 +34,12 @@ def calibration_metrics(logits: Tensor, labels: Tensor, *, resamples: int) -> di
     probs = logits.double().softmax(1)
     intervals = bootstrap([ece, nll], probs, labels, resamples=resamples)
     return {"error": error(probs, labels), **_flat(intervals)}
+
+
+def stopping_metrics(stopping: EarlyStopping, logits: Tensor, labels: Tensor, model: nn.Module) -> dict[str, float]:
+    """Judge an epoch, and say the NLL after its best temperature, and that."""
+    stopping.update(logits, labels, model)
+    return {"refined_nll": stopping.history[-1].refined_nll, "temperature": stopping.history[-1].temperature}
 
 
 def token_metrics(tokens: TokenReport, *, resamples: int) -> dict[str, float]:

@@ -12,6 +12,7 @@ from focalcal.posthoc.choice import CalibratorChoice, calibrate
 from focalcal.posthoc.comparison import CalibratorCandidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
 from focalcal.posthoc.dirichlet import DirichletCalibration
+from focalcal.posthoc.early_stopping import EarlyStopping, EpochScores, epoch_scores
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.groupwise import GroupGains, GroupwiseCalibration
@@ -49,7 +50,9 @@ __all__ = [
     "CentredIsotonic",
     "ConformalSets",
     "DirichletCalibration",
+    "EarlyStopping",
     "EnsembleTemperatureScaling",
+    "EpochScores",
     "FocalTemperatureScaling",
     "GroupGains",
     "GroupwiseCalibration",
@@ -73,6 +76,7 @@ __all__ = [
     "VennAbers",
     "WithUniform",
     "calibrate",
+    "epoch_scores",
     "headroom",
     "label_shift",
     "load_calibrator",

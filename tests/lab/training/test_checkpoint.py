@@ -1,6 +1,5 @@
 """Going on from a checkpoint, and refusing what is none."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -94,19 +93,6 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, other):
     with pytest.raises(CheckpointError, match=rf"of this run, got one with another {other} .*choose another folder"):
         fit(call["recipe"], call["data"], call["loss"], seed=call["seed"], folder=tmp_path)
     assert (tmp_path / "checkpoint.pt").read_bytes() == before
-
-
-def test_a_checkpoint_from_before_recipes_lost_their_gamma_and_lam_is_continued(data, tmp_path):
-    """Its recipe named FCL's operating point, which never was part of training."""
-    fit(small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path)
-    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    settings = json.loads(state["identity"]["recipe"]) | {"fcl_gamma": 3.0, "fcl_lam": 1.0}
-    state["identity"]["recipe"] = json.dumps(settings, sort_keys=True)
-    torch.save(state, tmp_path / "checkpoint.pt")
-    again = fit(
-        small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path, on_step=lambda *_: pytest.fail("trained")
-    )
-    assert len(again.epochs) == 1
 
 
 @pytest.mark.parametrize("content", ["cut", "empty", "text", "other"])

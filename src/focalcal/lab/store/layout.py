@@ -6,6 +6,7 @@ runs/<key>/             a run: whole, and never changed
                         the file of each split, size and SHA-256 of each file; sealed by its own SHA-256, written last
     epochs.jsonl        one line per epoch, if there are any: larger than all else of long runs, read for curves
     predictions/*.npz   one file per split
+    epoch-*.npz         of val and test after epochs that other rules would have kept
     evaluations/<name>/ of the trained network on other sets: whole, added at any time, and never changed;
                         a record.json and predictions/*.npz of its own
 runs.parquet            what listings know already; safe to delete
@@ -67,6 +68,11 @@ def split_file(split: str) -> str:
     if len(name) > _LONGEST_FILE_NAME:
         name = f"{name[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return f"{name}.npz"
+
+
+def epoch_file(epoch: int, split: str) -> str:
+    """The file with the predictions after an epoch that a run did not keep and another rule would have."""
+    return f"epoch-{epoch}-{split}.npz"
 
 
 def refuse_link(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.lab.store.keys import ELSEWHERE
-from focalcal.lab.store.layout import EPOCHS, EVALUATIONS
+from focalcal.lab.store.layout import EPOCHS, EVALUATIONS, epoch_file
 from focalcal.lab.store.run_folder import Checksums, read_number
 
 if TYPE_CHECKING:
@@ -119,6 +119,26 @@ class Run:
 
         _check_known(f"split with predictions of run {self.key[:12]}", split, self._split_files)
         return Predictions.load(self.file(self._split_files[split]))
+
+    def kept(self, rule: str, split: str = "test") -> Predictions:
+        """The predictions of "val" or "test" after the epoch that a rule keeps, whichever the run was trained to keep.
+
+        The rules are "last", "nll", "error" and "refined"; `record["kept"]` has their epochs, validation scores and
+        temperatures.
+        """
+        from focalcal.predictions import Predictions
+
+        known = self.record.get("kept")
+        if not known:
+            raise ValueError(
+                f"run {self.key[:12]} was stored without what rules keep: it has no validation rows of one label, or "
+                "is of an older version; train it again"
+            )
+        _check_known(f"rule of run {self.key[:12]}", rule, known)
+        epoch = known[rule]["epoch"]
+        if epoch == known[self.settings["training"].get("keep", "last")]["epoch"]:
+            return self.predictions(split)
+        return Predictions.load(self.file(epoch_file(epoch, split)))
 
     def file(self, name: str) -> Path:
         """The path of one of its files, if its content is what was stored; else `RunProblem`."""

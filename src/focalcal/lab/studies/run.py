@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import nn
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet
 from focalcal.lab.store import Evaluations, Run, Spec, Store
-from focalcal.lab.store.layout import now
+from focalcal.lab.store.layout import epoch_file, now
 from focalcal.lab.store.spec import NOTHING_MORE
 from focalcal.lab.studies.evaluate import WEIGHTS, add_missing
 from focalcal.lab.studies.events import Report, RunProgress
@@ -26,6 +27,7 @@ from focalcal.lab.studies.subsets import load_run_data
 from focalcal.lab.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
 from focalcal.lab.training.determinism import fixed_conditions
 from focalcal.lab.training.distributed import Processes, joined_processes
+from focalcal.lab.training.outputs import predictions_of
 
 
 def run_spec(
@@ -155,7 +157,7 @@ def _bytes_of_predictions(data: DataSet, shifts: int) -> int:
         split: len(examples) * 4 * len(data.classes) + examples.labels.nbytes + examples.ids.nbytes
         for split, examples in data.splits.items()
     }
-    return sum(sizes.values()) + shifts * sizes["test"]
+    return sum(sizes.values()) + shifts * sizes["test"] + 3 * (sizes["val"] + sizes["test"])  # of other rules' epochs
 
 
 def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> None:
@@ -168,20 +170,36 @@ def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> 
     elapsed = time.perf_counter() - work.began  # the evaluations are timed by themselves
     origin = {name: work.provenance[name] for name in ("software", "machine")}
     evaluations = [make_evaluation(task, trained, predictions["test"], origin, on_split) for task in work.tasks]
+    files = _save_weights(work.folder, fitted.model) if work.keep_weights else {}
     record = {
         "metrics": metrics,
         "provenance": {**work.provenance, "finished": now(), "elapsed": elapsed},
         "seconds": fitted.seconds,
         "epochs": len(fitted.epochs),
+        "kept": {rule: kept.record() for rule, kept in fitted.kept.items()},
     }
     store.add(
         work.spec,
         record=record,
         epochs=work.folder / "epochs.jsonl",
         predictions=predictions.values(),
-        files=_save_weights(work.folder, fitted.model) if work.keep_weights else {},
+        files=files | _save_other_epochs(work, fitted, about),
         evaluations=evaluations,
     )
+
+
+def _save_other_epochs(work: _Work, fitted: Fitted, about: Mapping[str, Any]) -> dict[str, Path]:
+    """Predictions of val and test after the epochs that the run does not keep and other rules would: `Run.kept`."""
+    files: dict[str, Path] = {}
+    for kept in {kept.epoch: kept for kept in fitted.kept.values()}.values():
+        if kept.epoch == fitted.kept[fitted.keep].epoch or work.recipe.evaluation == "ten_crop":  # seen by one crop
+            continue
+        for split, outputs in kept.outputs.items():
+            origin = {**about, "epoch": kept.epoch}
+            path = work.folder / epoch_file(kept.epoch, split)
+            predictions_of(outputs, work.data.splits[split], split=split, provenance=origin).save(path)
+            files[path.name] = path
+    return files
 
 
 def _save_weights(folder: Path, model: nn.Module) -> dict[str, Path]:

@@ -28,7 +28,7 @@ SOURCES = "sources"  # in a spec's training: the hash of the code of each plug-i
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
 _CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
-_LATER = ("averaging",)  # fields of a recipe that a key has only where they are set: runs from before keep their keys
+_LATER = {"averaging": None, "keep": "last"}  # fields of a recipe: not in a key where they are so, as before they were
 Options = Mapping[str, Any] | tuple[tuple[str, Any], ...]
 
 
@@ -102,7 +102,7 @@ def training_of(recipe: Recipe, objective: str, fingerprint: str | None = None) 
 @cache
 def _settings_of(recipe: Recipe) -> dict[str, Any]:
     settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
-    return {name: plain(value) for name, value in settings.items() if name not in _LATER or value is not None}
+    return {name: plain(value) for name, value in settings.items() if name not in _LATER or value != _LATER[name]}
 
 
 def recipe_of(spec: Spec) -> Recipe:

@@ -22,7 +22,7 @@ from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet, Examples, fingerprint
 from focalcal.lab.training.recipe import Optimizer, Recipe
 
-FORMAT = 1
+FORMAT = 2
 _SAMPLED = 1024  # examples of a split whose inputs are looked at: all of a large set's would take minutes
 _SPARE_BYTES = 1 << 20  # for logs, names and the file's own tables
 
@@ -66,7 +66,7 @@ def load_checkpoint(path: Path, identity: Mapping[str, str]) -> dict[str, Any] |
         return None
     try:
         state: Any = torch.load(path, map_location="cpu", weights_only=True)
-        version, stored = state["format"], _without_point(state["identity"])
+        version, stored = state["format"], state["identity"]
     except Exception as error:  # whatever unpacking and unpickling of damaged bytes raises
         raise CheckpointError(
             f"{path} must be a checkpoint, got a damaged or foreign file ({type(error).__name__}: "
@@ -80,13 +80,6 @@ def load_checkpoint(path: Path, identity: Mapping[str, str]) -> dict[str, Any] |
             f"({_difference(differing[0], stored, identity)}); choose another folder, or delete it to start again"
         )
     return dict(state)
-
-
-def _without_point(identity: Mapping[str, str]) -> dict[str, str]:
-    """Older checkpoints name the gamma and lam that went with a recipe, which never were part of its training."""
-    recipe = json.loads(identity["recipe"])
-    settings = {name: value for name, value in recipe.items() if name not in ("fcl_gamma", "fcl_lam")}
-    return {**identity, "recipe": json.dumps(settings, sort_keys=True)}
 
 
 def _difference(name: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> str:

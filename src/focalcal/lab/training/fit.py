@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -28,11 +29,15 @@ from focalcal.lab.training.determinism import deterministic, seed_epoch
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.epoch_log import EpochLog
 from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch
+from focalcal.lab.training.kept_epochs import KeptEpoch, KeptEpochs
 from focalcal.lab.training.network import build_network
 from focalcal.lab.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
 from focalcal.lab.training.optimization import Plateau, build_optimizer, rate_share
 from focalcal.lab.training.outputs import Outputs, RunningMetrics, finite_or_none, outputs
 from focalcal.lab.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from focalcal.posthoc import TemperatureScaling
 
 OnEpoch = Callable[[dict[str, Any], int], None]
 OnStep = Callable[[int, int], None]
@@ -40,10 +45,13 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The last epoch's network, or the average, in evaluation mode; the loss as it ended; one record per epoch.
+    """The network of the epoch that is kept, or its average, in evaluation mode; the loss as it ended.
 
-    `outputs` are those of the validation and test examples after the last epoch, as they are reported: none where ten
-    crops are, or where every epoch had been trained by an earlier call.
+    epochs   one record per epoch
+    outputs  those of the validation and test examples by the network, as they are reported: none where ten crops are,
+             or where every epoch had been trained by an earlier call and no rule could be followed
+    kept     by rule, "last", "nll", "error" and "refined", the epoch that it keeps, whichever of them the recipe names;
+             empty without validation rows of one label
     """
 
     model: nn.Module
@@ -51,6 +59,18 @@ class Fitted:
     epochs: list[dict[str, Any]]
     seconds: float
     outputs: dict[str, Outputs]
+    kept: dict[str, KeptEpoch]
+    keep: str = "last"
+
+    @property
+    def calibrator(self) -> TemperatureScaling:
+        """The temperature that the validation rows need after the epoch that is kept; 1 where they show none."""
+        from focalcal.posthoc import TemperatureScaling
+
+        if self.keep not in self.kept:
+            raise ValueError("a calibrator must have validation rows of one label, got none; hold some out")
+        temperature = self.kept[self.keep].scores.temperature
+        return TemperatureScaling(temperature=1.0 if math.isnan(temperature) else temperature)
 
 
 def fit(
@@ -82,9 +102,10 @@ def fit(
     An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
     the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
     the last, with one crop of an image where ten are reported, None where a number is not finite; with `test` also
-    `bins`, the sums of its reliability diagram {count, confidence, correct}; `gammas` and `edges` of a loss that is
-    steered by validation data. A loss with a method `update(probs, labels)`, such as AdaFocal, gets the validation
-    split's after each epoch.
+    `bins`, the sums of its reliability diagram {count, confidence, correct}; with `val` of one label
+    `refined`, its NLL after the best temperature (cross-fitted below 5,000 rows) and that, {nll, temperature};
+    `gammas` and `edges` of a loss that is steered by validation data. A loss with a method `update(probs, labels)`,
+    such as AdaFocal, gets the validation split's after each epoch.
 
     `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
     stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
@@ -94,11 +115,16 @@ def fit(
     whole("evaluate_every", evaluate_every, 1)
     with deterministic(processes.device):
         run = _Run(recipe, data, loss, seed, processes, data_dir, model)
+        if recipe.keep != "last" and evaluate_every >= recipe.epochs > 1:
+            raise ValueError(
+                f"evaluate_every must be below the {recipe.epochs} epochs that keep = {recipe.keep!r} is to choose "
+                f"from, got {evaluate_every}; 1 evaluates each"
+            )
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
         if files is not None and len(records) < recipe.epochs:
-            networks = 1 if recipe.averaging is None else 2
+            networks = 1 + (recipe.averaging is not None) + (recipe.keep != "last")
             check_disk_space(files, networks * checkpoint_bytes(run.network, recipe.optimizer))
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
@@ -119,10 +145,13 @@ def fit(
             raise
         finally:
             log.close()
+        if run.kept.weights is not None:
+            run.evaluated.load_state_dict(run.kept.weights)
         processes.same_buffers(run.evaluated)
     seconds = sum(record["seconds"] for record in records)
-    reported = {} if recipe.evaluation == "ten_crop" else run.outputs
-    return Fitted(run.evaluated.eval(), run.loss, records, seconds, reported)
+    outputs = run.outputs if run.kept.chosen is None else run.kept.chosen.outputs
+    reported = {} if recipe.evaluation == "ten_crop" else outputs
+    return Fitted(run.evaluated.eval(), run.loss, records, seconds, reported, run.kept.by_rule, recipe.keep)
 
 
 class _Run:
@@ -168,18 +197,22 @@ class _Run:
         self.autocast = torch.autocast(self.device.type, dtype=half, enabled=mixed)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half == torch.float16)
         self.outputs: dict[str, Outputs] = {}  # of the last epoch that was evaluated
+        self.kept = KeptEpochs(recipe.keep)
 
     def _check(self, examples: int) -> None:
         """Refuse, before any training, what would fail after it has begun."""
         needs = [
             *(["a loss with validation feedback (update)"] if self.steered else []),
             *(["a schedule of kind 'plateau'"] if self.recipe.schedule.kind == "plateau" else []),
+            *([f"keep = {self.recipe.keep!r}"] if self.recipe.keep != "last" else []),
         ]
         if needs and "val" not in self.inputs:
             raise ValueError(
                 f"{' and '.join(needs)} must have a validation split, got none; load the data with one "
                 "(data_options such as validation=5000), or choose another"
             )
+        if self.recipe.keep != "last" and self.inputs["val"].labels.dim() == 2:
+            raise ValueError(f"keep must be 'last' where examples have several labels, got {self.recipe.keep!r}")
         smallest = examples - (self.steps - 1) * self.recipe.batch_size
         if min(smallest, self.recipe.batch_size) < self.processes.size:
             raise ValueError(
@@ -204,6 +237,9 @@ class _Run:
                 if evaluated and split == "test" and (bins := by_split[split].bins()) is not None:
                     record["bins"] = bins
         self.outputs = by_split
+        if evaluated and "val" in by_split and (scores := by_split["val"].scores()) is not None:
+            record["refined"] = {"nll": scores.refined_nll, "temperature": scores.temperature}
+            self.kept.see(epoch, scores, by_split, self.evaluated)
         # After both losses, which are to be those of the objective that the epoch was trained with.
         if patience is not None:
             self.plateau.see(by_split["val"].loss(self.loss, self.device), patience)
@@ -269,6 +305,7 @@ class _Run:
             "plateau": asdict(self.plateau),
             "loss": self.loss.state_dict(),
             "records": json.dumps(records),
+            "kept": self.kept.state(),
         }
         save_checkpoint(folder / "checkpoint.pt", state, self.identity)
 
@@ -290,6 +327,7 @@ class _Run:
         self.scaler.load_state_dict(state["scaler"])
         self.plateau = Plateau(**state["plateau"])
         self.loss.load_state_dict(state["loss"])
+        self.kept.restore(state["kept"], {split: inputs.labels for split, inputs in self.inputs.items()})
         records: list[dict[str, Any]] = json.loads(state["records"])
         return records
 

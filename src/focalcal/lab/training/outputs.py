@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from focalcal.lab.training.inputs import TrainingInputs
 from focalcal.lab.training.recipe import Recipe
 from focalcal.metrics import multilabel_summary, reliability, summary
 from focalcal.predictions import Predictions
+
+if TYPE_CHECKING:
+    from focalcal.posthoc import EpochScores
 
 _ELEMENTS = 1 << 20  # of an evaluation batch's inputs, unless the training batch holds more
 _WAITING = 1 << 20  # logits that running metrics keep before they add them up
@@ -54,6 +57,12 @@ class Outputs:
         single = self.logits.shape[1] == 1
         measured = summary(logits=self.logits[:, 0], labels=self.labels) if single else summary(self.probs, self.labels)
         return {name: value for name, value in measured.as_dict().items() if name not in ("rows", "n_classes")}
+
+    def scores(self) -> EpochScores | None:
+        """What they say of the network as it is and after its best temperature; None for several labels."""
+        from focalcal.posthoc import epoch_scores  # costs what scikit-learn costs
+
+        return None if self.multilabel else epoch_scores(self.logits[:, 0], self.labels)
 
     def bins(self) -> dict[str, list[float]] | None:
         """Sums over the 15 bins of the reliability diagram, which add up over seeds; None for several labels."""

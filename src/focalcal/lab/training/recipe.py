@@ -117,7 +117,10 @@ CONSTANT = Schedule()
 
 @frozen
 class Recipe(Described):
-    """How one network is trained on one data set; the mean of the loss over the batch, the last epoch's weights.
+    """How one network is trained on one data set; the mean of the loss over the batch is minimised.
+
+    `keep` says whose weights are kept: those of the "last" epoch, or of the one with the lowest validation "nll",
+    "error", or NLL after its best temperature, "refined" (`focalcal.lab.training.kept_epochs`).
 
     With `averaging`, a share of the steps such as 0.2, what is evaluated, steers the loss and is kept at the end is
     the average of the weights over about that share of the steps so far (`focalcal.lab.training.averaging`).
@@ -153,6 +156,7 @@ class Recipe(Described):
     image_size: Annotated[Count | None, UNSET] = None
     evaluation: Annotated[str, among("an evaluation", ("whole", "resize", "ten_crop"))] = "whole"
     averaging: Annotated[Annotated[Number, Field(gt=0, lt=1)] | None, UNSET] = None
+    keep: Annotated[str, among("a rule", ("last", "nll", "error", "refined"))] = "last"
 
     def __post_init__(self) -> None:
         """The fields consistent with each other."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy as np
 from focalcal.core.checks import holds_probabilities
 from focalcal.core.numerics import log_softmax
 from focalcal.metrics.proper import of_label, row_brier
-from focalcal.posthoc.cross_fit import cross_fit
-from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
+from focalcal.posthoc.early_stopping import held_out_inverse_temperatures
 from focalcal.posthoc.operating_point import LEAST_ROWS
 
 if TYPE_CHECKING:
@@ -84,26 +82,16 @@ def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgeme
     """
     logits = scores_as_logits(held_out)
     labels = held_out.labels
-    inverse = np.ones((len(labels), 1))
-    if temperature is not None:
-        inverse /= temperature
+    if temperature is None:
+        inverse, temperature = held_out_inverse_temperatures(logits, labels)
     else:
-        fitted_on = partial(_inverse_temperature, logits, labels)
-        for fold, best_of_others in cross_fit(len(labels), fitted_on, seed=0):
-            inverse[fold] = best_of_others
+        inverse = np.full(len(labels), 1 / temperature)
     losses: dict[tuple[str, bool], NDArray[np.float64]] = {}
-    for scaled, scores in ((False, logits), (True, logits * inverse)):
+    for scaled, scores in ((False, logits), (True, logits * inverse[:, None])):
         log_p = log_softmax(scores)
         losses["nll", scaled] = -of_label(log_p, labels)
         losses["brier", scaled] = row_brier(np.exp(log_p), labels)
-    best = optimal_inverse_temperature(logits, labels)
-    fitted = 1 / best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else math.nan
-    return Judgement(losses, logits.argmax(1) != labels, fitted if temperature is None else temperature)
-
-
-def _inverse_temperature(logits: NDArray[np.float64], labels: NDArray[np.int64], rows: NDArray[np.bool_]) -> float:
-    best = optimal_inverse_temperature(logits[rows], labels[rows])
-    return best.inverse_temperature if best.status is TemperatureStatus.CONVERGED else 1.0
+    return Judgement(losses, logits.argmax(1) != labels, temperature)
 
 
 def scores_as_logits(predictions: Predictions) -> NDArray[np.float64]:
