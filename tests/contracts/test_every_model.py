@@ -110,7 +110,7 @@ def test_the_named_layer_carries_the_features(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_bad_numbers_of_classes_are_refused(name):
-    options = {"features": 4} if name == "mlp" else {}
+    options = {"features": 4} if MODEL_INFO[name].inputs == "features" else {}
     for wrong in (0, -3):
         with pytest.raises(ValueError, match=rf"classes must be >= \d, got {wrong}"):
             build_model(name, classes=wrong, **options)

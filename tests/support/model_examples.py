@@ -9,6 +9,7 @@ OPTIONS = {
     "gp_cnn": {"vocabulary": 50, "dimension": 8},
     "dan": {"vocabulary": 50, "dimension": 8, "hidden": (16,)},
     "mlp": {"features": 6, "hidden": (16,)},
+    "tabular_mlp": {"features": 6, "hidden": (16,)},
     "vit_small": {"image_size": 32},
     "deit_small": {"image_size": 32},
     "swin_tiny": {"image_size": 64, "window": 2, "drop_path": 0.0},

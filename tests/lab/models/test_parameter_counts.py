@@ -65,4 +65,4 @@ def test_an_mlp_follows_its_formula():
 
 
 def test_every_network_is_counted():
-    assert {name for name, _, _ in COUNTS} | {"gp_cnn", "dan", "mlp"} == set(MODELS)
+    assert {name for name, _, _ in COUNTS} | {"gp_cnn", "dan", "mlp", "tabular_mlp"} == set(MODELS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from focalcal.core.plugins import resolve
@@ -21,13 +22,16 @@ from focalcal.lab.data.finsen import load_finsen
 from focalcal.lab.data.glove import word_vectors
 from focalcal.lab.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
 from focalcal.lab.data.newsgroups import load_newsgroups, load_newsgroups_19997
-from focalcal.lab.data.source_files import data_folder
+from focalcal.lab.data.own_files import load_images, load_npz, load_table, load_texts
+from focalcal.lab.data.source_files import VARIABLE, data_folder
 from focalcal.lab.data.svhn import load_svhn
 from focalcal.lab.data.tiny_imagenet import load_tiny_imagenet
 
 __all__ = [
     "CATALOGUE",
     "DATA_SETS",
+    "LOADERS",
+    "OWN_DATA",
     "DataSet",
     "DataSetError",
     "Examples",
@@ -60,6 +64,17 @@ DATA_SETS: dict[str, Callable[..., DataSet]] = {
 }
 """The loader of every data set by its name."""
 
+OWN_DATA: dict[str, Callable[..., DataSet]] = {
+    "npz": load_npz,
+    **dict.fromkeys(("csv", "parquet", "tabular"), load_table),
+    "texts": load_texts,
+    "images": load_images,
+}
+"""The loaders of files of one's own: what is in them is part of a run's key, as it is of a loader of one's own."""
+
+LOADERS = DATA_SETS | OWN_DATA
+"""Both."""
+
 
 def load_data(
     name: str, data_dir: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
@@ -75,7 +90,8 @@ def load_data(
             raise ValueError(f"options of {name} must be among {', '.join(known)}, got {option!r}")
     taken = signature(loader).parameters
     if "folder" in taken:
-        options["folder"] = data_folder(data_dir)
+        optional = name in OWN_DATA and data_dir is None and VARIABLE not in os.environ
+        options["folder"] = Path() if optional else data_folder(data_dir)
     if "allow_partial" in taken:
         options["allow_partial"] = allow_partial
     data = loader(**options)
@@ -87,11 +103,11 @@ def load_data(
 
 
 def data_loader(name: str) -> Callable[..., DataSet]:
-    """What loads the data set of that name: of DATA_SETS, or `package.module:function`.
+    """What loads the data set of that name: of DATA_SETS or OWN_DATA, or `package.module:function`.
 
     A function that is not ours is given `folder`, which holds the data sets, and `allow_partial` if it takes them.
     """
-    return resolve("data_sets", name, DATA_SETS)
+    return resolve("data_sets", name, LOADERS)
 
 
 def data_options(name: str) -> dict[str, Any]:

@@ -85,10 +85,11 @@ class DataSet:
     """A data set's examples in splits that share no id and no group; a split that is not there is empty.
 
     `classes` names the classes (or the labels, where an example has several). `vocabulary`, for texts, holds the word
-    of each token; token 0 is padding. `provenance` says, in what JSON can express, which files were read (size and
-    SHA-256), how the splits were made, how many examples each holds, the fingerprint of each, and whether parts are
-    missing. `files`, which a loader of one's own may name, are all files and folders that decide what it returns: while
-    none of them changes, a study is planned without loading the data again.
+    of each token; token 0 is padding. `categories`, for features, says how many codes (0, 1, ...) each of the last
+    columns has, which hold categories and not numbers. `provenance` says, in what JSON can express, which files were
+    read (size and SHA-256), how the splits were made, how many examples each holds, the fingerprint of each, and
+    whether parts are missing. `files`, which a loader of one's own may name, are all files and folders that decide
+    what it returns: while none of them changes, a study is planned without loading the data again.
     """
 
     name: str
@@ -99,6 +100,7 @@ class DataSet:
     vocabulary: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[Path | str] = ()
+    categories: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse labels without a class, and splits that overlap; complete the provenance."""

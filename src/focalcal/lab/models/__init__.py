@@ -16,6 +16,7 @@ from focalcal.lab.models.densenet import DenseNet121, chexnet, densenet121
 from focalcal.lab.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
 from focalcal.lab.models.resnet import ResNet, basic_resnet, load_published_resnet, resnet50, wide_resnet26_10
 from focalcal.lab.models.small_networks import MLP, SmallCNN
+from focalcal.lab.models.tabular import Estimator, TabularMLP, is_estimator
 from focalcal.lab.models.text_cnn import GlobalPoolingCNN
 from focalcal.lab.models.vision_transformers import SwinTransformer, VisionTransformer
 from focalcal.lab.models.weight_files import PublishedWeightsError
@@ -35,6 +36,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "gp_cnn": GlobalPoolingCNN,
     "dan": DeepAveragingNetwork,
     "mlp": MLP,
+    "tabular_mlp": TabularMLP,
     "small_cnn": SmallCNN,
     "vit_small": VisionTransformer,
     "deit_small": VisionTransformer,
@@ -59,7 +61,7 @@ MODEL_INFO: dict[str, ModelInfo] = {
     "densenet121": _CIFAR,
     "chexnet": replace(_CIFAR, shape=(3, 224, 224), normalisation=IMAGENET, multilabel=True),
     **dict.fromkeys(("gp_cnn", "dan"), replace(UNKNOWN, inputs="tokens", shape=(1000,))),
-    "mlp": replace(UNKNOWN, inputs="features"),
+    **dict.fromkeys(("mlp", "tabular_mlp"), replace(UNKNOWN, inputs="features")),
     "small_cnn": _CIFAR,
     "vit_small": replace(_VIT, normalisation=PLUS_MINUS_ONE),
     "deit_small": _VIT,
@@ -80,7 +82,10 @@ def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
     builder, known = model_builder(name), model_options(name)
     if unknown := [option for option in options if option not in known]:
         raise TypeError(f"{name} has no option {', '.join(map(repr, unknown))}; it has {', '.join(known) or 'none'}")
-    network = builder(classes=classes, **options)
+    if is_estimator(builder):
+        network: Any = Estimator(builder(**options), classes)
+    else:
+        network = builder(classes=classes, **options)
     if not isinstance(network, nn.Module):
         raise TypeError(f"model {name!r} must give an nn.Module, got {type(network).__name__}; return the network")
     return network
@@ -109,6 +114,7 @@ __all__ = [
     "PLUS_MINUS_ONE",
     "DeepAveragingNetwork",
     "DenseNet121",
+    "Estimator",
     "GlobalPoolingCNN",
     "ModelInfo",
     "Normalisation",
@@ -116,11 +122,13 @@ __all__ = [
     "ResNet",
     "SmallCNN",
     "SwinTransformer",
+    "TabularMLP",
     "VisionTransformer",
     "basic_resnet",
     "build_model",
     "chexnet",
     "densenet121",
+    "is_estimator",
     "load_published_resnet",
     "model_builder",
     "model_info",

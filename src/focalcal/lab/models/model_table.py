@@ -27,7 +27,7 @@ def model_table() -> str:
 
 def _row(name: str, info: ModelInfo) -> tuple[str, ...]:
     classes = CLASSES.get(name, 10)
-    options = {"features": 64} if name == "mlp" else {}
+    options = {"features": 64} if info.inputs == "features" else {}
     with torch.device("meta"):
         network = build_model(name, classes=classes, **options)
     shape = info.shape or tuple(options.values())

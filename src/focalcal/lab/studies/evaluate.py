@@ -22,7 +22,7 @@ from focalcal.lab.studies.own_data import FINGERPRINT
 from focalcal.lab.studies.provenance import machine, software
 from focalcal.lab.studies.shifts import SHIFTS, Shift
 from focalcal.lab.studies.spec_builder import check_sources, recipe_of
-from focalcal.lab.studies.subsets import load_run_data
+from focalcal.lab.studies.subsets import load_run_data, with_statistics
 from focalcal.lab.training import trained_network
 from focalcal.lab.training.determinism import fixed_conditions
 
@@ -127,9 +127,10 @@ def add_missing(
         data = load_run_data(recipe, protocol, data_dir, run.spec.training.get(FINGERPRINT))
         clean = run.predictions("test")
         _check_same(run, data)
+        recipe = with_statistics(recipe, data)
         tasks = evaluation_tasks(evaluations, names, recipe, data, protocol, data_dir)
         tasks += [_test_set(path, data) for path in own]
-        network = trained_network(recipe, run.file(WEIGHTS)).to(place)
+        network = trained_network(recipe, run.file(WEIGHTS), data).to(place)
         about = {"run": run.key, "name": run.spec.name, "data_set": data.name}
         provenance = {"software": software(), "machine": machine(place, threads), "weights": sha256(run.file(WEIGHTS))}
         on_split = progress.count_splits(sum(task.pieces for task in tasks))

@@ -12,12 +12,12 @@ import os
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.plugins import source_hash
-from focalcal.lab.data import DATA_SETS, DataSet, load_data
+from focalcal.lab.data import DATA_SETS, LOADERS, OWN_DATA, DataSet, load_data
 from focalcal.lab.data.source_files import VARIABLE
 from focalcal.lab.training.recipe import Recipe
 
@@ -30,7 +30,7 @@ def own_fingerprint(recipe: Recipe, *, allow_partial: bool = False, data_dir: Pa
     if recipe.data_set in DATA_SETS:
         return None
     options = dict(recipe.data_options)
-    code = source_hash("data_sets", recipe.data_set, DATA_SETS)
+    code = source_hash("data_sets", recipe.data_set, LOADERS)
     place = [str(data_dir), os.environ.get(VARIABLE), os.getcwd()]
     known = _cache_folder() / f"{_digest([recipe.data_set, code, options, allow_partial, place])}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):  # not there, or not what was written
@@ -38,7 +38,7 @@ def own_fingerprint(recipe: Recipe, *, allow_partial: bool = False, data_dir: Pa
         if written["files"] == _looks(list(written["files"])):
             return str(written[FINGERPRINT])
     began = time.time_ns()
-    with blame("data set", recipe.data_set):
+    with nullcontext() if recipe.data_set in OWN_DATA else blame("data set", recipe.data_set):
         data = load_data(recipe.data_set, data_dir, allow_partial=allow_partial, **options)
         looks = _looks([str(Path(file).absolute()) for file in data.files])
     fingerprint = data_fingerprint(data)

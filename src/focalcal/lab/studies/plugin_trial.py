@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from focalcal.lab.data import DataSet
+from focalcal.lab.models import Estimator
 from focalcal.lab.store.spec import Spec
 from focalcal.lab.studies.own_data import FINGERPRINT, blame
 from focalcal.lab.studies.spec_builder import SOURCES, is_multilabel, loss_of, recipe_of
-from focalcal.lab.studies.subsets import load_run_data
+from focalcal.lab.studies.subsets import load_run_data, with_statistics
 from focalcal.lab.training import Recipe, build_network
 from focalcal.lab.training.inputs import TrainingInputs
 
@@ -50,9 +51,13 @@ def try_plugins(specs: Iterable[Spec], data_dir: Path | None = None) -> None:
 def _outputs(spec: Spec, recipe: Recipe, data: DataSet, data_dir: Path | None) -> tuple[Tensor, Tensor]:
     """What the network says about the first training examples, and their labels."""
     few = data.train.take(np.arange(min(_EXAMPLES, len(data.train))))
+    recipe = with_statistics(recipe, data)
     with blame("model", spec.model):
         batch = TrainingInputs(few, recipe, torch.device("cpu")).training_batch(torch.arange(len(few)), None)
-        logits = build_network(recipe, data, seed=spec.seed, data_dir=data_dir)(batch)
+        network = build_network(recipe, data, seed=spec.seed, data_dir=data_dir)
+        if isinstance(network, Estimator):
+            return _made_up(spec, recipe.classes)
+        logits = network(batch)
         if not isinstance(logits, Tensor) or logits.shape != (len(few), recipe.classes):
             shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise ValueError(f"logits must have the shape {(len(few), recipe.classes)}, got {shape}")

@@ -14,6 +14,7 @@ from torch import nn
 
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet
+from focalcal.lab.models import Estimator
 from focalcal.lab.store import Evaluations, Run, Spec, Store
 from focalcal.lab.store.layout import epoch_file, now
 from focalcal.lab.store.spec import NOTHING_MORE
@@ -23,7 +24,7 @@ from focalcal.lab.studies.measurement import EvaluationTask, Trained, evaluation
 from focalcal.lab.studies.own_data import FINGERPRINT
 from focalcal.lab.studies.provenance import earlier_attempts, machine, software
 from focalcal.lab.studies.spec_builder import check_sources, loss_of, recipe_of
-from focalcal.lab.studies.subsets import load_run_data
+from focalcal.lab.studies.subsets import load_run_data, with_statistics
 from focalcal.lab.training import Fitted, NonFiniteLossError, Recipe, check_start, fit
 from focalcal.lab.training.determinism import fixed_conditions
 from focalcal.lab.training.distributed import Processes, joined_processes
@@ -129,6 +130,7 @@ def _prepare(
     recipe, protocol = recipe_of(spec), spec.protocol
     check_start(recipe, data_dir)
     data = load_run_data(recipe, protocol, data_dir, spec.training.get(FINGERPRINT))
+    recipe = with_statistics(recipe, data)
     tasks = evaluation_tasks(evaluations, evaluations.names, recipe, data, protocol, data_dir)
     store.check_writable(_bytes_of_predictions(data, sum(len(task.shifts) for task in tasks)))
     folder = store.workspace(spec)
@@ -203,7 +205,9 @@ def _save_other_epochs(work: _Work, fitted: Fitted, about: Mapping[str, Any]) ->
 
 
 def _save_weights(folder: Path, model: nn.Module) -> dict[str, Path]:
-    """The final weights, in the workspace until they are stored."""
+    """The final weights, in the workspace until they are stored; an estimator has none."""
+    if isinstance(model, Estimator):
+        return {}
     with atomic_file(folder / WEIGHTS) as handle:
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)
     return {WEIGHTS: folder / WEIGHTS}

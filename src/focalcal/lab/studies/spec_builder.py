@@ -14,8 +14,8 @@ from torch import nn
 from focalcal.core.checks import unknown_name
 from focalcal.core.plugins import resolve, source_hash
 from focalcal.core.schema import Canonical, plain
-from focalcal.lab.data import DATA_SETS, data_options
-from focalcal.lab.models import MODEL_INFO, MODELS, model_info, model_options
+from focalcal.lab.data import LOADERS, data_options
+from focalcal.lab.models import MODEL_INFO, MODELS, is_estimator, model_builder, model_info, model_options
 from focalcal.lab.store.spec import EVERYTHING, Evaluations, Protocol, Spec
 from focalcal.lab.studies.own_data import FINGERPRINT, own_fingerprint
 from focalcal.lab.studies.shifts import SHIFTS
@@ -119,7 +119,7 @@ def loss_of(spec: Spec) -> nn.Module:
 def plugin_sources(data_set: str, model: str, objective: str) -> dict[str, str]:
     """SHA-256 of the code of each plug-in among these."""
     hashes = {
-        "data_set": source_hash("data_sets", data_set, DATA_SETS),
+        "data_set": source_hash("data_sets", data_set, LOADERS),
         "model": source_hash("models", model, MODELS),
         "objective": source_hash("objectives", objective, LOSSES),
     }
@@ -227,6 +227,8 @@ def pair_problem(recipe: Recipe, objective: str, loss: nn.Module) -> str | None:
             f"objective must suit {recipe.model} on {recipe.data_set}, where an example has {kind}, got {objective!r}; "
             f"use one of {', '.join(wanted)}"
         )
+    if objective != "ce" and is_estimator(model_builder(recipe.model)):
+        return f"objective must be ce for {recipe.model}, which has a loss of its own, got {objective!r}; leave it out"
     if callable(getattr(loss, "update", None)) and not has_validation(recipe.data_set, recipe.data_options):
         return (
             f"{objective} needs validation examples, and this recipe holds none of {recipe.data_set} out; "

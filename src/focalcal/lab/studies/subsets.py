@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.lab.data import DataSet, DataSetError, Examples, load_data
+from focalcal.lab.data import DATA_SETS, DataSet, DataSetError, Examples, load_data
 from focalcal.lab.data.splits import long_tailed, shuffled
 from focalcal.lab.store import Protocol
 from focalcal.lab.studies.own_data import check_fingerprint
@@ -27,6 +27,16 @@ def load_run_data(recipe: Recipe, protocol: Protocol, data_dir: Path | None, fin
     loaded = load_data(recipe.data_set, data_dir, allow_partial=protocol.allow_partial, **options)
     check_fingerprint(loaded, fingerprint)
     return apply_protocol(loaded, protocol)
+
+
+def with_statistics(recipe: Recipe, data: DataSet) -> Recipe:
+    """The recipe with the mean and deviation of each channel of own training images, where it has none."""
+    images = data.train.inputs
+    if recipe.data_set in DATA_SETS or recipe.mean is not None or images.dtype != np.uint8:
+        return recipe
+    channels = images.astype(np.float64).transpose(1, 0, 2, 3).reshape(images.shape[1], -1) / 255
+    std = np.maximum(channels.std(1), 1 / 255)  # of a channel that never changes
+    return replace(recipe, mean=tuple(channels.mean(1).tolist()), std=tuple(std.tolist()))
 
 
 def apply_protocol(data: DataSet, protocol: Protocol) -> DataSet:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from focalcal.core.atomic import remove_unfinished, write_atomically
 from focalcal.core.checks import whole
 from focalcal.lab.data import DataSet
+from focalcal.lab.models import is_estimator, model_builder
 from focalcal.lab.training.averaging import move_average
 from focalcal.lab.training.checkpoint import (
     check_disk_space,
@@ -28,6 +29,7 @@ from focalcal.lab.training.checkpoint import (
 from focalcal.lab.training.determinism import deterministic, seed_epoch
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.epoch_log import EpochLog
+from focalcal.lab.training.estimators import fit_estimator
 from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch
 from focalcal.lab.training.kept_epochs import KeptEpoch, KeptEpochs
 from focalcal.lab.training.network import build_network
@@ -109,8 +111,11 @@ def fit(
 
     `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
     stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
-    where. A disk without room for two checkpoints raises OSError before any training.
+    where. A disk without room for two checkpoints raises OSError before any training. A recipe whose model is an
+    estimator is fitted at once (`focalcal.lab.training.estimators`).
     """
+    if model is None and is_estimator(model_builder(recipe.model)):
+        return fit_estimator(recipe, data, loss, seed=seed, folder=folder)
     processes = joined_processes(device)
     whole("evaluate_every", evaluate_every, 1)
     with deterministic(processes.device):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 from focalcal.lab.data import DataSet
 from focalcal.lab.data.glove import glove_vectors
 from focalcal.lab.data.source_files import data_folder
-from focalcal.lab.models import build_model, model_info
+from focalcal.lab.models import build_model, is_estimator, model_builder, model_info, model_options
 from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
 
@@ -24,8 +26,8 @@ def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | 
     """
     if len(data.classes) != recipe.classes:
         raise ValueError(f"classes must be {len(data.classes)} for {data.name}, got {recipe.classes} in the recipe")
-    _check_tokens(recipe, data)
-    start: dict[str, Any] = {}
+    _check_inputs(recipe, data)
+    start = _from_data(recipe, data)
     if recipe.word_vectors is not None:
         assert data.vocabulary is not None  # only networks for tokens take vectors
         start["embedding"] = torch.from_numpy(glove_vectors(_vectors_file(recipe, data_dir), data.vocabulary))
@@ -42,22 +44,43 @@ def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
         _build(recipe, 0, {"pretrained": recipe.initial_weights})
 
 
-def trained_network(recipe: Recipe, weights: Path) -> nn.Module:
+def trained_network(recipe: Recipe, weights: Path, data: DataSet) -> nn.Module:
     """The network with the final weights of a run, in evaluation mode; what it started from is not needed."""
     state: dict[str, Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
-    start = {} if recipe.word_vectors is None else {"embedding": torch.zeros_like(state["embedding.weight"])}
+    start = _from_data(recipe, data)
+    if recipe.word_vectors is not None:
+        start["embedding"] = torch.zeros_like(state["embedding.weight"])
     network = _build(recipe, 0, start)
     network.load_state_dict(state)
     return network.eval()
 
 
 def _build(recipe: Recipe, seed: int, start: dict[str, Any]) -> nn.Module:
+    if "random_state" in model_options(recipe.model) and is_estimator(model_builder(recipe.model)):
+        start = {"random_state": seed, **start}
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(stream(seed, "init").get_state())
-        return build_model(recipe.model, classes=recipe.classes, **dict(recipe.model_options), **start)
+        return build_model(recipe.model, classes=recipe.classes, **{**start, **dict(recipe.model_options)})
 
 
-def _check_tokens(recipe: Recipe, data: DataSet) -> None:
+def _from_data(recipe: Recipe, data: DataSet) -> dict[str, Any]:
+    """Options of the network that follow from the data, where the recipe does not give them."""
+    known, sample = signature(model_builder(recipe.model)).parameters, data.train.inputs
+    options: dict[str, Any] = {"categories": data.categories} if "categories" in known and data.categories else {}
+    if "features" in known:
+        options["features"] = math.prod(sample.shape[1:])
+    if "channels" in known and sample.ndim == 4:
+        options["channels"] = max(sample.shape[1], len(recipe.mean or ()))  # of a grey image three, if mean has three
+    return options
+
+
+def _check_inputs(recipe: Recipe, data: DataSet) -> None:
+    builder = model_builder(recipe.model)
+    if data.categories and not is_estimator(builder) and "categories" not in signature(builder).parameters:
+        raise ValueError(
+            f"{recipe.model} must be given numbers, and {data.name} has columns of categories; set "
+            'data_options.encoding = "one_hot", or use tabular_mlp'
+        )
     if model_info(recipe.model).inputs != "tokens":
         return
     if data.vocabulary is None:

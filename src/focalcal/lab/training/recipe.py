@@ -23,7 +23,7 @@ from focalcal.core.schema import (
     among,
     frozen,
 )
-from focalcal.lab.data import DATA_SETS
+from focalcal.lab.data import DATA_SETS, LOADERS, OWN_DATA
 from focalcal.lab.data import augment as augmentations
 from focalcal.lab.models import MODELS, model_options
 
@@ -135,7 +135,7 @@ class Recipe(Described):
     Shipped recipes are TOML files in `training/recipes`, where a comment beside each setting says who states it.
     """
 
-    data_set: Annotated[Name, accepted(lambda name: check_name("data_sets", name, DATA_SETS))]
+    data_set: Annotated[Name, accepted(lambda name: check_name("data_sets", name, LOADERS))]
     classes: Annotated[Count, Field(ge=2)]
     model: Annotated[Name, accepted(lambda name: check_name("models", name, MODELS))]
     optimizer: Optimizer
@@ -186,10 +186,17 @@ def merged(recipe: Recipe, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a recipe with these in place of its own, still to be checked by `Recipe.from_dict`.
 
     `data_options` and `model_options` are added to the recipe's, which a data set or a network of somebody's own code
-    begins without. The keys of `optimizer` and `schedule` are changes as well, unless they say `name` or `kind`: then
-    the table is the whole optimiser or schedule.
+    begins without. The recipe's `mean` and `std` are for its own data set, not for one that is not shipped; nor are the
+    sizes of inputs in its `model_options` for files of one's own. The keys of `optimizer` and `schedule` are changes as
+    well, unless they say `name` or `kind`: then the table is the whole optimiser or schedule.
     """
     fields = recipe.as_dict()
+    data_set = changes.get("data_set", recipe.data_set)
+    if data_set != recipe.data_set and data_set not in DATA_SETS:
+        fields |= dict.fromkeys(("mean", "std"))
+    if data_set != recipe.data_set and data_set in OWN_DATA:
+        given = fields["model_options"].items()
+        fields["model_options"] = {name: value for name, value in given if name not in ("features", "channels")}
     changed = {**fields, **changes}
     for part, whole in (("optimizer", "name"), ("schedule", "kind")):
         given = changes.get(part, {})
