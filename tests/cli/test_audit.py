@@ -214,7 +214,7 @@ def test_printed_digits_are_divided_by_their_sums_where_that_is_said(tmp_path):
     table.to_parquet(tmp_path / "rows.parquet")
     refused = run("audit", tmp_path / "rows.csv")
     assert refused.exit_code == 2
-    assert "--normalize rows; name other columns or fix the file" in refused.output
+    assert "rounded, divide each row by its sum, where it is taken with --normalize rows; name" in refused.output
     assert "normalize=True" not in refused.output
     miss = np.abs(printed.sum(1) - 1).max()
     said = f"miss the sum one by up to {miss:.2g}; they were divided by their sums."

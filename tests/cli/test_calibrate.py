@@ -169,9 +169,9 @@ def test_no_rows_give_no_rows(audited, tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"score": [0.5, None, 0.5]}, "column 'score' must have a value in every row, got nothing in row 1"),
+        ({"score": [0.5, None, 0.5]}, "column 'score' must have a value in every row, got 1 null.*in row 1; fill"),
         ({"score": [0.5, 1.5]}, r"probs must be probabilities from 0 to 1, got 1.5 in row 1"),
-        ({"score": ["high"]}, "column 'score' must hold numbers, got .*; name other columns"),
+        ({"score": ["high"]}, "column 'score' must hold numbers, got the text 'high' in row 0"),
         ({"rating": [0.5]}, "the table must have columns of scores \\('score'\\), got 'rating'; name them by --probs"),
         ({"prob_0": [0.5], "prob_1": [0.25], "prob_2": [0.25]}, "must be in 2 columns, .* got 3: prob_0"),
     ],
@@ -186,7 +186,7 @@ def test_what_cannot_be_calibrated_is_named_and_nothing_is_written(audited, tmp_
 def test_rows_are_counted_from_the_first_of_the_file(audited, tmp_path, monkeypatch):
     monkeypatch.setattr("focalcal.predictions.table_rows._BATCH", 10)
     pq.write_table(pa.table({"score": [0.5] * 24 + [None]}), tmp_path / "new.parquet")
-    with pytest.raises(PredictionsFileError, match="got nothing in row 24"):
+    with pytest.raises(PredictionsFileError, match="the first in row 24"):
         calibrate_tables(load_calibrator(audited), tmp_path / "new.parquet", tmp_path / "out.parquet")
 
 

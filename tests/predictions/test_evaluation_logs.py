@@ -76,8 +76,31 @@ def test_batches_of_openai(tmp_path):
     rows = [request("q1", "**Answer: (B).**\nConfidence: 90%"), request("q2", "B.\nConfidence: 90%")]
     (log,) = read_logs(lines(tmp_path / "marks.jsonl", rows), answers={"q1": "B", "q2": "(B)"})
     assert log.predictions.labels.tolist() == [1, 1], "what stands around an answer is no part of it"
+    said = {"The answer is b": 1, "the answer is **C**.": 0, "I think C": 0, "Because 2 < 3.\nFinal answer: B": 1}
+    rows = [request(f"q{k}", f"{text}\nConfidence: 90%") for k, text in enumerate(said)]
+    (log,) = read_logs(lines(tmp_path / "free.jsonl", rows), answers=dict.fromkeys(["q0", "q1", "q2", "q3"], "B"))
+    assert log.predictions.labels.tolist() == list(said.values())
+    lines(tmp_path / "unclear.jsonl", [request("q1", "I think it is B, not A", tokens)])
+    with pytest.raises(PredictionsFileError, match=r"line 1: .*as short as the right one, 'B', .* got I think it is B"):
+        read_logs(tmp_path / "unclear.jsonl", answers={"q1": "B"})
     with pytest.raises(PredictionsFileError, match="line 1: answers must name the right answer to every custom_id"):
         read_logs(tmp_path / "said.jsonl")
+
+
+def test_the_same_questions_in_two_files_are_two_runs(tmp_path):
+    """Parts of a task are joined; a task that was run again is not."""
+    first, second = tmp_path / "samples_law_2026-01-01T00.jsonl", tmp_path / "samples_law_2026-01-02T00.jsonl"
+    lines(first, [RESPONSES])
+    lines(second, [RESPONSES | {"doc_id": 1}])
+    (log,) = read_logs([first, second])
+    assert (log.task, log.predictions.n) == ("law", 2)
+    for part in ("a", "b"):
+        lines(tmp_path / f"{part}.jsonl", [{"confidence": 0.5, "correct": 1, "task": "sums"}] * 2)
+    (log,) = read_logs([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], task="task")
+    assert log.predictions.n == 4
+    lines(second, [RESPONSES])
+    with pytest.raises(PredictionsFileError, match=f"{second}, line 1: .*question 0 of task 'law' in {first} too"):
+        read_logs([first, second])
 
 
 def test_json_lines_with_named_paths(tmp_path):

@@ -150,6 +150,7 @@ def test_several_labels_are_said(tmp_path):
         (np.eye(3), np.arange(2), ValueError, r"one label per row of predictions, got \(2,\) for \(3, 3\)"),
         (np.eye(3), np.full(3, -100), ValueError, "must hold a label, got -100 alone"),
         (np.eye(3), np.arange(1, 4), ValueError, "labels must be from 0 to 2, got 3"),
+        ((), np.arange(3), ValueError, "predictions must begin with the logits, got an empty tuple"),
         ((np.eye(3), np.eye(3)), (np.arange(3), np.arange(3)), TypeError, "label_ids must be one array, got 2"),
     ],
 )

@@ -466,7 +466,7 @@ def test_a_number_that_its_type_cannot_hold_is_refused(tmp_path):
 def test_a_label_that_is_empty_is_no_class(tmp_path):
     (tmp_path / "a.csv").write_text("label,logit_0,logit_1\nyes,0.3,0.7\n,0.1,0.2\nyes,0.5,0.5\n")
     refused(
-        tmp_path / "a.csv", "column 'label' must have a label in every row, got nothing in row 1; leave the row out"
+        tmp_path / "a.csv", "column 'label' must have a label in every row, got nothing in row 1; leave such rows out"
     )
 
 
@@ -481,7 +481,10 @@ PAIR = [1.0, 2.0]
         ({"label": [0, 1], "logits": [PAIR, [1.0, None]]}, "without nulls"),
         ({"label": [0, None], "logit_0": PAIR, "logit_1": PAIR}, "column 'label' must have a value in every row"),
         ({"label": ["a", "a"], "logit_0": PAIR, "logit_1": PAIR}, "classes must be 2 different names"),
-        ({"label": [0, 1], "logit_0": ["x", "y"], "logit_1": ["1", "2"]}, "logits must be an array of numbers"),
+        (
+            {"label": [0, 1], "logit_0": ["x", "y"], "logit_1": ["1", "2"]},
+            "must hold numbers, got the text 'x' in row 0",
+        ),
         ({"label": [0, 1], "logit_0": [1, 2], "logit_1": [1, 2]}, "logits must be floating point"),
         ({"id": [0.5, 1.5], "label": [0, 1], "logit_0": PAIR, "logit_1": PAIR}, "ids must be integers or strings"),
         ({"label": [], "logit_0": [], "logit_1": []}, "row"),

@@ -167,6 +167,12 @@ def test_json_lines_with_numbers_lists_and_names(tmp_path, monkeypatch):
     assert (loaded.labels.tolist(), loaded.probs[:, 1].tolist()) == ([1, 1, 1, 0], [1.0, 1.0, 1.0, 0.75])
     monkeypatch.setattr("focalcal.predictions.text_tables._BLOCK", 50)
     assert Predictions.concatenate(Predictions.stream(path, rows=2, classes=["cat", "dog"])).equals(loaded)
+    for cell, remedy in (('"0.5"', "without quotes"), ('"85 %"', "scale=.percent"), ('["0.5", "0.5"]', "without")):
+        path.write_text('{"label": 0, "p": null}\n'.replace("null", cell))
+        with pytest.raises(
+            PredictionsFileError, match=f"column 'p' must hold numbers, got the text .* row 0; .*{remedy}"
+        ):
+            Predictions.load(path, probs="p")
     path.write_text('{"label": 0, "p": 0.5}\nno json\n')
     with pytest.raises(PredictionsFileError, match="each line must be a JSON object"):
         Predictions.load(path)

@@ -202,12 +202,10 @@ def _table_batches(
             if column not in rows.columns:
                 raise missing_column(column, rows.columns)
     first_row = 0
-    percent = reading.scale == "percent"
-    decimal = rows.decimal_sign(names) if percent else None
-    for table in whole_batches(rows, names, keep_text=False, percent=percent):
+    for table in whole_batches(rows, names, keep_text=False):
         if not table.num_rows:
             continue
-        scores = numbers_of(table, names, first_row, decimal)
+        scores = numbers_of(rows, table, names, first_row, percent=reading.scale == "percent")
         fields = {field: _values(table, place) for field, place in named.items()}
         labels: NDArray[Any] = np.zeros(len(scores), np.int64)
         kept = np.arange(len(scores))
@@ -267,8 +265,7 @@ class _Outcomes:
                 if column not in rows.columns:
                     raise PredictionsFileError(f"{path}: {missing_column(column, rows.columns)}")
             found = [
-                (_values(table, ids), _values(table, labels))
-                for table in whole_batches(rows, [], keep_text=False, percent=False)
+                (_values(table, ids), _values(table, labels)) for table in whole_batches(rows, [], keep_text=False)
             ]
         self._ids = np.concatenate([each.astype(np.str_) for each, _ in found])
         self._labels = np.concatenate([each for _, each in found])

@@ -289,10 +289,15 @@ def not_probabilities(name: str, row: int, values: Array) -> ValueError:
     if not np.isfinite(values).all():
         return not_finite(name, row, values)
     lowest, total = float(values.min()), values.sum(0, dtype=np.float64).ravel()
-    received = f"{lowest:g}" if lowest < -ROUNDING else f"a sum of {float(total[np.abs(total - 1).argmax()]):.9g}"
+    worst = float(total[np.abs(total - 1).argmax()])
+    received, remedy = f"a sum of {worst:.9g}", "pass softmax(logits), or where that is taken logits= or normalize=True"
+    if lowest < -ROUNDING:
+        received = f"{lowest:g}"
+    elif abs(worst - 1) < 0.05:
+        remedy = "if they were rounded, divide each row by its sum, where it is taken with normalize=True"
     return ValueError(
         f"{name} must be probabilities: >= 0 and summing to 1 within {sum_tolerance(values):g} over the classes, "
-        f"got {received} in row {row}; pass softmax(logits), or where that is taken logits= or normalize=True"
+        f"got {received} in row {row}; {remedy}"
     )
 
 

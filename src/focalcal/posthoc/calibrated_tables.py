@@ -107,13 +107,12 @@ def _calibrate_table(calibrator: Any, source: Any, out: Any, given: dict[str, An
 
 def _write(calibrator: Any, rows: Any, place: _Place, handle: IO[bytes], suffix: str, name: str, reading: Names) -> int:
     """Batch by batch; the schema is that of the first one."""
-    count, write, percent = 0, None, reading.scale == "percent"
+    count, write = 0, None
     with ExitStack() as stack, rounding_collected() as misses:
-        batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv", percent=percent)
-        decimal = rows.decimal_sign(place.columns) if percent else None
+        batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv")
         for batch in _named_errors(batches, name):
             try:
-                table = _calibrated(calibrator, batch, place, count, decimal, reading.normalize)
+                table = _calibrated(calibrator, rows, batch, place, count, reading)
             except ValueError as error:
                 counted = f" (rows counted from row {count} of the file)" if count else ""
                 raise PredictionsFileError(f"{name}: {error}{counted}") from error
@@ -137,12 +136,11 @@ def _named_errors(batches: Iterator[Any], name: str) -> Iterator[Any]:
         raise PredictionsFileError(f"{name}: {error}") from error
 
 
-def _calibrated(
-    calibrator: Any, table: Any, place: _Place, first_row: int, decimal: str | None, normalize: bool
-) -> Any:
-    """The table with calibrated probabilities, in percent if the scores are, with this `decimal` sign in text."""
+def _calibrated(calibrator: Any, rows: Any, table: Any, place: _Place, first_row: int, reading: Names) -> Any:
+    """The table with calibrated probabilities, in percent if the scores are."""
     arrow = required("pyarrow", purpose="Calibrating a table")
-    scores = numbers_of(table, place.columns, first_row, decimal)
+    percent, normalize = reading.scale == "percent", reading.normalize
+    scores = numbers_of(rows, table, place.columns, first_row, percent=percent)
     nested = scores.shape[1] > 1 and len(place.columns) == 1
     if len(scores):
         if normalize and isinstance(calibrator, MultilabelCalibration):
@@ -150,7 +148,7 @@ def _calibrated(
         if normalize and scores.shape[1] > 1:
             scores = class_scores(place.kind, scores, normalize=True)[0]
         groups = {"groups": _groups(calibrator, table)} if isinstance(calibrator, GroupwiseCalibration) else {}
-        scores = _probabilities(calibrator, scores, place.kind, groups) * (1 if decimal is None else 100)
+        scores = _probabilities(calibrator, scores, place.kind, groups) * (100 if percent else 1)
     columns: list[Any] = [scores] if nested else list(scores.T)
     for old, new, column in zip(place.columns, place.named, columns, strict=True):
         at = table.schema.get_field_index(old)

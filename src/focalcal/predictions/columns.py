@@ -44,6 +44,11 @@ class Layout(NamedTuple):
     group_names: tuple[str, ...] | None = None  # of several columns of groups
 
     @property
+    def scores(self) -> list[str]:
+        """Those of the scores, of whichever kind."""
+        return next(self.columns[kind] for kind in KINDS if kind in self.columns)
+
+    @property
     def all_columns(self) -> list[str]:
         """Those that are read, each once: a site may be a group and a cluster."""
         return list(dict.fromkeys(name for places in self.columns.values() for name in places))

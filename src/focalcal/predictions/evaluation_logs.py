@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from focalcal.predictions.verbalised import grade_of, right_or_wrong, verbalised
 
 _SUBJECTS = ("doc.subject", "doc.category", "metadata.subject", "metadata.category", "subject")
 _AROUND = " \t\r\n.*\"'`()"  # what stands around an answer and is no part of it: "**B**", "(B)", "B."
+_SAID = re.compile(r"(?i)\banswer(?:\s+is(?:\s+option)?\b[\s*]*:?|[\s*]*:)[\s*]*([^\n]+)")  # "The answer is B."
 _TASK = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\d.*)?$")  # the name of a file of lm-evaluation-harness
 
 
@@ -105,6 +107,7 @@ def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     """
     chosen = LogOptions(**options)
     tasks: dict[str, list[Answer]] = {}
+    files: dict[tuple[str, str], Path] = {}
     left_out: list[PredictionsFileError] = []
     for path in log_files([paths] if isinstance(paths, str | os.PathLike) else paths):
         first = None
@@ -124,6 +127,13 @@ def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
             left_out.append(error)
             warnings.warn(f"{error}; the file is left out", InputWarning, stacklevel=user_level())
         for answer in answers:
+            other = files.setdefault((answer.task, str(answer.question)), path)
+            if other != path and (first is not _json_line or chosen.question):  # else questions are numbers of lines
+                raise PredictionsFileError(
+                    f"{answer.where}: a question must be answered in one file, got question {answer.question!r} of "
+                    f"task {answer.task!r} in {other} too, as of another run; name the files of one run, or join them "
+                    "if both count"
+                )
             tasks.setdefault(answer.task, []).append(answer)
         if first is None:
             raise PredictionsFileError(f"{path}: a log must hold at least one answer, got none; run the task again")
@@ -236,9 +246,17 @@ def _openai(record: Record, options: LogOptions) -> Iterator[Answer]:
         )  # fmt: skip
     choice, wanted = body["choices"][0], str(options.answers[name]).strip(_AROUND)
     text = str((choice.get("message") or {}).get("content") or choice.get("text") or "")
-    said = re.sub(r"(?is)^[\s*]*(final )?answer[\s*]*:\s*|\s*confidence.*$", "", text).strip(_AROUND)
+    said = re.sub(r"(?is)\bconfidence\b.*$", "", text).strip(_AROUND)
+    if stated := _SAID.findall(said):
+        said = stated[-1].strip(_AROUND)
+    right = said.casefold() == wanted.casefold()
+    if wanted and not right and re.search(rf"(?i)(?<!\w){re.escape(wanted)}(?!\w)", said):
+        raise _refused(
+            record, f"an answer must be as short as the right one, {wanted!r}, or end with 'Answer: ...'", said,
+            "whether it is right its text does not say: ask for such an end, or grade it and name --correct",
+        )  # fmt: skip
     tokens = (choice.get("logprobs") or {}).get("content")
-    yield _spoken(record, options, name, float(said == wanted), said, text, tokens, record.path.stem)
+    yield _spoken(record, options, name, float(right), said, text, tokens, record.path.stem)
 
 
 def _spoken(

@@ -54,19 +54,10 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> None:
 
 
 def load(cls: type[Predictions], path: Place, names: Names, *, mmap: bool) -> Predictions:
-    """One `Predictions` from a file."""
+    """One `Predictions` from a file: the only one of a stream of all rows at once."""
     yes_or_no("mmap", mmap)
-    with _naming(path):
-        header, fields = next(_row_batches(plain_source(path), names, None, mmap=mmap), (None, None))
-        if fields is None:
-            raise NoRowsError("the file must hold at least one row, got none; make it again")
-        missing = _without_missing(fields, names)
-        if missing.rows and missing.left_out == missing.rows:
-            raise PredictionsFileError(f"some row must have every value, got none: {missing}; name other columns")
-        whole = _predictions(cls, header, fields, names)
-        _check_rows(header, whole.n + missing.left_out)
-        say_missing(missing)
-        return whole
+    (whole,) = stream(cls, path, names, None, mmap=mmap)
+    return whole
 
 
 def stored_columns(path: Place) -> list[str]:
@@ -88,9 +79,8 @@ def score_columns(path: Place, **columns: Any) -> tuple[str, list[str]] | None:
         source = plain_source(path)
         if not is_table(source):
             return None
-        places = table_file.layout_of(source, Names(**columns)).columns
-    kind = next(kind for kind in KINDS if kind in places)
-    return kind, places[kind]
+        layout = table_file.layout_of(source, Names(**columns))
+    return next(kind for kind in KINDS if kind in layout.columns), layout.scores
 
 
 def row_group_sizes(path: Place) -> list[int]:
@@ -103,14 +93,16 @@ def stream(
     cls: type[Predictions],
     path: Place,
     names: Names,
-    rows: int,
+    rows: int | None,
     row_groups: range | None = None,
+    *,
+    mmap: bool = False,
 ) -> Iterator[Predictions]:
-    """A file's rows as `Predictions` of at most `rows` rows; of a .parquet file those of some row groups."""
+    """A file's rows as `Predictions` of at most `rows` rows, or all; of a .parquet file those of some row groups."""
     first_row = 0
     with _naming(path):
         source = plain_source(path)
-        batches = _row_batches(source, names, rows, row_groups=row_groups)
+        batches = _row_batches(source, names, rows, mmap=mmap, row_groups=row_groups)
         if row_groups:
             first_row = sum(table_file.row_group_sizes(source)[: row_groups[0]])
 
@@ -124,7 +116,9 @@ def stream(
                     if row_groups is None:
                         _check_rows(header, missing.rows)
                         if missing.rows and not any_row:
-                            raise PredictionsFileError(f"some row must have every value, got none: {missing}")
+                            raise PredictionsFileError(
+                                f"some row must have every value, got none: {missing}; name other columns"
+                            )
                     say_missing(missing)
                     return
                 start, of_batch = first_row + missing.rows, _without_missing(fields, names)
@@ -248,12 +242,11 @@ def _if_percentages(fields: dict[str, Any]) -> str | None:
 
 
 def _check_rows(header: Header | None, count: int) -> None:
-    if header is None and not count:
+    if not count:
         raise NoRowsError("the file must hold at least one row, got none; make it again")
-    expected = header.rows if header else count
-    if count != expected:
+    if header and count != header.rows:
         raise PredictionsFileError(
-            f"the file must hold {expected} row(s), got {count}; it may be cut off: make it again"
+            f"the file must hold {header.rows} row(s), got {count}; it may be cut off: make it again"
         )
 
 

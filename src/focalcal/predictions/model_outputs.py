@@ -133,6 +133,10 @@ def _arrays(output: Any) -> tuple[Array, Array]:
             "Predictions(logits=..., labels=...)"
         )
     if isinstance(predictions, tuple | list):
+        if not predictions:
+            raise ValueError(
+                "predictions must begin with the logits, got an empty tuple; predict with a model that has them"
+            )
         predictions = predictions[0]  # hidden states, attentions and the like follow the logits
     logits = as_array("predictions", predictions)
     if logits.dtype.kind != "f":

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,24 +20,18 @@ from numpy.typing import NDArray
 
 from focalcal.predictions.arrays_file import stored
 from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, find_layout
-from focalcal.predictions.header import (
-    KEY,
-    KINDS,
-    Header,
-    Names,
-    PredictionsFileError,
-    check_unpacked_size,
-)
+from focalcal.predictions.header import KEY, KINDS, Header, Names, PredictionsFileError, check_unpacked_size
 from focalcal.predictions.locations import Source, folder_values, suffix_of
-from focalcal.predictions.missing_values import without_missing
 from focalcal.predictions.parquet_table import ParquetTable
 from focalcal.predictions.reading_notes import Missing
-from focalcal.predictions.text_tables import MARK, MISSING, CsvTable, JsonLinesTable, _arrow, _is_text, no_number
+from focalcal.predictions.text_cells import MISSING, arrow_module, is_text, numbers_of_text, plain_text
+from focalcal.predictions.text_tables import MARK, CsvTable, JsonLinesTable
 
 if TYPE_CHECKING:
     from focalcal.predictions.record import Predictions
 
-# What reads which suffix: made with (source, names, stack), and has `columns`, `header`, `size`, `floating`, `batches`.
+# What reads which suffix: made with (source, names, stack), it has `columns`, `header`, `size`, `schema(columns)` of
+# the first rows and `batches(columns, types, ...)`; of a `text` table numbers are text there, with a `decimal` sign.
 READERS: dict[str, Any] = {
     ".parquet": ParquetTable,
     ".csv": CsvTable,
@@ -56,14 +51,14 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
         names = io.StringIO()
         csv.writer(names, lineterminator="\n").writerow(schema.names)  # the name of a group may have a comma
         handle.write(f"{MARK} {Header.of(predictions)}\n{names.getvalue()}".encode())
-        options = _arrow(".csv").WriteOptions(include_header=False)
-        writer = _arrow(".csv").CSVWriter(handle, schema, write_options=options)
+        options = arrow_module(".csv").WriteOptions(include_header=False)
+        writer = arrow_module(".csv").CSVWriter(handle, schema, write_options=options)
     else:
         schema = schema.with_metadata({KEY: Header.of(predictions)})
         repeated = [name for name in schema.names if name in ("id", "cluster", "label") or name.startswith("group")]
         # Scores hardly shrink, and numbers without a codec are not read with another one when a footer is damaged.
-        codecs = {field.name: "snappy" if _is_text(field.type) else "none" for field in schema}
-        writer = _arrow(".parquet").ParquetWriter(
+        codecs = {field.name: "snappy" if is_text(field.type) else "none" for field in schema}
+        writer = arrow_module(".parquet").ParquetWriter(
             handle, schema, use_dictionary=repeated, compression=codecs, write_page_checksum=True
         )
     with writer:
@@ -73,7 +68,7 @@ def write(handle: IO[bytes], predictions: Predictions, suffix: str) -> None:
 
 def _table(predictions: Predictions) -> Any:
     """Rows as an Arrow table."""
-    arrow = _arrow()
+    arrow = arrow_module()
     columns: dict[str, Any] = {column: getattr(predictions, name) for name, column in COLUMNS.items()}
     if predictions.group_names is not None:
         of_groups = columns.pop("group").T
@@ -96,32 +91,33 @@ def _table(predictions: Predictions) -> Any:
     return arrow.Table.from_arrays(list(arrays.values()), schema=arrow.schema(fields))
 
 
-def _open(path: Source, names: Names, stack: ExitStack) -> Any:
-    return READERS[suffix_of(path)](path, names, stack)
-
-
-def stored_columns(path: Source, names: Names = NOTHING_SAID) -> list[str]:
-    """The names of a table's columns."""
-    with ExitStack() as stack:
-        columns: list[str] = _open(path, names, stack).columns
-        return columns
-
-
 def layout_of(path: Source, names: Names) -> Layout:
     """Where a table has what; no row of it is read."""
     with ExitStack() as stack:
-        return _layout(_open(path, names, stack), path, names)
+        return _layout(READERS[suffix_of(path)](path, names, stack), path, names)
 
 
 def _layout(table: Any, path: Source, names: Names) -> Layout:
-    return find_layout(names, table.header, table.columns, table.floating, folders=folder_values(path))
+    def floating(labels: str) -> list[str]:
+        """The columns of floating-point numbers, if `labels` is text."""
+        if not is_text(table.schema([labels]).field(labels).type):
+            return []
+        return [each.name for each in table.schema(table.columns) if arrow_module(".types").is_floating(each.type)]
+
+    return find_layout(names, table.header, table.columns, floating, folders=folder_values(path))
+
+
+def stored_columns(path: Source) -> list[str]:
+    """The names of a table's columns."""
+    with ExitStack() as stack:
+        columns: list[str] = READERS[suffix_of(path)](path, NOTHING_SAID, stack).columns
+        return columns
 
 
 def row_group_sizes(path: Source) -> list[int]:
     """The number of rows of each row group of a .parquet file."""
     with ExitStack() as stack:
-        sizes: list[int] = ParquetTable(path, NOTHING_SAID, stack).row_group_sizes
-        return sizes
+        return ParquetTable(path, NOTHING_SAID, stack).row_group_sizes
 
 
 def row_batches(
@@ -129,77 +125,135 @@ def row_batches(
 ) -> Iterator[tuple[Header | None, dict[str, Any]]]:
     """(header, fields) of at most `rows` rows at a time; of all rows with None."""
     with ExitStack() as stack:
-        table = _open(path, names, stack)
+        table = READERS[suffix_of(path)](path, names, stack)
         layout, first_row = _layout(table, path, names), 0
+        if row_groups:
+            first_row = sum(table.row_group_sizes[: row_groups[0]])
         folders = {name: value for name, value in folder_values(path).items() if name not in table.columns}
-        options: dict[str, Any] = {}
-        if isinstance(table, ParquetTable):
-            options = {"rows": rows, "row_groups": row_groups}
-            first_row = sum(table.row_group_sizes[: row_groups[0]]) if row_groups else 0
-        scores = next(layout.columns[kind] for kind in KINDS if kind in layout.columns)
-        numbers = [name for field in (*KINDS, "posterior", "weights") for name in layout.columns.get(field, ())]
-        decimal = table.decimal_sign(numbers) if names.scale == "percent" else "."
+        kinds, types = _cell_types(layout, names, table.header)
         batches = table.batches(
             [name for name in layout.all_columns if name not in folders],
-            types=_column_types(layout, names, table.header),
-            numbers=numbers,
+            types,
+            numbers=[name for field in (*KINDS, "posterior", "weights") for name in layout.columns.get(field, ())],
             null_values=MISSING if names.drop_missing else (),
-            **options,
+            rows=rows,
+            row_groups=row_groups,
         )
-        for whole in _regroup(batches, rows):
-            read, count = _with_folders(whole, layout, folders), whole.num_rows
-            missing, at = Missing(count), None
+        percent = layout.scores if names.scale == "percent" else ()
+        numeric = _numeric(table, batches, kinds, first_row, percent, missing=names.drop_missing)
+        for whole in _regroup(numeric, rows):
+            read, kept, missing = _with_folders(whole, layout, folders), np.arange(whole.num_rows), Missing(len(whole))
             if names.drop_missing:
-                read, at, missing = without_missing(read, layout, numbers=scores if names.scale == "percent" else ())
-            if names.scale == "percent":
-                read = percent_as_numbers(read, scores, decimal, first_row, at)
+                read, kept, missing = _without_missing(read, layout)
+            else:
+                refuse_missing(read, layout.all_columns, first_row)
             fields = _fields(read, layout, table.size, first_row) if read.num_rows else {}
             if names.drop_missing and fields and "ids" not in fields and names.ids is not False:
-                fields["ids"] = first_row + (np.arange(count) if at is None else at)
+                fields["ids"] = first_row + kept
             yield table.header, fields | {"missing": missing}
-            first_row += count
+            first_row += len(whole)
 
 
-def _regroup(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
+def _regroup(tables: Iterable[Any], rows: int | None) -> Iterator[Any]:
     """Tables of `rows` rows, the last one of what is left; one of all rows with None."""
-    from_batches = _arrow().Table.from_batches
+    concatenated = arrow_module().concat_tables
     waiting, count = [], 0
-    for batch in batches:
-        waiting.append(batch)
-        count += batch.num_rows
+    for part in tables:
+        waiting.append(part)
+        count += part.num_rows
         while rows is not None and count >= rows:
-            table = from_batches(waiting)
+            table = concatenated(waiting)
             yield table.slice(0, rows)
-            waiting, count = table.slice(rows).to_batches(), count - rows
+            waiting, count = [table.slice(rows)], count - rows
     if count:
-        yield from_batches(waiting)
+        yield concatenated(waiting)
 
 
-def _column_types(layout: Layout, names: Names, header: Header | None) -> dict[str, Any]:
-    """What the cells of a text are read as; None of labels that nobody states: numbers or names, as Arrow finds."""
-    arrow = _arrow()
+def _cell_types(layout: Layout, names: Names, header: Header | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Which columns of a text are numbers of what type, and what the others, and labels, are read as.
+
+    The type is None of labels that nobody states: numbers or names, as the first rows have them.
+    """
+    arrow = arrow_module()
+    kinds: dict[str, Any] = {}
     types: dict[str, Any] = {}
     for name, places in layout.columns.items():
         stated = None if name == "labels" else names.stated_type(name, header)
-        if name == "labels" and header is None:
-            continue
-        if name == "times":
-            kind = arrow.timestamp("us") if stated == "us" else arrow.string()
-        elif name == "labels" or stated == "int":
-            kind = arrow.int64()
-        elif name == "probs" and names.scale == "percent":
-            kind = arrow.string()
+        if name == "labels":
+            types |= dict.fromkeys(places, arrow.string())
+            kinds |= dict.fromkeys(places, None if header is None else arrow.int64())
         elif name in COLUMNS and name != "weights":
-            kind = arrow.dictionary(arrow.int32(), arrow.string())
+            text = arrow.dictionary(arrow.int32(), arrow.string())
+            types |= dict.fromkeys(places, {"us": arrow.timestamp("us"), "int": arrow.int64()}.get(stated or "", text))
         else:
-            kind = arrow.float64() if stated in (None, "float64") else arrow.float32()
-        types |= dict.fromkeys(places, kind)
-    return types
+            kinds |= dict.fromkeys(places, arrow.float64() if stated in (None, "float64") else arrow.float32())
+    return kinds, types
+
+
+def _numeric(
+    rows: Any, batches: Iterable[Any], kinds: dict[str, Any], first_row: int, percent: Sequence[str], *, missing: bool
+) -> Iterator[Any]:
+    """The batches as tables in which what is a number is one."""
+    open_kinds = rows.text and None in kinds.values()
+    for batch in batches:
+        table = arrow_module().Table.from_batches([batch])
+        if open_kinds:
+            kinds |= {name: _label_kind(table.column(name)) for name, kind in kinds.items() if kind is None}
+            open_kinds = False
+        yield with_numbers(rows, table, kinds, first_row, percent=percent, missing=missing)
+        first_row += batch.num_rows
+
+
+def _label_kind(column: Any) -> Any:
+    """What labels of a text are by those of its first rows; None of names."""
+    arrow, compute = arrow_module(), arrow_module(".compute")
+    cells = compute.utf8_trim(column.combine_chunks().unique(), " \t")
+    cells = cells.filter(compute.invert(compute.is_in(cells, arrow.array(MISSING))))
+    for kind in (arrow.int64(), arrow.float64(), arrow.bool_()) if len(cells) else ():
+        with suppress(arrow.ArrowInvalid):
+            cells.cast(kind)
+            return kind
+    return None
+
+
+def with_numbers(
+    rows: Any,
+    table: Any,
+    kinds: dict[str, Any],
+    first_row: int,
+    *,
+    percent: Sequence[str] = (),
+    missing: bool = False,
+) -> Any:
+    """The table with text as numbers of these kinds, where `rows` is a text or the column has percentages."""
+    arrays, types = [], arrow_module(".types")
+    for name, given in zip(table.column_names, table.columns, strict=True):
+        column, kind = given, kinds.get(name)
+        if kind is not None and is_text(column.type):
+            if not rows.text and name not in percent:
+                raise _text_in(name, column, first_row)
+            column = numbers_of_text(
+                name, column, first_row, kind, decimal=rows.decimal, percent=name in percent, missing=missing
+            )
+        elif kind is not None and types.is_decimal(column.type):
+            column = column.cast(kind)
+        elif kind is not None and types.is_nested(column.type) and is_text(column.type.value_type):
+            raise _text_in(name, column, first_row)
+        arrays.append(column)
+    return arrow_module().Table.from_arrays(arrays, table.column_names)
+
+
+def _text_in(name: str, column: Any, first_row: int) -> PredictionsFileError:
+    row, cell = next(((row, cell) for row, cell in enumerate(column.to_pylist()) if cell), (0, None))
+    remedy = 'read percentages with scale="percent"' if "%" in str(cell) else "write numbers without quotes"
+    return PredictionsFileError(
+        f"column {name!r} must hold numbers, got the text {str(cell)[:50]!r} in row {first_row + row}; {remedy}"
+    )
 
 
 def _with_folders(table: Any, layout: Layout, folders: dict[str, str | None]) -> Any:
     """The rows with those columns that the names of folders say."""
-    arrow = _arrow()
+    arrow = arrow_module()
     for name in layout.all_columns:
         if name in folders and name not in table.column_names:
             column = arrow.DictionaryArray.from_arrays(
@@ -210,48 +264,45 @@ def _with_folders(table: Any, layout: Layout, folders: dict[str, str | None]) ->
     return table
 
 
-def percent_as_numbers(
-    table: Any, columns: Sequence[str], decimal: str, first_row: int, at: NDArray[Any] | None = None
-) -> Any:
-    """Columns of text such as "85 %" as numbers from 0 to 100."""
-    arrow, compute = _arrow(), _arrow(".compute")
-    for place, name in enumerate(table.column_names):
-        column = table.column(name)
-        if _arrow(".types").is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if name not in columns or not _is_text(column.type):
-            continue
-        digits = compute.replace_substring_regex(column, r"^[\s\x{a0}]+|[\s\x{a0}\x{202f}]*%?[\s\x{a0}]*$", "")
-        if decimal == ",":
-            digits = compute.replace_substring(compute.replace_substring(digits, ".", "?"), ",", ".")
-        is_number = compute.match_substring_regex(digits, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
-        if not (right := np.asarray(is_number)).all():
-            row = int(np.argmin(right))
-            raise no_number(name, int(first_row + row if at is None else first_row + at[row]), column[row].as_py())
-        numbers = digits.cast(arrow.float64())
-        signed = np.asarray(compute.match_substring(column, "%"))
-        if signed.any() and not (alike := signed | (np.asarray(numbers) == 0)).all():
-            row = int(np.argmin(alike))
+DROP = "leave such rows out (drop_missing=True, of a command --drop-missing)"
+
+
+def refuse_missing(table: Any, columns: Sequence[str], first_row: int, remedy: str = DROP) -> None:
+    """Refuse a null in one of the columns."""
+    for name in columns:
+        if nulls := table.column(name).null_count:
+            row = first_row + int(np.flatnonzero(table.column(name).is_null())[0])
             raise PredictionsFileError(
-                f"column {name!r} must have a sign of percent in every row or in none, got "
-                f"{column[row].as_py()[:50]!r} in row {int(first_row + (row if at is None else at[row]))} and "
-                f"{column[int(signed.argmax())].as_py()[:50]!r}; write all of them in one way"
+                f"column {name!r} must have a value in every row, got {nulls} null(s), the first in row {row}; {remedy}"
             )
-        table = table.set_column(place, name, numbers)
-    return table
+
+
+def _without_missing(table: Any, layout: Layout) -> tuple[Any, NDArray[np.int64], Missing]:
+    """The rows that have every value, where they stood, and what the others lack: nulls, NaN and empty text."""
+    lacking = {name: _lacks(table.column(name)) for name in layout.all_columns}
+    left_out = np.logical_or.reduce(list(lacking.values()))
+    counts = Counter({name: n for name, each in lacking.items() if (n := int(each.sum()))})
+    missing = Missing(len(table), int(left_out.sum()), counts)
+    if missing.left_out:
+        table = table.filter(arrow_module().array(~left_out))
+    return table, np.flatnonzero(~left_out), missing
+
+
+def _lacks(given: Any) -> NDArray[np.bool_]:
+    compute, types, column = arrow_module(".compute"), arrow_module(".types"), plain_text(given)
+    lacks = np.array(column.is_null(nan_is_null=True))
+    if types.is_nested(column.type):
+        inside = np.asarray(compute.list_flatten(column).is_null(nan_is_null=True))
+        lacks[compute.list_parent_indices(column).to_numpy()[inside]] = True
+    elif is_text(column.type):
+        lacks |= np.asarray(compute.fill_null(compute.equal(compute.utf8_trim_whitespace(column), ""), True))
+    return lacks
 
 
 def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, Any]:
-    """A table as NumPy arrays; `first_row` is its place in the file."""
+    """A table without nulls as NumPy arrays; `first_row` is its place in the file."""
     fields: dict[str, Any] = {"multilabel": layout.multilabel}
     for name, columns in layout.columns.items():
-        for column in columns:
-            if nulls := table.column(column).null_count:
-                row = first_row + int(np.flatnonzero(table.column(column).is_null())[0])
-                raise PredictionsFileError(
-                    f"column {column!r} must have a value in every row, got {nulls} null(s), the first in row {row}; "
-                    "leave such rows out (drop_missing=True, of a command --drop-missing)"
-                )
         if name == "groups" and layout.group_names is not None:
             fields[name] = {
                 own: _names(table.column(column), size) for own, column in zip(layout.group_names, columns, strict=True)
@@ -259,30 +310,26 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
         elif name in COLUMNS:
             fields[name] = _names(table.column(columns[0]), size)
         else:
-            fields[name] = _matrix(table, columns, numbers="iufb" if name == "labels" else "iuf")
+            fields[name] = matrix_of(table, columns, numbers="iufb" if name == "labels" else "iuf")
     if layout.multilabel:
         return fields
     if fields["labels"].shape[1] == 1:
-        fields["labels"] = fields["labels"][:, 0]
-        labels = fields["labels"]
-        missing = np.flatnonzero(labels == "").tolist() if labels.dtype.kind == "O" else []
-        if missing:
-            column = layout.columns["labels"][0]
+        labels = fields["labels"] = fields["labels"][:, 0]
+        if missing := np.flatnonzero(labels == "").tolist() if labels.dtype.kind == "O" else []:
             raise PredictionsFileError(
-                f"column {column!r} must have a label in every row, got nothing in row {first_row + missing[0]}; "
-                "leave the row out (drop_missing=True, of a command --drop-missing)"
+                f"column {layout.columns['labels'][0]!r} must have a label in every row, got nothing in row "
+                f"{first_row + missing[0]}; {DROP}"
             )
-    scores = layout.columns[next(kind for kind in KINDS if kind in layout.columns)]
     if layout.classes is not None:
         fields["classes"] = layout.classes
-    elif fields["labels"].dtype.kind == "O" and set(fields["labels"].flat) <= set(scores):
-        fields["classes"] = scores
+    elif fields["labels"].dtype.kind == "O" and set(fields["labels"].flat) <= set(layout.scores):
+        fields["classes"] = layout.scores
     return fields
 
 
 def _names(column: Any, size: int) -> NDArray[Any]:
     """Ids, groups and the like as they are; text as strings of Python."""
-    types, compute = _arrow(".types"), _arrow(".compute")
+    types, compute = arrow_module(".types"), arrow_module(".compute")
     if types.is_dictionary(column.type) and not types.is_integer(column.type.value_type):
         longest = max(compute.max(compute.binary_length(chunk.dictionary)).as_py() or 0 for chunk in column.chunks)
         check_unpacked_size(4 * longest * len(column), size)  # NumPy gives every row the room of the longest
@@ -292,22 +339,22 @@ def _names(column: Any, size: int) -> NDArray[Any]:
 
 def _array(column: Any) -> NDArray[Any]:
     """A column without nulls."""
-    types = _arrow(".types")
+    types = arrow_module(".types")
     if column.num_chunks and (types.is_integer(column.type) or types.is_floating(column.type)):
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])  # `to_numpy` imports pandas
     array: NDArray[Any] = column.to_numpy()
     return array
 
 
-def _matrix(table: Any, columns: list[str], numbers: str) -> NDArray[Any]:
+def matrix_of(table: Any, columns: list[str], numbers: str) -> NDArray[Any]:
     """Columns side by side, or one column of lists of equal length, (rows, K); kinds of `numbers` may be mixed."""
-    if len(columns) > 1 or not _arrow(".types").is_nested(table.column(columns[0]).type):
+    if len(columns) > 1 or not arrow_module(".types").is_nested(table.column(columns[0]).type):
         arrays = [_array(table.column(column)) for column in columns]
         if not {array.dtype.kind for array in arrays} <= {*numbers} and len({array.dtype for array in arrays}) > 1:
             types = ", ".join(f"{column} {table.column(column).type}" for column in columns[:24])
             raise PredictionsFileError(f"columns side by side must hold numbers, got {types}; name or convert columns")
         return np.column_stack(arrays)
-    compute, lists = _arrow(".compute"), table.column(columns[0])
+    compute, lists = arrow_module(".compute"), table.column(columns[0])
     lengths, values = compute.list_value_length(lists).unique().to_pylist(), compute.list_flatten(lists)
     if values.null_count or len(lengths) > 1:
         raise PredictionsFileError(

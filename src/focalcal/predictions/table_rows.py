@@ -15,9 +15,9 @@ from focalcal.predictions.field_checks import shares_of_percentages
 from focalcal.predictions.foreign_formats import refuse_foreign
 from focalcal.predictions.header import KEY, Names, PredictionsFileError
 from focalcal.predictions.locations import Location, Source, files_below, standard_input, suffix_of
-from focalcal.predictions.parquet_table import ParquetTable
-from focalcal.predictions.table_file import READERS, _matrix, percent_as_numbers
-from focalcal.predictions.text_tables import MARK, _arrow
+from focalcal.predictions.table_file import READERS, matrix_of, refuse_missing, with_numbers
+from focalcal.predictions.text_cells import arrow_module
+from focalcal.predictions.text_tables import MARK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,35 +36,33 @@ def open_rows(source: Source | IO[bytes], names: Names, stack: ExitStack) -> Any
     return READERS[suffix](place, names, stack)
 
 
-def whole_batches(table: Any, numbers: Sequence[str], *, keep_text: bool, percent: bool) -> Iterator[Any]:
-    """Arrow's tables with every column, at least one: of text those of `numbers` as such, the rest as Arrow finds.
+def whole_batches(table: Any, numbers: Sequence[str], *, keep_text: bool) -> Iterator[Any]:
+    """Arrow's tables with every column, at least one; those of `numbers` as `numbers_of` takes them.
 
-    With `keep_text` the rest is the text that stands there, to be written as it is.
+    With `keep_text` the rest of a text is as it stands there, to be written so; otherwise it is what Arrow finds.
     """
-    if isinstance(table, ParquetTable):
-        yield from table.whole_batches(_BATCH)
-        return
-    arrow, none = _arrow(), True
+    arrow, schema = arrow_module(), None
     types = dict.fromkeys(table.columns, arrow.string()) if keep_text else {}
-    types |= dict.fromkeys(numbers, arrow.string() if percent else arrow.float64())
+    options = {"numbers": numbers, "null_values": () if keep_text else None, "rows": _BATCH, "dictionaries": False}
     try:
-        for batch in table.batches(table.columns, types, numbers=numbers, null_values=() if keep_text else None):
-            none = False
+        for batch in table.batches(table.columns, types, **options):
+            schema = batch.schema
             yield arrow.Table.from_batches([batch])
     except arrow.ArrowInvalid as error:
         reason = " ".join(str(error).split())[:300]
         raise PredictionsFileError(
             f"{reason}; fix the cell, or write a .csv, which keeps the other columns as text"
         ) from error
-    if none:
-        yield arrow.schema([(name, types.get(name, arrow.string())) for name in table.columns]).empty_table()
+    if schema is None:
+        texts = arrow.schema([(name, types.get(name, arrow.string())) for name in table.columns])
+        yield (texts if table.text else table.schema(table.columns)).empty_table()
 
 
 @contextmanager
 def table_writer(handle: IO[bytes], schema: Any, suffix: str) -> Iterator[Any]:
     """Something with `write(table)`, for tables of this schema; its metadata are those of the file."""
     if suffix == ".parquet":
-        with _arrow(".parquet").ParquetWriter(handle, schema, write_page_checksum=True) as writer:
+        with arrow_module(".parquet").ParquetWriter(handle, schema, write_page_checksum=True) as writer:
             yield writer.write_table
         return
     stated = (schema.metadata or {}).get(KEY.encode())
@@ -78,7 +76,7 @@ def table_writer(handle: IO[bytes], schema: Any, suffix: str) -> Iterator[Any]:
 
 def _csv_bytes(table: Any) -> Any:
     """Without quotes if no text needs them: a number that is kept as text stays one to look at."""
-    arrow, writer = _arrow(), _arrow(".csv")
+    arrow, writer = arrow_module(), arrow_module(".csv")
     for style in ("none", "needed"):
         out = arrow.BufferOutputStream()
         try:
@@ -91,32 +89,22 @@ def _csv_bytes(table: Any) -> Any:
     raise AssertionError
 
 
-def numbers_of(table: Any, columns: Sequence[str], first_row: int, decimal: str | None = None) -> NDArray[np.floating]:
-    """Columns side by side, or one of lists, as (rows, K) in float32 or float64; a missing value is refused.
+def numbers_of(rows: Any, table: Any, columns: Sequence[str], first_row: int, *, percent: bool) -> NDArray[np.floating]:
+    """Columns of the tables of `rows` side by side, or one of lists, as (rows, K) in float32 or float64.
 
-    Percentages, which may be text with this `decimal` sign, become shares of one.
+    A missing value is refused. With `percent` percentages, which may be text, become shares of one.
     """
-    arrow, types = _arrow(), _arrow(".types")
-    if decimal is not None:
-        table = percent_as_numbers(table, columns, decimal, first_row)
-    for name in columns:
-        column = table.column(name)
-        if column.null_count:
-            at = first_row + int(np.flatnonzero(column.is_null())[0])
-            raise PredictionsFileError(
-                f"column {name!r} must have a value in every row, got nothing in row {at} ({column.null_count} such "
-                "rows from there on); fill them in, or leave the rows out"
-            )
-        if types.is_decimal(column.type):
-            table = table.set_column(table.schema.get_field_index(name), name, column.cast(arrow.float64()))
     if not table.num_rows:
         return np.empty((0, len(columns)))
-    matrix = _matrix(table, list(columns), numbers="iuf")
+    kinds = dict.fromkeys(columns, arrow_module().float64())
+    table = with_numbers(rows, table.select(list(columns)), kinds, first_row, percent=columns if percent else ())
+    refuse_missing(table, columns, first_row, "fill them in, or leave the rows out")
+    matrix = matrix_of(table, list(columns), numbers="iuf")
     if matrix.dtype.kind not in "iuf":
         raise PredictionsFileError(
             f"column {columns[0]!r} must hold numbers, got {table.column(columns[0]).type}; name other columns"
         )
-    if decimal is not None:
+    if percent:
         matrix = shares_of_percentages("probs", matrix)
     single = matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4
     return matrix.astype(np.float32 if single else np.float64, copy=False)
