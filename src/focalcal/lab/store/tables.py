@@ -90,14 +90,19 @@ def _epoch_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
             yield {"key": run.key, **_flat(record)}
 
 
-def _split_rows(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
-    """One row per run and split, its metrics as columns."""
-    for run, row in zip(runs := list(runs), _run_rows(runs), strict=True):
-        row = {name: value for name, value in row.items() if name not in _JSON_COLUMNS[1:]}
+def _split_rows(runs: Iterable[Run], rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row per run and split, beside the run's own its metrics as columns; `metric_seed` if a name is taken."""
+    taken = {"split", *(name for row in rows for name in row)}
+    for run, row in zip(runs, rows, strict=True):
         for split in run.record["metrics"]:
-            metrics = option_columns(run.metrics(split), (*row, "split"), prefix="metric")
-            finite = {name: None if math.isnan(value) else value for name, value in metrics.items()}
-            yield {**row, "split": split, **finite}
+            metrics = {name: None if math.isnan(value) else value for name, value in run.metrics(split).items()}
+            yield {**row, "split": split, **option_columns(metrics, taken, prefix="metric")}
+
+
+def _test_rows(runs: Iterable[Run], rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row per run, with its metrics of the test split if there are any."""
+    tested = {row["key"]: row for row in _split_rows(runs, rows) if row.pop("split") == "test"}
+    return (tested.get(row["key"], row) for row in rows)
 
 
 def option_columns(options: Mapping[str, Any], taken: Iterable[str], *, prefix: str = "option") -> dict[str, Any]:
@@ -141,21 +146,27 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     """The rows of a query. Files are out of its reach, and nothing of what it does lasts."""
     engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
     connection = engine.connect(":memory:", config=_CLOSED)
-    _fill(connection, arrow, "runs", _RUN_COLUMNS if runs else (*_RUN_COLUMNS, *USUAL_OPTIONS), _run_rows(runs))
-    _fill(connection, arrow, "metrics", _METRIC_COLUMNS, _metric_rows(runs))
-    _view_test_metrics(connection)
-    named = re.search(r"epochs", query, re.IGNORECASE)  # thousands of files: read for who names them
-    records = list(_epoch_rows(runs)) if named else []
-    _fill(connection, arrow, "epochs", _EPOCH_COLUMNS if records else (*_EPOCH_COLUMNS, *USUAL_CURVES), records)
+    rows = list(_run_rows(runs))
+    options = () if runs else USUAL_OPTIONS
+    for name, columns, usual, made in (
+        ("runs", (*_RUN_COLUMNS, *options), (), lambda: rows),
+        ("test_metrics", (*_RUN_COLUMNS, *options), USUAL_METRICS, lambda: _test_rows(runs, rows)),
+        ("metrics", _METRIC_COLUMNS, (), lambda: _metric_rows(runs)),
+        ("epochs", _EPOCH_COLUMNS, USUAL_CURVES, lambda: _epoch_rows(runs)),
+    ):
+        # Thousands of files and columns: read for who names them.
+        table = list(made()) if re.search(rf"\b{name}", query, re.IGNORECASE) else []
+        known = any(row.keys() - set(columns) for row in table)
+        _fill(connection, arrow, name, columns if known else (*columns, *usual), table)
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     try:
-        rows: duckdb.DuckDBPyRelation | None = connection.sql(query)
+        answered: duckdb.DuckDBPyRelation | None = connection.sql(query)
     except engine.Error as error:
         raise query_error(error) from error
-    if rows is None:
+    if answered is None:
         raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
-    return rows
+    return answered
 
 
 def query_error(error: Exception) -> ValueError:
@@ -163,38 +174,15 @@ def query_error(error: Exception) -> ValueError:
     return ValueError(f"query must be SQL over {TABLES}, got an error: {' '.join(str(error).split())}")
 
 
-def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
-    table = _arrow_table(arrow, columns, list(rows))
+def _fill(connection: Any, arrow: Any, name: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
+    table = _arrow_table(arrow, columns, rows)
     chosen = ", ".join(
-        f"{_quote(column)}::JSON as {_quote(column)}" if name == "runs" and column in _JSON_COLUMNS else _quote(column)
+        f"{_quote(column)}::JSON as {_quote(column)}" if column in _JSON_COLUMNS else _quote(column)
         for column in table.column_names
     )
     connection.register("_given", table)
     connection.execute(f"create table {name} as select {chosen} from _given")
     connection.unregister("_given")
-
-
-def _view_test_metrics(connection: Any) -> None:
-    """A view and no table: queries that do not name it pay nothing for its columns, of which several labels have many.
-
-    A run without metrics of the test split has a row of NULLs; where no run has any, the usual ones are the columns. A
-    metric named like a column of runs is `metric_name`.
-    """
-    taken = [row[0] for row in connection.execute("select column_name from (describe runs)").fetchall()]
-    known = connection.execute("select distinct metric from metrics where split = 'test' order by metric").fetchall()
-    known = known or [(name,) for name in USUAL_METRICS]
-    titled = option_columns({name: name for (name,) in known}, taken, prefix="metric")
-    titles = list(column_names(taken, [titled]).values())[len(taken) :]
-    columns = [
-        f", max(value) filter (metric = {_text(metric)}) as {_quote(title)}"
-        for metric, title in zip(titled.values(), titles, strict=True)
-    ]
-    measured = f"select key{''.join(columns)} from metrics where split = 'test' group by key"
-    connection.execute(f"create view test_metrics as from runs left join ({measured}) using (key)")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _quote(name: str) -> str:
@@ -223,7 +211,7 @@ def _write_zip(runs: Sequence[Run], path: Path) -> None:
 
 
 def _write_csv(runs: Sequence[Run], path: Path) -> None:
-    rows = list(_split_rows(runs))
+    rows = _rows_to_export(runs)
     names = column_names(_WHAT_WAS_RUN, rows)
     text = csv_text([names.values(), *([row.get(name) for name in names] for row in rows)])
     write_atomically(path, text.encode())
@@ -231,9 +219,15 @@ def _write_csv(runs: Sequence[Run], path: Path) -> None:
 
 def _write_parquet(runs: Sequence[Run], path: Path) -> None:
     arrow, parquet = (required(module, purpose="A table of runs") for module in ("pyarrow", "pyarrow.parquet"))
-    table: Any = _arrow_table(arrow, _WHAT_WAS_RUN, list(_split_rows(runs)))
+    table: Any = _arrow_table(arrow, _WHAT_WAS_RUN, _rows_to_export(runs))
     with atomic_file(path) as handle:
         parquet.write_table(table, handle)
+
+
+def _rows_to_export(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    left_out = _JSON_COLUMNS[1:]
+    rows = [{name: value for name, value in row.items() if name not in left_out} for row in _run_rows(runs)]
+    return list(_split_rows(runs, rows))
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -249,20 +243,14 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _column(arrow: Any, name: str, values: list[Any]) -> Any:
-    if not values:
-        return arrow.array(
-            [], arrow.string() if name in _WORDS else arrow.int64() if name in _WHOLE else arrow.float64()
-        )
     kinds = {type(value) for value in values if value is not None}
     kind = arrow.string()
-    if kinds and kinds <= {int, float}:
+    if kinds <= {int, float} and (kinds or name not in _WORDS):
         kind = arrow.int64() if name in _WHOLE else arrow.float64()
     elif kinds == {list}:
         kind = arrow.list_(arrow.float64())
     elif kinds == {bool}:
         kind = arrow.bool_()
-    elif not kinds and name in ("value", "seconds", "seed", "epoch"):
-        kind = arrow.float64()
     try:
         return arrow.array(values, kind)
     except (arrow.ArrowException, OverflowError):  # mixed types, and numbers that do not fit
