@@ -88,17 +88,6 @@ def test_the_newton_step_solves_the_linear_system(gamma, lam):
     np.testing.assert_allclose(pre_asymptotic_bias(eta, gamma=gamma, lam=lam), want, rtol=1e-11, atol=1e-15)
 
 
-def test_a_face_is_a_problem_with_fewer_classes():
-    on_face, inside, back = [0.6, 0.0, 0.3, 0.1, 0.0], [0.6, 0.3, 0.1], [0, 2, 3]
-    for bias in (first_order_bias, pre_asymptotic_bias):
-        found = bias(on_face, gamma=2.0, lam=3.0)
-        np.testing.assert_allclose(found[back], bias(inside, gamma=2.0, lam=3.0), rtol=1e-13)
-        assert found[1] == found[4] == 0
-    assert first_order_constant(on_face, gamma=2.0) == pytest.approx(first_order_constant(inside, gamma=2.0))
-    exact = minimise(on_face, gamma=2.0, lam=1e8).displacement
-    np.testing.assert_allclose(exact, first_order_bias(on_face, gamma=2.0, lam=1e8), rtol=1e-6)
-
-
 def newton_with_digits(eta, gamma, lam):
     """(first order at lam, one Newton step) with 80 digits; the last class holds what the others leave."""
     with mp.workdps(80):
@@ -129,7 +118,7 @@ def test_near_a_vertex_no_digits_are_lost(gamma, others):
         )
 
 
-@pytest.mark.parametrize("gamma", [0.0, 1e-3, 0.5, 1.0, 2.0, 50.0, 1e4])
+@pytest.mark.parametrize("gamma", [0.0, 1e-3, 0.5, 1.0, 2.0, 50.0, 1e9])
 @pytest.mark.parametrize("eta", [[1.0, 0.0], [1.0, 1e-310], [1.0, 1e-20, 0.0], [0.5, 0.5], [0.25, 0.75 - 1e-9, 1e-9]])
 def test_always_finite(eta, gamma):
     for lam in (0.0, 1e-300, 1.0, 1e300):
@@ -138,44 +127,11 @@ def test_always_finite(eta, gamma):
         assert (np.abs(found) <= 1).all()
 
 
-@pytest.mark.parametrize("eta", [[0.7, 0.2, 0.1], [1.0, 1e-310], [0.5, 0.3, 0.2 - 1e-9, 1e-9]])
-def test_up_to_the_largest_gamma(eta):
-    for lam in (0.0, 1.0):
-        assert np.isfinite(pre_asymptotic_bias(eta, gamma=1e9, lam=lam)).all()
-    for gamma in (1e9, 1e300):
-        assert np.isfinite(first_order_bias(eta, gamma=gamma, lam=1.0)).all()
-
-
-@pytest.mark.parametrize("small", [1e-300, 3e-308, 1e-309])
-def test_a_class_whose_curvature_is_at_the_end_of_float64(small):
-    # lam = 0, gamma = 1: h = 1 / small, and (nu - psi) / h is of the order of small
-    found = pre_asymptotic_bias([0.6, 0.4, small], gamma=1.0, lam=0.0)[2] / small
-    assert found == pytest.approx(
-        pre_asymptotic_bias([0.6, 0.4, 1e-100], gamma=1.0, lam=0.0)[2] / 1e-100, rel=1e-9, abs=0
-    )
-
-
-def test_the_newton_step_can_leave_the_simplex():
-    eta = flat_posteriors(100, 50, smallest=1e-6)
-    stepped = eta + pre_asymptotic_bias(eta, gamma=100.0, lam=1.0)
-    assert (stepped < 0).any()
-    assert (minimise(eta, gamma=100.0, lam=1.0).unwrap() > 0).all()
-
-
 def test_nothing_moves_at_a_vertex_or_without_focusing():
     for bias in (first_order_bias, pre_asymptotic_bias):
         assert (bias([0.0, 1.0, 0.0], gamma=[0.0, 0.5, 3.0], lam=1.0) == 0).all()
         assert (bias([0.7, 0.2, 0.1], gamma=0.0, lam=1.0) == 0).all()
     assert first_order_constant([0.7, 0.2, 0.1], gamma=0.0) == 0
-
-
-def test_batches():
-    eta = [[0.5, 0.3, 0.2], [0.9, 0.1, 0.0]]
-    together = pre_asymptotic_bias(eta, gamma=[[1.0], [2.0]], lam=0.5)
-    assert together.shape == (2, 2, 3)
-    np.testing.assert_allclose(together[1, 0], pre_asymptotic_bias(eta[0], gamma=2.0, lam=0.5), rtol=1e-12)
-    assert first_order_constant(eta, gamma=2.0).shape == (2,)
-    assert isinstance(first_order_constant(eta[0], gamma=2.0), float)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])

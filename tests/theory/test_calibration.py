@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from references import population as exact
-from support.populations import BY_HAND, ETA, PROBS, WEIGHTS, fractions, grids, populations, shares
+from support.populations import BY_HAND, fractions, grids, populations, shares
 
 from focalcal import metrics
 from focalcal.theory.calibration import (
@@ -82,13 +82,6 @@ def test_chains(population):
         assert same == pytest.approx(chain.cal2, rel=1e-13, abs=room)
 
 
-def test_what_the_chain_loses_is_the_spread_within_a_confidence():
-    chain = calibration_chain(*BY_HAND)
-    # Var(eta_yhat | S = .7) = (.5 * (.6 - 2/3)^2 + .25 * (.8 - 2/3)^2) / .75, met with probability .75.
-    lost = 0.5 * (0.6 - 2 / 3) ** 2 + 0.25 * (0.8 - 2 / 3) ** 2
-    assert chain.confidence_error - chain.cal2 == pytest.approx(lost, rel=1e-12, abs=0)
-
-
 @given(counts=grids(), bins=st.sampled_from([1, 7, 15]))
 def test_metrics_of_a_sample_with_just_these_frequencies(counts, bins):
     probs, eta, weights = counts
@@ -105,16 +98,6 @@ def test_metrics_of_a_sample_with_just_these_frequencies(counts, bins):
     assert ours.brier == pytest.approx(theirs.brier, abs=1e-13)
     assert ours.calibration == pytest.approx(theirs.calibration, abs=1e-13)
     assert ours.refinement == pytest.approx(theirs.refinement, abs=1e-13)
-
-
-def test_monte_carlo():
-    generator = np.random.default_rng(0)
-    states = generator.choice(3, p=WEIGHTS, size=400_000)
-    labels = (generator.random(400_000)[:, None] > ETA[states].cumsum(1)).sum(1)
-    right = labels == PROBS.argmax(1)[states]
-    confidence = PROBS.max(1)[states]
-    assert ((right - confidence) ** 2).mean() == pytest.approx(murphy_population(*BY_HAND).brier, abs=2e-3)
-    assert metrics.ece(PROBS[states], labels) == pytest.approx(population_ece(*BY_HAND), abs=4e-3)
 
 
 def test_edges():

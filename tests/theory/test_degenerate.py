@@ -63,7 +63,7 @@ def test_for_which_gamma_they_exist(classes, largest):
 
 
 # K t_0 = 1: psi has its minimum at the uniform posterior. No other n_b helps with five and six classes.
-MINIMUM_AT_UNIFORM = {5: 0.0293205235231054, 6: 0.4188937344875275, 7: 0.8332198915629917, 10: 2.182699325741467}
+MINIMUM_AT_UNIFORM = {5: 0.0293205235231054, 6: 0.4188937344875275}
 
 
 @pytest.mark.parametrize("off", [0.0, 1e-15, -1e-15, 2e-14, -2e-14, 1e-10, -1e-10, 1e-12, -1e-12, -1e-8])
@@ -75,25 +75,6 @@ def test_the_two_exceptions(classes, off):
     message = rf"gamma must not be so close .* got 0\.\d+ with {classes} classes: .*; move gamma by 1e-4 of itself"
     with pytest.raises(ValueError, match=message):
         degenerate_posterior(classes, gamma=gamma)
-
-
-@pytest.mark.parametrize("off", [1e-4, -1e-4])
-@pytest.mark.parametrize("classes", [5, 6])
-def test_next_to_the_exceptions_there_are_some(classes, off):
-    gamma = MINIMUM_AT_UNIFORM[classes] * (1 + off)
-    eta = degenerate_posterior(classes, gamma=gamma)
-    assert eta[0] > eta[-1] * (1 + 1e-6)
-    assert np.ptp(psi(eta, gamma)) < 1e-14
-
-
-@pytest.mark.parametrize("off", [0.0, 1e-15, 1e-10, -1e-10])
-@pytest.mark.parametrize("classes", [7, 10])
-def test_from_seven_classes_on_fewer_large_ones_do(classes, off):
-    gamma = MINIMUM_AT_UNIFORM[classes] * (1 + off)
-    eta = degenerate_posterior(classes, gamma=gamma)
-    assert (eta == eta[0]).sum() == (classes - 1) // 2
-    assert eta[0] > 1.5 * eta[-1]
-    assert np.ptp(psi(eta, gamma)) < 1e-14
 
 
 @pytest.mark.parametrize("classes", [7, 8, 9, 10, 15, 30, 100])

@@ -90,14 +90,6 @@ def test_exponents(gamma, classes):
     assert [getattr(found, name) for name in FIELDS] == pytest.approx([gamma + 1, 2, 1, 1], abs=1e-5)
 
 
-def test_exponents_are_limits():
-    far = scaling_exponents(gamma=3, smallest=1e-3, largest=0.3)
-    near = scaling_exponents(gamma=3, smallest=1e-6, largest=1e-3)
-    for name, limit in (("focal", 4), ("l2", 2), ("l1", 1)):
-        assert abs(getattr(near, name) - limit) < 0.05 * abs(getattr(far, name) - limit)
-    assert far.ce == pytest.approx(1, abs=1e-12)  # exactly eps
-
-
 def test_share_is_the_ratio_of_the_gradients():
     eps = EPS[:, None]
     gamma, lam = np.array([0.0, 0.5, 1, 2, 5]), 0.7
@@ -126,11 +118,3 @@ def test_share_beyond_float64():
 def test_share_rises_as_examples_get_easier():
     share = anchor_share(np.geomspace(1e-8, 0.3, 40), gamma=3, lam=1)
     assert (np.diff(share) < 0).all()
-
-
-def test_shapes():
-    found = true_logit_gradients([[0.1], [0.2]], gamma=torch.tensor([0.0, 1.0, 2.0]))
-    assert {getattr(found, name).shape for name in FIELDS} == {(2, 3)}
-    assert np.ndim(true_logit_gradients(0.1, gamma=2).focal) == 0
-    assert anchor_share(0.1, gamma=[1, 2], lam=1).shape == (2,)
-    assert isinstance(anchor_share(0.1, gamma=1, lam=1), float)

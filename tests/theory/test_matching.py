@@ -42,12 +42,6 @@ def test_finds_the_lam_that_made_the_distortion(lam):
     assert rough.lam == pytest.approx(lam, rel=1e-3)
 
 
-def test_exactly_what_focal_loss_does():
-    eta = peaked(2)
-    temperature = 1 / float(effective_temperature(eta, gamma=2.0, lam=0.0))
-    assert matching_lam(eta, temperature, gamma=2.0).lam == pytest.approx(0.0, abs=1e-9)
-
-
 def test_a_network_that_is_not_overconfident():
     for temperature in (0.5, 1.0):
         match = matching_lam(peaked(), temperature, gamma=3.0)

@@ -74,11 +74,6 @@ def test_a_state_that_never_occurs():
         assert numbers((probs, np.vstack([[0.0, 0.0, 1.0], ETA]), [0, *WEIGHTS])) == base
 
 
-def test_no_weights_are_equal_weights():
-    assert numbers((PROBS, ETA)) == numbers((PROBS, ETA, [1 / 3, 1 / 3, 1 / 3]))
-    assert numbers((PROBS, ETA)) != numbers(BY_HAND)
-
-
 def test_kinds_of_arrays():
     tensors = torch.tensor(PROBS, requires_grad=True), torch.tensor(ETA), torch.tensor(WEIGHTS, dtype=torch.float64)
     assert numbers(tensors) == numbers(BY_HAND) == numbers((PROBS.tolist(), ETA.tolist(), WEIGHTS))
@@ -156,13 +151,3 @@ def test_a_perfect_predictor():
     assert exact_cal2(eta, eta) < 1e-31
     assert population_ece(eta, eta) < 1e-16
     assert expected_brier(eta, eta) == pytest.approx((1 - (eta**2).sum(1)).mean(), rel=1e-14, abs=0)
-
-
-def test_many_tiny_states_add_up():
-    states = 100_000
-    probs, eta = np.tile([0.7, 0.3], (states, 1)), np.tile([0.6, 0.4], (states, 1))
-    assert exact_cal2(probs, eta) == pytest.approx(0.01, rel=1e-14, abs=0)
-
-
-def test_rows_as_far_from_one_as_float32_leaves_them():
-    assert exact_cal2(PROBS * (1 + 9e-6), ETA, WEIGHTS) == pytest.approx(79 / 4800, rel=1e-3, abs=0)

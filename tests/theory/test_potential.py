@@ -6,9 +6,7 @@ import pytest
 import torch
 
 from focalcal.theory.potential import (
-    conditional_risk,
     curvature_at,
-    focal_potential,
     minus_psi_at,
     phi,
     phi_at,
@@ -73,16 +71,6 @@ def test_subnormal_probabilities_overflow_in_silence(gamma):
     assert phi_curvature(5e-324, gamma) == np.inf
     assert psi(5e-324, gamma) == pytest.approx(-1, abs=1e-15)
     assert phi(5e-324, gamma) == pytest.approx(1074 * np.log(2))
-
-
-def test_shapes():
-    assert phi([[0.1], [0.2]], [0.0, 1.0, 2.0]).shape == (2, 3)
-    for function in (phi, psi, phi_slope, phi_curvature):
-        assert isinstance(function(0.5, 1.0), float)
-    q, eta = [[0.5, 0.5], [0.2, 0.8]], [0.3, 0.7]
-    assert conditional_risk(q, eta, gamma=1.0, lam=[[1.0], [2.0], [3.0]]).shape == (3, 2)
-    assert focal_potential(eta, q, gamma=[[1.0], [2.0], [3.0]]).shape == (3, 2)
-    assert isinstance(conditional_risk(q[0], eta, gamma=1.0, lam=1.0), float)
 
 
 def test_tensors():

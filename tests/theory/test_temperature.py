@@ -169,10 +169,3 @@ def test_posteriors_that_no_temperature_changes(classes, present):
     mixed = np.concatenate([eta, np.r_[0.5, np.full(classes - 1, 0.5 / (classes - 1))][None]])  # not uniform for K > 2
     alone = effective_temperature(mixed[-1], gamma=3.0, lam=1.0)
     assert effective_temperature(mixed, gamma=3.0, lam=1.0) == pytest.approx(alone, rel=1e-12)
-
-
-def test_gamma_and_lam_broadcast():
-    eta = flat_posteriors(3, 5, smallest=1e-3)
-    table = effective_temperature(eta, gamma=np.array([1.0, 3.0])[:, None], lam=[0.0, 1.0, 4.0])
-    assert table.shape == (2, 3)
-    assert table[1, 2] == effective_temperature(eta, gamma=3.0, lam=4.0)

@@ -42,13 +42,6 @@ def test_to_ten_digits_over_many_posteriors(gamma, tolerance):
     assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10, abs=0)
 
 
-def test_one_gamma_a_posterior():
-    eta, gammas = [[0.7, 0.2, 0.1], [0.7, 0.3, 0.0]], [4.0, 1.0]
-    alone = [lam_for(0.01, row, gamma=gamma) for row, gamma in zip(eta, gammas, strict=True)]
-    assert alone[0] > 1.5 * alone[1] > 0
-    assert lam_for(0.01, eta, gamma=gammas) == pytest.approx(alone[0], rel=1e-10, abs=0)
-
-
 def test_just_below_the_distance_without_an_anchor():
     eta = [0.7, 0.2, 0.1]
     tolerance = float(distance(eta, gamma=2.0, lam=0.0)) * (1 - 1e-7)
