@@ -9,8 +9,6 @@ from PIL import Image
 
 from focalcal.lab.data.augment import RandomErasing, RandomResizedCrop
 from focalcal.lab.data.augment.counter_rng import example_keys
-from focalcal.lab.data.augment.rectangles import resize_matrix
-from focalcal.lab.training.determinism import stream
 
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
@@ -59,44 +57,6 @@ def test_proposals_that_never_fit_give_the_central_crop():
     crop = RandomResizedCrop(4, scale=(1.0, 1.0))
     assert crop.boxes(keys(5), 10, 40).unique(dim=0).tolist() == [[0, 13, 10, 13]]
     assert crop.boxes(keys(5), 40, 10).unique(dim=0).tolist() == [[13, 0, 13, 10]]
-
-
-def test_the_whole_image_at_its_own_size_is_the_image():
-    images = torch.rand(6, 3, 10, 10)
-    for interpolation in FILTERS:
-        crop = RandomResizedCrop(10, scale=(1.0, 1.0), ratio=(1.0, 1.0), interpolation=interpolation)
-        torch.testing.assert_close(crop(images, stream(0, "whole")), images)
-
-
-def test_weights_sum_to_one_and_stay_in_the_crop():
-    start, length = torch.tensor([0.0, 3.0, 7.0]), torch.tensor([12.0, 5.0, 1.0])
-    for interpolation in FILTERS:
-        weights = resize_matrix(start, length, 12, 6, interpolation)
-        torch.testing.assert_close(weights.sum(2), torch.ones(3, 6, dtype=torch.float64))
-        assert weights[1, :, [0, 1, 2, 8, 9, 10, 11]].abs().max() == 0
-        assert weights[2, :, 7].tolist() == [1.0] * 6
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"size": 0}, "size must be >= 1"),
-        ({"size": (8, 8, 8)}, "size must be"),
-        ({"size": None}, "size must be"),
-        ({"size": 8.5}, "size must be"),
-        ({"size": True}, "size must be"),
-        ({"size": 8, "scale": (0.0, 1.0)}, "scale must be"),
-        ({"size": 8, "scale": 0.5}, r"scale must be \(low, high\) with 0 < low <= high <= 1, got 0.5"),
-        ({"size": 8, "scale": (0.5,)}, "scale must be"),
-        ({"size": 8, "scale": ("a", "b")}, "scale must be"),
-        ({"size": 8, "ratio": (1.0, float("inf"))}, "ratio must be .* both finite"),
-        ({"size": 8, "ratio": (2.0, 1.0)}, "ratio must be"),
-        ({"size": 8, "interpolation": "nearest"}, "'bilinear', 'bicubic', got 'nearest'"),
-    ],
-)
-def test_bad_arguments_of_cropping_are_refused(arguments, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        RandomResizedCrop(**arguments)
 
 
 def rectangle(mask):
@@ -152,22 +112,3 @@ def test_the_noise_is_normal_in_floats_and_uniform_in_levels_and_the_rest_stays(
     assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 330  # 255 degrees of freedom, p = 0.001
     # No two images, and no two channels, get the same noise.
     assert result[box].unique().numel() > 0.95 * int(box.sum())
-
-
-def test_what_never_fits_changes_nothing():
-    images = torch.rand(10, 1, 4, 4)
-    assert torch.equal(RandomErasing(1.0, area=(1.0, 1.0))(images, stream(0, "e")), images)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"probability": 1.2}, "probability must be a probability"),
-        ({"area": (0.0, 0.5)}, r"area must be \(low, high\) with 0 < low <= high <= 1"),
-        ({"area": (0.5, 0.2)}, "area must be"),
-        ({"aspect": (-1, 2)}, "aspect must be"),
-    ],
-)
-def test_bad_arguments_of_erasing_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RandomErasing(**arguments)

@@ -30,11 +30,6 @@ def test_disk_kernels_have_mass_one_and_their_second_moments(severity):
     assert spread(kernel) == pytest.approx([disk + 2 * side / (1 + 2 * side)] * 2, abs=1e-12)
 
 
-def test_disks_widen_with_severity():
-    widths = [spread(disk_kernel(*strength))[0] for strength in DISKS]
-    assert widths == sorted(widths)
-
-
 def test_defocus_is_the_kernel_around_a_point():
     image = np.zeros((1, 15, 15, 3), dtype=np.float32)
     image[0, 7, 7] = 1
@@ -134,11 +129,3 @@ def test_glass_takes_each_pixel_from_itself_or_its_upper_left_neighbours():
     assert np.allclose(offsets / 14**2, 0.25, atol=0.01)
     assert np.allclose(shuffled[:, :2], image[:, :2], atol=2e-3)
     assert np.allclose(shuffled[:, :, :2], image[:, :, :2], atol=2e-3)
-
-
-def test_glass_blur_blurs_by_its_sigma():
-    flat = np.full((1, 32, 32, 3), 90, dtype=np.uint8)
-    assert np.array_equal(corrupt(flat, "glass_blur", 5, seed=0), flat)
-    noise = np.random.default_rng(1).random((50, 32, 32, 3)).astype(np.float32)
-    variance = [CORRUPTIONS["glass_blur"].function(noise, generators(50), (s, 1, 1)).var() for s in (0.05, 0.25, 0.4)]
-    assert variance[0] > variance[1] > variance[2]
