@@ -1,5 +1,7 @@
 """A mixture of calibrators: its weights, its probabilities, its file, and what it leads to on new rows."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from focalcal.posthoc import (
     WithUniform,
     load_calibrator,
 )
-from focalcal.posthoc.mixture import pooled_weights
+from focalcal.posthoc.mixture import pooled_weights, share_of_evidence
 
 
 def rows(count, seed=0):
@@ -87,6 +89,17 @@ def test_a_file_that_is_damaged_is_refused(change, message, tmp_path):
         restored_calibrator(record, "file")
 
 
+def test_a_file_of_endless_calibrators_is_refused(tmp_path):
+    record = WithUniform(TemperatureScaling()).fit(*rows(50)).record()
+    mixture = CalibratorMixture([TemperatureScaling()], [0.9]).fit(*rows(50)).record()
+    for _ in range(150):
+        outer = {**mixture, "state": {"calibrators": [record], "weights": [0.9]}}
+        record = {**record, "state": {"calibrator_": outer, "uniform_": 0.1}}
+    (tmp_path / "deep.json").write_text(json.dumps(record["state"]["calibrator_"]))
+    with pytest.raises(ValueError, match=r"deep\.json is damaged: its calibrators are nested too deeply"):
+        load_calibrator(tmp_path / "deep.json")
+
+
 @pytest.mark.parametrize(("calibrators", "weights", "error"), [
     ([], [], TypeError), ([1], [1.0], TypeError), ([TemperatureScaling()], [1.2], ValueError),
     ([TemperatureScaling()], [0.5, 0.5], ValueError), ([TemperatureScaling()], [-0.1], ValueError),
@@ -105,3 +118,38 @@ def test_a_mixture_is_better_than_the_best_single_one():
     assert nll(best, *held) < min(single) + 0.001
     assert nll(best, *held) < nll(StructuredScaling().fit(*fit), *held) - 0.001
     assert best.choice_.mixed == pytest.approx(nll(best, *held), abs=0.05)
+
+
+def test_little_evidence_leaves_the_scores_as_they_are():
+    """Odds of one to seven before any evidence, which grow e-fold with each nat; what is hardly there is not there."""
+    assert share_of_evidence(np.array([2.0, 0.0])) == pytest.approx(0.5)
+    assert share_of_evidence(np.array([-9.0, 4.0])) == pytest.approx(1 / (1 + np.exp(-1)))
+    assert share_of_evidence(np.array([-9.0, -9.0])) == 0
+    assert share_of_evidence(np.array([99.0, -9.0])) == 1
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_calibrated_scores_are_hardly_harmed(classes):
+    """200 rows of the truth itself, many times: a calibrator costs what its numbers cost, the mixture a third of it."""
+    harm = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = 2 * rng.normal(size=(4200, classes))
+        labels = (truth + rng.gumbel(size=truth.shape)).argmax(1)
+        fit, held = (truth[:200], labels[:200]), (truth[200:], labels[200:])
+        none = nll(TemperatureScaling(1.0), *held)
+        names = ["temperature", "structured", "vector", "beta"]
+        each = [TemperatureScaling().fit(*fit), calibrate(*fit, candidates=names, prefer="best")]
+        harm.append([nll(one, *held) - none for one in each])
+    temperature, mixture = np.mean(harm, 0)
+    assert mixture < 0.5 * temperature
+    assert np.median(harm, 0)[1] < 0.001
+
+
+def test_rows_of_a_group_are_one_piece_of_evidence():
+    logits, labels = rows(120)
+    ten = np.repeat(logits, 10, 0), np.repeat(labels, 10)
+    names = ["temperature", "structured"]
+    alone = calibrate(*ten, candidates=names, prefer="best").choice_.weights
+    grouped = calibrate(*ten, candidates=names, prefer="best", groups=np.repeat(np.arange(120), 10)).choice_.weights
+    assert grouped.get("as they are", 0) > alone.get("as they are", 0)

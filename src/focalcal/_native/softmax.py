@@ -70,15 +70,18 @@ def affine_loss(
 ) -> tuple[float, Array, Array]:
     """The mean of -log softmax(W x + c)_y and its derivatives in W and c; a vector `weight` is the diagonal of W.
 
-    Inputs (N, K) and weights of the rows (N,) are float64, labels (N,) int64, W (K, K) or (K,), c (K,). With inputs in
+    Inputs (N, M) and weights of the rows (N,) are float64, labels (N,) int64, W (K, M) or (K,), c (K,). With inputs in
     float32 and a matrix W the products with them are float32's, which takes half of the time, and all else float64's.
     """
     single = inputs.dtype == np.float32 and np.ndim(weight) == 2
     inputs = np.ascontiguousarray(inputs, np.float32 if single else np.float64)
     weight, bias = np.ascontiguousarray(weight, np.float64), np.ascontiguousarray(bias, np.float64)
-    count, classes = inputs.shape
-    if weight.shape not in ((classes,), (classes, classes)) or bias.shape != (classes,):
-        raise ValueError(f"weight and bias must fit {classes} classes, got shapes {weight.shape} and {bias.shape}")
+    (count, columns), classes = inputs.shape, bias.size
+    if weight.shape not in ((columns,), (classes, columns)) or bias.shape != (weight.shape[0],):
+        raise ValueError(
+            f"weight and bias must fit {classes} classes and inputs of {columns} columns, got shapes {weight.shape} "
+            f"and {bias.shape}"
+        )
     labels, weights = _column(labels, np.int64, count), _column(weights, np.float64, count)
     diagonal = weight.ndim == 1
     pair = classes == 2 and not diagonal

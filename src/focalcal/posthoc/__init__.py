@@ -134,4 +134,9 @@ def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
     known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in kinds}
     if stored.name not in known:
         raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
-    return known[stored.name]._restore(stored, path)
+    try:
+        return known[stored.name]._restore(stored, path)
+    except RecursionError:
+        raise ValueError(
+            f"{path} is damaged: its calibrators are nested too deeply; save one that was fitted"
+        ) from None

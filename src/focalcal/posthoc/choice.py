@@ -13,10 +13,18 @@ from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator_inputs import labelled_rows
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, WITH_ZEROS, named_candidates
-from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated, Score, rated_rows
-from focalcal.posthoc.cross_fit import FOLDS
+from focalcal.posthoc.comparison import (
+    LEAST_ROWS,
+    MOST_ROWS,
+    CalibratorCandidate,
+    Rated,
+    Score,
+    rated_rows,
+    row_losses,
+)
+from focalcal.posthoc.cross_fit import FOLDS, fitted_quietly
 from focalcal.posthoc.estimator import clone
-from focalcal.posthoc.mixture import CalibratorMixture, pooled_weights
+from focalcal.posthoc.mixture import CalibratorMixture, pooled_weights, share_of_evidence
 from focalcal.posthoc.temperature import TemperatureScaling
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ class CalibratorChoice(Displayed):
             )
         if self.weights:
             parts = ", ".join(f"{name} {share:.2f}" for name, share in self.weights.items())
-            what = f"mixture of {parts}" if len(self.weights) > 1 else f"{parts}, beside a uniform part"
+            what = parts if self.weights == {AS_THEY_ARE: 1.0} else f"mixture of {parts}"
             return (
                 f"{what}: {title} {self.mixed:.4f} after {raw:.4f}, {judged}; the best single one, "
                 f"{least.name}, has {getattr(least, self.by):.4f}."
@@ -129,8 +137,9 @@ def calibrate(
             more than a twentieth of what the best one gains, nor, of two classes, to miss the rate of events. "best",
             for the lowest NLL, for a `CalibratorMixture` of all that never give an exact zero and the scores as they
             are, its weights of largest likelihood on rows that none was fitted on: of several maps the lowest score is
-            too often luck, and their mean is better. With by="brier" it is the simplest that is not shown to be worse
-            than the best one at all.
+            too often luck, and their mean is better. Few rows or a small gain leave part of the weight, or all of it,
+            with the scores as they are. With by="brier" it is the simplest that is not shown to be worse than the best
+            one at all.
         by: "nll" or "brier".
         groups: (N,) names of rows that belong together, such as a patient's; they stay in one fold, and intervals are
             over groups.
@@ -235,21 +244,31 @@ def mixed(
     if len(losses) < 2 or (np.isneginf(rated.scores).any() and rated.kind == "logits"):
         return None
     leading = "structured" if "structured" in losses else min(losses, key=_place)
-    order = [leading, *(name for name in losses if name != leading)]
-    each = np.exp(-np.stack([*(losses[name] for name in order), rated.losses["nll"]], 1))
-    classes, weights = rated.scores.shape[1], rated.weights
-    found = pooled_weights(each, classes, weights)
-    held_out = np.empty(rated.rows)
+    order = [leading, *(name for name in losses if name != leading), AS_THEY_ARE]
+    kept = TemperatureScaling(temperature=1.0)  # which clips zeros
+    losses[AS_THEY_ARE] = rated.candidates({AS_THEY_ARE: kept})[0][0].row_losses["nll"]
+    each, classes = np.exp(-np.stack([losses[name] for name in order], 1)), rated.scores.shape[1]
+    counts = np.ones(rated.rows) if rated.weights is None else rated.weights
+    held_out, parts = np.empty(rated.rows), [np.ones(rated.rows, dtype=bool)]
     for fold in rated.folds():
-        others = np.ones(rated.rows, dtype=bool)
-        others[fold] = False
-        own = pooled_weights(each[others], classes, None if weights is None else weights[others])
-        held_out[fold] = -np.log(each[fold] @ own + (1 - own.sum()) / classes)
-    named = {name: float(share) for name, share in zip([*order, AS_THEY_ARE], found, strict=True) if share > 0}
+        parts.append(~np.isin(np.arange(rated.rows), fold))
+        own = pooled_weights(each[parts[-1]], classes, counts[parts[-1]])
+        held_out[fold] = each[fold] @ own + (1 - own.sum()) / classes
+    scaled = fitted_quietly(TemperatureScaling(), rated.scores, rated.labels, rated.kind, rated.weights)
+    scaled_losses = row_losses(scaled.predict_proba(**{rated.kind: rated.scores}), rated.labels)["nll"]
+    gains = np.stack([losses[AS_THEY_ARE] + np.log(held_out), losses[AS_THEY_ARE] - scaled_losses], 1)
+    if rated.units is not None:  # rows of one group say the same thing
+        gains *= len(np.unique(rated.units)) / rated.rows
+    shares = [share_of_evidence(counts[part] @ gains[part]) for part in parts]
+    for fold, share in zip(rated.folds(), shares[1:], strict=True):
+        held_out[fold] = share * held_out[fold] + (1 - share) * each[fold, -1]
+    found = shares[0] * pooled_weights(each, classes, counts)
+    found[-1] += 1 - shares[0]
+    named = {name: float(weight) for name, weight in zip(order, found, strict=True) if weight > 0}
     named = dict(sorted(named.items(), key=lambda item: -item[1]))
-    parts = [TemperatureScaling(temperature=1.0) if name == AS_THEY_ARE else calibrators[name] for name in named]
-    said = replace(choice, chosen="mixture", weights=named, mixed=rated.mean(held_out))
-    return CalibratorMixture([clone(part) for part in parts], [*named.values()]), said
+    fitted = [clone(kept if name == AS_THEY_ARE else calibrators[name]) for name in named]
+    said = replace(choice, chosen="mixture", weights=named, mixed=rated.mean(-np.log(held_out)))
+    return CalibratorMixture(fitted, [*named.values()]), said
 
 
 def helps(candidate: CalibratorCandidate, by: Score = "nll") -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from focalcal.core.checks import shown
 from focalcal.posthoc.calibrator import Calibrator
@@ -23,6 +24,7 @@ _PRIOR = 3.0  # rows of which only the first calibrator says anything: what othe
 _LITTLE = 1e-3  # the likelihood that others give such a row
 _ONE_MORE = 0.1  # the weight of a row of which all but the uniform part say nothing
 _LEAST = 0.01  # the weight of a calibrator that is kept
+_PRICE = 2.0  # nats, of all rows together, from which a mixture has more than half of the weight
 
 
 class CalibratorMixture(Calibrator):
@@ -125,3 +127,14 @@ def pooled_weights(
     counts = np.ones(rows) if row_weights is None else row_weights
     weights = mixture_weights(table, np.r_[counts, _PRIOR, _ONE_MORE])[0][:count]
     return np.where(weights < _LEAST, 0.0, weights)
+
+
+def share_of_evidence(gains: Float[np.ndarray, " 2"]) -> float:
+    """The weight of a mixture beside scores as they are, from nats, of all rows together, that calibration gains.
+
+    1 / (1 + exp(2 - gain)), the posterior of the mixture after prior odds of one to seven. Evidence is what the mixture
+    gains on rows that neither its calibrators nor its weights were fitted on or, if that is more, what temperature
+    scaling gains on its own rows less the nat that its one number gains by chance: that varies less.
+    """
+    share = float(expit(max(gains[0], gains[1] - 1) - _PRICE))
+    return 0.0 if share < _LEAST else 1.0 if share > 1 - _LEAST else share

@@ -1,10 +1,10 @@
 """Softmax of an affine map held to a multiple of the identity by a ridge: one solver for every strength of it.
 
-On inputs x (n, K) with temperature's optimum at 1 it minimises
+On inputs f (n, m), of whose columns the first K are x, with temperature's optimum at 1, it minimises
 
-    L(a, M) = mean of -log softmax(a x + M (x, 1))_y + strength |M|^2
+    L(a, M) = mean of -log softmax(a x + M (f, 1))_y + strength |M|^2
 
-M (K, K + 1) being what W has beside a 1 and, as its last column, the bias c;
+M (K, m + 1) being what W has beside a 1 and, as its last column, the bias c;
 by L-BFGS in coordinates in which the curvature is nearly the identity; derived in docs/math/structured.md.
 """
 
@@ -33,32 +33,34 @@ class AffineFit:
     """a and M, and the gradient there: its norm in the solver's coordinates, half its square being what is left."""
 
     scale: float
-    part: Float[np.ndarray, "k k+1"]
+    part: Float[np.ndarray, "k m+1"]
     gradient: float = math.inf
     iterations: int = 0
 
     def moved(self, end: AffineFit, start: AffineFit, share: float) -> AffineFit:
-        """This one, moved by a share of the way from one fit to another."""
-        scale = self.scale + share * (end.scale - start.scale)
-        part = self.part + share * (end.part - start.part)
+        """This one, moved by a share of the way from temperature scaling to another, of the first columns maybe."""
+        scale, part, columns = self.scale + share * (end.scale - start.scale), self.part.copy(), end.part.shape[1] - 1
+        part[:, :columns] += share * end.part[:, :-1]
+        part[:, -1] += share * end.part[:, -1]
         return AffineFit(scale, part, max(self.gradient, end.gradient), self.iterations + end.iterations)
 
 
 class Curvature:
-    """The Hessian of the mean loss at a = 1, M = 0, as a Kronecker product of A (K, K) and C (K + 1, K + 1).
+    """The Hessian of the mean loss at a = 1, M = 0, as a Kronecker product of A (K, K) and C (m + 1, m + 1).
 
-    The Hessian of a row is (diag p - p p') x f f', f = (x, 1); A is the mean of the first factors, C the mean of the
-    second ones, weighted by the trace of the first. Their eigenvectors are the coordinates of the search.
+    The Hessian of a row is (diag p - p p') x f f', f with a 1 at its end; A is the mean of the first factors, C the
+    mean of the second ones, weighted by the trace of the first. Their eigenvectors are the coordinates of the search.
     """
 
-    def __init__(self, inputs: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]) -> None:
-        classes = inputs.shape[1]
-        left, right = np.zeros((classes, classes)), np.zeros((classes + 1, classes + 1))
+    def __init__(self, inputs: Float[np.ndarray, "n m"], weights: Float[np.ndarray, " n"], classes: int) -> None:
+        columns = inputs.shape[1] + 1
+        left, right = np.zeros((classes, classes)), np.zeros((columns, columns))
         along = spread = 0.0
-        for start, x in row_chunks(inputs):
-            share = weights[start : start + len(x)]
-            x = x.astype(np.float64, copy=False)
-            probs, features = softmax(x), np.column_stack([x, np.ones(len(x))])
+        for start, rows in row_chunks(inputs):
+            share = weights[start : start + len(rows)]
+            features = np.column_stack([rows.astype(np.float64, copy=False), np.ones(len(rows))])
+            x = features[:, :classes]
+            probs = softmax(x)
             trace = share * (1 - (probs**2).sum(1))
             left[np.diag_indices(classes)] += share @ probs
             left -= probs.T @ (probs * share[:, None])
@@ -73,11 +75,11 @@ class Curvature:
 
 
 class RidgeProblem:
-    """Inputs (n, K), labels and weights of rows, to be fitted at one strength after another."""
+    """Inputs (n, m), labels and weights of rows, to be fitted at one strength after another."""
 
     def __init__(
         self,
-        inputs: Float[np.ndarray, "n k"],
+        inputs: Float[np.ndarray, "n m"],
         labels: Int[np.ndarray, " n"],
         weights: Float[np.ndarray, " n"],
         curvature: Curvature,
@@ -86,8 +88,8 @@ class RidgeProblem:
         self._curvature = curvature
 
     def value_and_gradient(
-        self, scale: float, part: Float[np.ndarray, "k k+1"], strength: float
-    ) -> tuple[float, float, Float[np.ndarray, "k k+1"]]:
+        self, scale: float, part: Float[np.ndarray, "k m+1"], strength: float
+    ) -> tuple[float, float, Float[np.ndarray, "k m+1"]]:
         """L, and its derivatives in a and in M."""
         weight = part[:, :-1].copy()
         weight[np.diag_indices(len(weight))] += scale

@@ -16,7 +16,8 @@ from focalcal.posthoc.stratified_folds import stratified_folds
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    Inputs = Float[np.ndarray, "n k"]
+    Inputs = Float[np.ndarray, "n m"]
+    Scores = Float[np.ndarray, "n k"]
     Labels = Int[np.ndarray, " n"]
     Weights = Float[np.ndarray, " n"]
 
@@ -33,53 +34,53 @@ _LEAST_SHARE = 0.01
 
 
 def path_shares(
-    inputs: Inputs, labels: Labels, weights: Weights, curvature: Curvature, start: AffineFit, *, folds: int
-) -> tuple[dict[float, float], float]:
-    """The share of each strength, strongest first, and the projected gradient; what is left of 1 is temperature's.
+    inputs: Inputs, labels: Labels, weights: Weights, curvatures: dict[int, Curvature], start: AffineFit, *, folds: int
+) -> tuple[dict[tuple[int, float], float], float]:
+    """The share of each strength, and the projected gradient; what is left of 1 is temperature's.
 
-    v >= 0 minimise the mean loss of held-out rows under the scores z_T + sum_s v_s (z_s - z_T), z_s from the fit at
-    strength s and z_T from temperature scaling, both on the other folds, plus 3 / n sum_s v_s. It is convex.
+    There is a path for as many first columns of the inputs as `curvatures` names. v >= 0 minimise the mean loss of
+    held-out rows under the scores z_T + sum_s v_s (z_s - z_T), z_s from the fit at strength s and z_T from temperature
+    scaling, both on the other folds, plus 3 / n sum_s v_s. It is convex.
     """
-    products = inputs.size * inputs.shape[1]
+    classes = len(start.part)
+    products = len(inputs) * classes**2
     sampled = products > _SAMPLED
     folds = max(2, round(products / _SAMPLED)) if sampled else min(folds, 5) if products > _SOME else folds
     visited = 1 if sampled else min(folds, 3) if products > _MANY else folds
     inputs, labels, weights, fold = stratified_folds(inputs, labels, weights, folds)
     held_out = [fold == at for at in range(min(visited, fold.max() + 1))]
     fitted = [fold == 1] if sampled else [~held for held in held_out]
-    problems = [RidgeProblem(inputs[rows], labels[rows], weights[rows], curvature) for rows in fitted]
-    fits = [
-        AffineFit(
-            optimal_inverse_temperature(inputs[rows], labels[rows], weights[rows]).inverse_temperature, start.part
-        )
+    truth, counts = (np.concatenate([values[held] for held in held_out]) for values in (labels, weights))
+    starts = [
+        optimal_inverse_temperature(inputs[rows, :classes], labels[rows], weights[rows]).inverse_temperature
         for rows in fitted
     ]
-    truth, counts = (np.concatenate([values[held] for held in held_out]) for values in (labels, weights))
-
-    def held_out_scores() -> Inputs:
-        return np.concatenate([scores(inputs[held], fit) for held, fit in zip(held_out, fits, strict=True)])
-
-    plain = held_out_scores()
-    moves, losses, gained = [], [_loss(plain, truth, counts)], -1
-    for step, strength in enumerate(_STRENGTHS):
-        if strength < _LEAST_ROWS / weights.sum():
-            break
-        for at, problem in enumerate(problems):
-            fits[at] = problem.fit(strength, fits[at], tol=_TOL, max_iter=_MAX_ITER)
-        held = held_out_scores()
-        moves.append(held - plain)
-        losses.append(_loss(held, truth, counts))
-        if losses[-1] < min(losses[:-1]):
-            gained = step
-        elif step - gained >= _PATIENCE[gained < 0]:
-            break
-    found, gradient = _best_shares(plain, moves, truth, counts)
+    plain = np.concatenate([a * inputs[held, :classes] for a, held in zip(starts, held_out, strict=True)])
+    moves: dict[tuple[int, float], Scores] = {}
+    for columns, curvature in curvatures.items():
+        own = inputs[:, :columns]
+        problems = [RidgeProblem(own[rows], labels[rows], weights[rows], curvature) for rows in fitted]
+        fits = [AffineFit(a, np.zeros((classes, columns + 1))) for a in starts]
+        losses, gained = [_loss(plain, truth, counts)], -1
+        for step, strength in enumerate(_STRENGTHS):
+            if strength < _LEAST_ROWS / weights.sum():
+                break
+            for at, problem in enumerate(problems):
+                fits[at] = problem.fit(strength, fits[at], tol=_TOL, max_iter=_MAX_ITER)
+            found = np.concatenate([scores(own[held], fit) for held, fit in zip(held_out, fits, strict=True)])
+            moves[columns, strength] = found - plain
+            losses.append(_loss(found, truth, counts))
+            if losses[-1] < min(losses[:-1]):
+                gained = step
+            elif step - gained >= _PATIENCE[gained < 0]:
+                break
+    shares, gradient = _best_shares(plain, [*moves.values()], truth, counts)
     mass = float(weights[fitted[0]].sum() / weights.sum())  # n s, the prior's precision, is what fits have in common
-    shares = zip(_STRENGTHS, found.tolist(), strict=False)
-    return {strength * mass: share for strength, share in shares if share > _LEAST_SHARE}, gradient
+    found_shares = zip(moves, shares.tolist(), strict=True)
+    return {(columns, s * mass): share for (columns, s), share in found_shares if share > _LEAST_SHARE}, gradient
 
 
-def _best_shares(plain: Inputs, moves: list[Inputs], labels: Labels, weights: Weights) -> tuple[Any, float]:
+def _best_shares(plain: Scores, moves: list[Scores], labels: Labels, weights: Weights) -> tuple[Any, float]:
     """The shares of the moves, and the largest entry of the gradient projected on what may still change."""
     if not moves:
         return np.zeros(0), 0.0
@@ -105,14 +106,15 @@ def _best_shares(plain: Inputs, moves: list[Inputs], labels: Labels, weights: We
     return result.x, float(np.abs(gradient).max())
 
 
-def _loss(scores_: Inputs, labels: Labels, weights: Weights) -> float:
+def _loss(scores_: Scores, labels: Labels, weights: Weights) -> float:
     losses = logsumexp(scores_) - scores_[np.arange(len(labels)), labels]
     return float(weights @ losses / weights.sum())
 
 
-def scores(inputs: Inputs, fit: AffineFit) -> Inputs:
-    """a x + M (x, 1) of every row."""
-    found = np.empty_like(inputs)
-    for start, x in row_chunks(inputs):
-        found[start : start + len(x)] = fit.scale * x + x @ fit.part[:, :-1].T + fit.part[:, -1]
+def scores(inputs: Inputs, fit: AffineFit) -> Scores:
+    """a x + M (f, 1) of every row."""
+    classes = len(fit.part)
+    found = np.empty((len(inputs), classes), inputs.dtype)
+    for start, f in row_chunks(inputs):
+        found[start : start + len(f)] = fit.scale * f[:, :classes] + f @ fit.part[:, :-1].T + fit.part[:, -1]
     return found

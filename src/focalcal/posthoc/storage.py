@@ -211,6 +211,12 @@ def matrix(name: str, value: Any, classes: int) -> Any:
     return _array(name, value, (classes, classes))
 
 
+def wide_matrix(name: str, value: Any, classes: int) -> Any:
+    """K rows of K finite numbers, or of 2 K."""
+    wide = isinstance(value, list) and value and isinstance(value[0], list) and len(value[0]) == 2 * classes
+    return _array(name, value, (classes, classes * (1 + bool(wide))))
+
+
 def curves(name: str, value: Any, classes: int) -> list[Any]:
     """For each class any number of values in [0, 1]."""
     if not isinstance(value, list) or len(value) != classes:

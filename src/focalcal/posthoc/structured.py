@@ -15,35 +15,39 @@ from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 from focalcal.posthoc.ridge_path import AffineFit, Curvature, RidgeProblem
 from focalcal.posthoc.ridge_strength import path_shares
-from focalcal.posthoc.storage import Decoder, amounts, count, matrix, positive, share, vector, word
+from focalcal.posthoc.storage import Decoder, amounts, count, positive, share, vector, wide_matrix, word
 from focalcal.posthoc.uniform_part import uniform_part
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _LARGE, _LARGE_TOL = 5e9, 1e-3  # n K^2 from which products are float32's; a gradient that is 5e-7 nats from the optimum
+_WITH_P, _LARGE_WITH_P = 1000, 2e7  # rows from which p stands beside x, and n K^2 up to which it does
 _SHARES_SETTLED = 1e-3  # nats for a whole share
 
 
 class StructuredScaling(Calibrator):
-    """softmax(W x + c), W = a 1 + D + O, with a ridge on the diagonal D, the off-diagonal O and the bias c.
+    """softmax(W x + V p + c), W = a 1 + D + O, with a ridge on the diagonal D, the off-diagonal O, V and the bias c.
 
-    To the mean negative log-likelihood is added s (|O|^2 + |D|^2 + |c|^2); a is free. x = log((1 - w) p + w / K)
-    less its row's mean, p = softmax(z / T), T being that of temperature scaling and w the uniform part that then has
-    the largest likelihood, at least .1 / (n + .1) of it; without `mix` x = z / T. So an infinite strength is
+    To the mean negative log-likelihood is added s (|O|^2 + |D|^2 + |V|^2 + |c|^2); a is free. x is the logarithm of
+    p = (1 - w) softmax(z / T) + w / K less its row's mean, T being that of temperature scaling and w the uniform part
+    that then has the largest likelihood, at least .1 / (n + .1) of it; without `mix` w = 0. So an infinite strength is
     temperature scaling, a single row costs a bounded loss, and a strength means the same for every scale of logits.
 
     "auto" takes no single s, whose choice few rows leave to chance, but W_T + sum_s v_s (W_s - W_T), W_s being the map
     of strength s and W_T temperature scaling: the shares v_s >= 0 minimise the loss of held-out rows (ten folds; fewer
     where n K^2 is above 2e6), and every whole share has to gain 3 nats, of all rows together. Folds depend on neither
-    the order of rows and classes nor on whether a row has a weight or copies. A number is s, of share 1.
+    the order of rows and classes nor on whether a row has a weight or copies. Of more than two classes, 1,000 rows and
+    n K^2 up to 2e7 the maps with V, in units in which p is as large as x, are on the path beside those without; others
+    have V = 0. A number is s, of share 1, with V = 0.
 
     Each problem is convex. L-BFGS, preconditioned by a Kronecker factorisation of the Hessian, stops where the gradient
     is shorter than `tol` (1e-3, in single precision, where n K^2 is above 5e9). The end is checked: `status_` is
     "converged" or says what stood in the way, with a `CalibrationWarning`. Classes without rows are no fault.
 
-    Attributes: `strengths_` and `shares_`, both empty if it is temperature scaling; `weight_` (K, K) and `bias_` (K,),
-    of x; `temperature_` and `uniform_`, T and w; `status_`, `n_iter_`, `classes_`, `n_features_in_`.
+    Attributes: `strengths_` and `shares_`, of maps with V = 0 first, both empty if it is temperature scaling;
+    `weight_`, W (K, K), or W and V (K, 2 K); `bias_` (K,); `temperature_` and `uniform_`, T and w; `status_`,
+    `n_iter_`, `classes_`, `n_features_in_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -56,7 +60,7 @@ class StructuredScaling(Calibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {
-        "weight_": matrix,
+        "weight_": wide_matrix,
         "bias_": vector,
         "temperature_": positive,
         "uniform_": share,
@@ -110,42 +114,59 @@ class StructuredScaling(Calibrator):
         if self.mix:
             own = softmax(plain / self.temperature_)[np.arange(len(labels)), labels]
             self.uniform_ = uniform_part(own, weights, logits.shape[1])
-        inputs = self._inputs(plain, 1 / self.temperature_, self.uniform_)
-        with blas_threads(inputs.shape[1]):
+        classes = logits.shape[1]
+        inputs = self._inputs(plain, 1 / self.temperature_, self.uniform_, columns=2 * classes)
+        with blas_threads(classes):
             if optimum.status is TemperatureStatus.SEPARABLE:
-                fit, scale = _temperature(logits.shape[1]), 1.0
+                fit, scales = _temperature(classes, classes), np.ones(classes)
                 self.strengths_ = self.shares_ = np.zeros(0)
                 self._warn_of(f"{optimum.status}; fit on rows that the network was not trained on")
             else:
-                fit, scale = self._best(inputs, labels, weights)
-        weight = fit.part[:, :-1] + fit.scale * np.eye(len(fit.part))
-        self.weight_ = weight * scale
+                fit, scales = self._best(inputs, labels, weights)
+        self.weight_ = (fit.part[:, :-1] + fit.scale * np.eye(*fit.part[:, :-1].shape)) * scales
+        if not self.weight_[:, classes:].any():
+            self.weight_ = self.weight_[:, :classes]
         self.bias_ = fit.part[:, -1] - fit.part[:, -1].mean()
         self.n_iter_ = fit.iterations
 
     def _best(
-        self, inputs: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> tuple[AffineFit, float]:
-        """The fit, and what the inputs were multiplied by: such that temperature scaling of them is 1, if it exists."""
-        optimum = optimal_inverse_temperature(inputs, labels, weights)
+        self, inputs: Float[np.ndarray, "n m"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> tuple[AffineFit, Float[np.ndarray, " m"]]:
+        """The fit, and what the columns of the inputs were multiplied by.
+
+        Such that temperature scaling of x is 1, if it exists, and p as large as x.
+        """
+        classes = inputs.shape[1] // 2
+        x, p = inputs[:, :classes], inputs[:, classes:]
+        optimum = optimal_inverse_temperature(x, labels, weights)
         scale = optimum.inverse_temperature
         if optimum.status is not TemperatureStatus.CONVERGED:
-            scale = 1 / unit_scaled(inputs, weights)[1]
-        inputs, tol = inputs * scale, self.tol
-        if inputs.size * inputs.shape[1] > _LARGE:
+            scale = 1 / unit_scaled(x, weights)[1]
+        size, tol = len(x) * classes**2, self.tol
+        with_p = self.strength == "auto" and classes > 2 and weights.sum() >= _WITH_P and size <= _LARGE_WITH_P
+        ratio = math.sqrt(float((x**2).sum() / max((p**2).sum(), 1e-300))) if with_p else 1.0
+        scales = np.repeat([scale, scale * ratio], classes) if with_p else np.full(classes, scale)
+        inputs = inputs[:, : len(scales)] * scales
+        if size > _LARGE:
             inputs, tol = inputs.astype(np.float32), max(tol, _LARGE_TOL)
-        start = _temperature(inputs.shape[1], optimum.inverse_temperature / scale)
+        start = _temperature(classes, len(scales), optimum.inverse_temperature / scale)
         self.status_ = "converged"
-        curvature = Curvature(inputs, weights)
+        widths = sorted({classes, len(scales)})
+        curvatures = {columns: Curvature(inputs[:, :columns], weights, classes) for columns in widths}
+        shares: dict[tuple[int, float], float] = {}
+        gradient = 0.0
         if self.strength == "auto":
-            shares, gradient = path_shares(inputs, labels, weights, curvature, start, folds=self.folds)
-        else:
-            shares, gradient = {} if self.strength == math.inf else {float(self.strength): 1.0}, 0.0
-        self.strengths_, self.shares_ = np.array([*shares]), np.array([*shares.values()])
+            shares, gradient = path_shares(inputs, labels, weights, curvatures, start, folds=self.folds)
+        elif self.strength < math.inf:
+            shares = {(classes, float(self.strength)): 1.0}
+        self.strengths_, self.shares_ = np.array([s for _, s in shares], np.float64), np.array([*shares.values()])
         if gradient > _SHARES_SETTLED:
             self._warn_of(f"the shares of the strengths have a gradient of {gradient:.2g}; pass a strength")
-        problem, fit, total = RidgeProblem(inputs, labels, weights, curvature), start, start
-        for strength, part in shares.items():
+        total, problem, fit = start, None, start
+        for (columns, strength), part in shares.items():
+            if problem is None or fit.part.shape[1] != columns + 1:
+                problem = RidgeProblem(inputs[:, :columns], labels, weights, curvatures[columns])
+                fit = _temperature(classes, columns, start.scale)
             fit = problem.fit(strength, fit, tol=tol, max_iter=self.max_iter)
             total = total.moved(fit, start, part)
             if not fit.gradient <= 10 * tol:
@@ -154,7 +175,7 @@ class StructuredScaling(Calibrator):
                     "max_iter, or the strength: with none, classes that are absent or perfectly separated have no "
                     "optimum"
                 )
-        return total, scale
+        return total, scales
 
     @property
     def strength_(self) -> float:
@@ -165,12 +186,16 @@ class StructuredScaling(Calibrator):
         self.status_ = reason
         warnings.warn(f"the weights are not optimal: {reason}", CalibrationWarning, stacklevel=user_level())
 
-    def _inputs(self, plain: Any, inverse_temperature: Any, uniform: Any) -> Any:
-        """x, from centred logits."""
-        if not self.mix:
-            return plain * inverse_temperature
-        mixed = (1 - uniform) * softmax(plain * inverse_temperature) + uniform / plain.shape[1]
-        return centred(namespace(plain).log(mixed))
+    def _inputs(self, plain: Any, inverse_temperature: Any, uniform: Any, *, columns: int) -> Any:
+        """x, from centred logits, and beside it p if there are so many columns."""
+        xp, classes = namespace(plain), plain.shape[1]
+        x = plain * inverse_temperature
+        probs = softmax(x) if self.mix or columns > classes else x
+        if self.mix:
+            probs = (1 - uniform) * probs + uniform / classes
+            x = centred(xp.log(probs))
+        join = np.concatenate if xp is np else xp.concat  # NumPy 1 has no concat
+        return join([x, probs - 1 / classes], axis=1) if columns > classes else x
 
     def _arrays(self) -> dict[str, Any]:
         inverse_temperature = np.float64(1 / self.temperature_)
@@ -178,9 +203,10 @@ class StructuredScaling(Calibrator):
         return learnt | {"inverse_temperature": inverse_temperature, "uniform": np.float64(self.uniform_)}
 
     def _map(self, logits: Any, **learnt: Any) -> Any:
-        inputs = self._inputs(centred(logits), learnt["inverse_temperature"], learnt["uniform"])
+        given = learnt["inverse_temperature"], learnt["uniform"]
+        inputs = self._inputs(centred(logits), *given, columns=learnt["weight"].shape[1])
         return affine_probs(learnt["weight"], learnt["bias"], inputs)
 
 
-def _temperature(classes: int, scale: float = 1.0) -> AffineFit:
-    return AffineFit(scale, np.zeros((classes, classes + 1)), gradient=0.0)
+def _temperature(classes: int, columns: int, scale: float = 1.0) -> AffineFit:
+    return AffineFit(scale, np.zeros((classes, columns + 1)), gradient=0.0)
