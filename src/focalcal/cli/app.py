@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,6 +12,9 @@ from typer.core import TyperGroup
 from focalcal import __version__
 from focalcal.cli import audit, calibrate, monitor, theory
 from focalcal.cli.output import plain_failures, tracebacks
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class _Focalcal(TyperGroup):
@@ -56,6 +58,8 @@ _PANELS = {  # of what other packages offer, under whose heading of --help
 
 @cache
 def _offered() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # an audit need not wait for it
+
     return {entry.name: entry for entry in entry_points(group="focalcal.commands")}
 
 

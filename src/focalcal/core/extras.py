@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +48,8 @@ def install_command(package: str, *, extra: str = "lab") -> str:
 
 def _source() -> tuple[Path, bool] | None:
     """The folder that pip installed focalcal from, and whether editable; None if it was no folder or is gone."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         origin = json.loads(distribution("focalcal").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

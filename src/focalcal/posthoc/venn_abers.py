@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.isotonic import as_one
@@ -78,16 +79,14 @@ def _with_one_more(count: NDArray[np.float64], events: NDArray[np.float64]) -> N
     It is a slope of the greatest convex minorant of the cumulative sums, on whose way from group to group the
     additional row moves one step ahead (Vovk, Petej and Fedorova, 2015, algorithms 1 to 3): linear in the groups.
     """
-    xs = np.concatenate([[-1.0, 0.0], np.cumsum(count)]).tolist()  # from P_-1 = (-1, -1) and P_0 = (0, 0) on
-    ys = np.concatenate([[-1.0, 0.0], np.cumsum(events)]).tolist()
-    right_x: list[float] = []  # corners of the minorant from here on, the next one last
-    right_y: list[float] = []
-    for x, y in zip(reversed(xs), reversed(ys), strict=True):
-        while len(right_x) > 1 and _is_above(x, y, right_x, right_y):
-            del right_x[-1], right_y[-1]
-        right_x.append(x)
-        right_y.append(y)
-    x0, y0, x1, y1 = right_x.pop(), right_y.pop(), right_x.pop(), right_y.pop()
+    rising = isotonic_regression(events / count, weights=count)  # its blocks end at the corners of the minorant
+    corners = np.append(0, np.cumsum(count))[rising.blocks], np.append(0, np.cumsum(events))[rising.blocks]
+    right_x, right_y = (each[::-1].tolist() for each in corners)  # from here on, the next one last
+    while len(right_x) > 1 and (right_x[-1] + 1) * (right_y[-2] - right_y[-1]) <= (right_y[-1] + 1) * (
+        right_x[-2] - right_x[-1]
+    ):
+        del right_x[-1], right_y[-1]  # above the edge from P_-1 = (-1, -1) to the corner before it
+    x0, y0, x1, y1 = -1.0, -1.0, right_x.pop(), right_y.pop()
     x = y = -1.0
     result = []
     for more, happened in zip(count.tolist(), events.tolist(), strict=True):
@@ -98,8 +97,3 @@ def _with_one_more(count: NDArray[np.float64], events: NDArray[np.float64]) -> N
             while right_x and (x1 - x0) * (right_y[-1] - y1) <= (y1 - y0) * (right_x[-1] - x1):
                 x1, y1 = right_x.pop(), right_y.pop()
     return np.clip(np.maximum.accumulate(result), 0.0, 1.0)  # rising but for rounding
-
-
-def _is_above(x: float, y: float, xs: list[float], ys: list[float]) -> bool:
-    """Whether the last corner lies on or above the edge from a point to the corner before it."""
-    return (xs[-1] - x) * (ys[-2] - ys[-1]) <= (ys[-1] - y) * (xs[-2] - xs[-1])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 METHODS = ("bca", "percentile")
-_DRAWN_AT_ONCE = 1 << 23  # of pairs, as indices
+_DRAWN_AT_ONCE = 1 << 17  # of pairs, as indices: a megabyte, which stays in the cache
 _COUNTS_KEPT = 1 << 25  # bytes
 _ENUMERATED = (
     400_000  # distinct resamples: those of 11 pairs are listed in a tenth of a second, those of 12 in half of one
