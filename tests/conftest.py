@@ -76,6 +76,7 @@ def published(tmp_path_factory):
     pytest.importorskip("transformers")
     from support.published_weights import local_hub
 
+    from focalcal.lab.models import build_model
     from focalcal.lab.training import RECIPES
 
     folder = tmp_path_factory.mktemp("published")
@@ -85,6 +86,8 @@ def published(tmp_path_factory):
         lines = [f"{word} {' '.join([str(at)] * width)}\n" for at, word in enumerate(("one", "two", "news"), 1)]
         (folder / "glove" / f"{name}.txt").write_text("".join(lines))
     models = {one.initial_weights: one.model for one in RECIPES.values() if one.initial_weights}
+    for name in [name for name in models if "/" not in name]:  # a folder in that of the data sets
+        build_model(models.pop(name), classes=2).network.half().save_pretrained(folder / name)
     with local_hub(folder / "hub", models):
         yield folder
 

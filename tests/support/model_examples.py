@@ -8,14 +8,15 @@ CLASSES = 3
 OPTIONS = {
     "gp_cnn": {"vocabulary": 50, "dimension": 8},
     "dan": {"vocabulary": 50, "dimension": 8, "hidden": (16,)},
+    "minilm": {"vocabulary": 50, "width": 16, "layers": 2, "heads": 2},
     "mlp": {"features": 6, "hidden": (16,)},
     "tabular_mlp": {"features": 6, "hidden": (16,)},
     "vit_small": {"image_size": 32},
     "deit_small": {"image_size": 32},
     "swin_tiny": {"image_size": 64, "window": 2, "drop_path": 0.0},
 }
-SIDES = {"chexnet": 64, "vit_small": 32, "deit_small": 32, "swin_tiny": 64}
-TRANSFORMERS = ("vit_small", "deit_small", "swin_tiny")
+SIDES = {"chexnet": 64, "airbench94": 32, "vit_small": 32, "deit_small": 32, "swin_tiny": 64}
+TRANSFORMERS = ("vit_small", "deit_small", "swin_tiny", "minilm")
 
 
 def small(name, **options):

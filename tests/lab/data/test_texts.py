@@ -51,6 +51,30 @@ def test_rows_are_padded_and_cut_in_front_and_unknown_words_left_out():
     ]
 
 
+def test_word_pieces_are_those_of_a_tokenizer_beside_the_data(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    ag_news(tmp_path)
+    with pytest.raises(DataSetError, match="must be the tokenizer of published weights, got nothing"):
+        load_data("ag_news", tmp_path, allow_partial=True, word_pieces="bert")
+    words_there = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "train", "title", "story", "##s", "of", "a"]
+    vocabulary = {piece: number for number, piece in enumerate(words_there)}
+    tokeniser = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokeniser.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    (tmp_path / "bert").mkdir()
+    tokeniser.save(str(tmp_path / "bert/tokenizer.json"))
+    data = load_data("ag_news", tmp_path, allow_partial=True, word_pieces="bert", length=9)
+    assert data.vocabulary == tuple(words_there)
+    assert read(data, data.train.inputs[3]) == "[CLS] train title [UNK] a [UNK] story [UNK] [SEP]"
+    longer = load_data("ag_news", tmp_path, allow_partial=True, word_pieces="bert", length=14)
+    assert longer.train.inputs[3, 11:].tolist() == [0, 0, 0]
+    swapped = {piece: (number + 1) % 10 for piece, number in vocabulary.items()}
+    tokeniser.model = tokenizers.models.WordPiece(swapped, unk_token="[UNK]")
+    tokeniser.save(str(tmp_path / "bert/tokenizer.json"))
+    with pytest.raises(DataSetError, match=r"token 0 must be \[PAD\], got 'a'"):
+        load_data("ag_news", tmp_path, allow_partial=True, word_pieces="bert")
+
+
 def test_the_vocabulary_is_the_training_texts_alone(tmp_path):
     ag_news(tmp_path)
     data = load_data("ag_news", tmp_path, allow_partial=True)

@@ -31,6 +31,8 @@ COUNTS = [
     ("resnet44", 10, 661_338),
     ("resnet56", 10, 855_770),
     ("small_cnn", 10, 141_034),
+    ("airbench94", 10, 1_971_640),
+    ("minilm", 4, 22_714_756),
 ]
 PADDED = [(8, 75_290), (20, 269_722), (32, 464_154), (44, 658_586), (56, 853_018), (110, 1_727_962)]
 
@@ -43,7 +45,7 @@ def parameters(name, classes, **options):
 
 @pytest.mark.parametrize(("name", "classes", "count"), COUNTS)
 def test_parameters(name, classes, count):
-    if name.startswith(("vit", "deit", "swin")):
+    if name.startswith(("vit", "deit", "swin", "minilm")):
         pytest.importorskip("transformers")
     assert parameters(name, classes) == count
 

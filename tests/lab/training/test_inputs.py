@@ -40,6 +40,22 @@ def test_a_grey_image_gets_three_channels_where_the_mean_has_three():
         TrainingInputs(images(channels=3), small_recipe(), CPU)
 
 
+def test_alternating_flips_show_every_image_both_ways_in_turn():
+    examples = images(200)
+    inputs = TrainingInputs(examples, small_recipe(alternating_flip=True), CPU)
+    rows = torch.arange(200)
+    plain = inputs.evaluation_batch(slice(0, 200))
+    seen = [inputs.training_batch(rows, inputs.keys(3, epoch)) for epoch in (1, 2, 3)]
+    assert torch.equal(seen[0], seen[2])
+    assert torch.equal(seen[1], seen[0].flip(3))
+    straight = (seen[0] == plain).flatten(1).all(1)
+    assert torch.equal(seen[0][~straight], plain[~straight].flip(3))
+    assert 70 < straight.sum() < 130
+    other = inputs.training_batch(rows, inputs.keys(4, 1))
+    assert not torch.equal(other, seen[0])  # the seed chooses
+    assert torch.equal(inputs.training_batch(rows[7:9], inputs.keys(3, 1)), seen[0][7:9])
+
+
 def test_augmentation_depends_on_seed_epoch_and_example_alone():
     steps = (Step(name="PadCropFlip", options={"pad": 2, "flip": 0.5}),)
     recipe = small_recipe(

@@ -7,7 +7,7 @@ from support.published_weights import torchvision_2017
 from support.training_runs import same_weights, small_digits, small_recipe
 
 from focalcal.lab.data import DataSet, Examples
-from focalcal.lab.models import MODEL_INFO, MODELS, PublishedWeightsError, chexnet
+from focalcal.lab.models import MODEL_INFO, MODELS, PublishedWeightsError, chexnet, model_options
 from focalcal.lab.training import RECIPES, build_network, check_start, trained_network
 
 
@@ -52,7 +52,10 @@ def test_texts_and_networks_must_fit():
 def data_for(recipe):
     """A data set that has the classes and the words of the recipe's, and little else."""
     words = ("", "one", "two", "rare") if MODEL_INFO[recipe.model].inputs == "tokens" else None
-    examples = Examples(np.zeros((1, 30), np.int64), np.zeros(1, np.int64), np.arange(1))
+    inputs = np.zeros((1, 30), np.int64)
+    if "whitening" in model_options(recipe.model):
+        inputs = np.random.default_rng(0).integers(0, 256, (3, 3, 8, 8), dtype=np.uint8)
+    examples = Examples(inputs, np.zeros(len(inputs), np.int64), np.arange(len(inputs)))
     none = examples.none()
     return DataSet(recipe.data_set, tuple(map(str, range(recipe.classes))), examples, none, none, vocabulary=words)
 
@@ -76,7 +79,7 @@ def test_every_recipe_has_its_network_with_what_it_says_to_start_from(name, publ
 
 def test_what_a_builder_takes_a_recipe_may_name():
     for name in MODELS:
-        takes = name in ("chexnet", "vit_small", "deit_small", "swin_tiny")
+        takes = name in ("chexnet", "vit_small", "deit_small", "swin_tiny", "minilm")
         changed = {"model": name, "model_options": (), "initial_weights": "somewhere"}
         if takes:
             assert small_recipe(**changed).initial_weights == "somewhere"

@@ -127,6 +127,16 @@ def test_cosine_falls_in_every_step_and_would_end_at_zero():
     assert rates == sorted(rates, reverse=True)
 
 
+@pytest.mark.parametrize("factor", [None, 0.07])
+def test_linear_falls_to_its_factor(factor):
+    down = torch.optim.lr_scheduler.LinearLR(
+        an_optimizer(), start_factor=1, end_factor=factor or 0, total_iters=4 * STEPS
+    )
+    expected = torch_rates(down, 4 * STEPS)
+    assert our_rates(4, kind="linear", factor=factor) == pytest.approx(expected, rel=1e-9)
+    assert our_rates(5, kind="linear", factor=factor, warmup=1)[STEPS:] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["constant", "cosine"])
 def test_warm_up_is_linear_and_reaches_the_full_rate_in_its_last_step(kind):
     warm = 2 * STEPS

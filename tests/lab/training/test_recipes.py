@@ -105,7 +105,7 @@ def test_names_what_exists(name):
     assert one.classes == CLASSES[one.data_set]
     is_image = MODEL_INFO[one.model].inputs == "images" or (one.model == "mlp" and one.data_set not in FEATURES)
     assert (one.mean is not None) == is_image
-    assert (one.model == "gp_cnn") == ("length" in dict(one.data_options))
+    assert (MODEL_INFO[one.model].inputs == "tokens") == ("length" in dict(one.data_options))
 
 
 @every

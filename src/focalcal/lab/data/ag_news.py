@@ -26,12 +26,14 @@ def load_ag_news(
     allow_partial: bool = False,
     num_words: int = 20_000,
     length: int = 128,
+    word_pieces: str | None = None,
     validation: int = 0,
 ) -> DataSet:
     """The official 120,000 / 7,600; `validation` of the training items are held out."""
     sources = SourceFiles("ag_news", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split) for split in _EXPECTED}
-    return official_texts(sources, AG_NEWS_CLASSES, parts, _EXPECTED, validation, num_words=num_words, length=length)
+    how = {"num_words": num_words, "length": length, "word_pieces": word_pieces}
+    return official_texts(sources, AG_NEWS_CLASSES, parts, _EXPECTED, validation, **how)
 
 
 def _read(sources: SourceFiles, split: str) -> Documents:

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.lab.data.errors import problem
+from focalcal.core.extras import required
+from focalcal.lab.data.errors import problem, reading
 from focalcal.lab.data.examples import DataSet, Examples
 from focalcal.lab.data.source_files import SourceFiles
 
@@ -53,6 +55,7 @@ def official_texts(
     *,
     num_words: int,
     length: int,
+    word_pieces: str | None = None,
     **more: Any,
 ) -> DataSet:
     """The official "train" and "test" of `parts`, if complete; `validation` texts of train are held out."""
@@ -60,22 +63,38 @@ def official_texts(
     rows, cut = documents.rows(), len(parts["train"].texts)
     halves = {"train": rows.take(np.arange(cut)), "test": rows.take(np.arange(cut, len(rows)))}
     data = sources.data_set(classes, halves, expected, validation, what="texts", **more)
-    return tokenised(data, documents, num_words=num_words, length=length)
+    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
 
 
-def tokenised(data: DataSet, documents: Documents, *, num_words: int, length: int) -> DataSet:
-    """`data`, which holds rows of `documents`, with tokens (N, length) as inputs."""
+def tokenised(
+    data: DataSet,
+    documents: Documents,
+    sources: SourceFiles,
+    *,
+    num_words: int,
+    length: int,
+    word_pieces: str | None = None,
+) -> DataSet:
+    """`data`, which holds rows of `documents`, with tokens (N, length) as inputs.
+
+    With `word_pieces`, the name of a folder in the folder of the data sets, they are those of its tokenizer.json, as a
+    network that was trained with them expects, and `num_words` does not matter.
+    """
     if not len(data.train):
         rule = "train must hold texts, of which the vocabulary is made"
         raise problem(data.name, rule, "none", "put its training part there too")
     texts = {split: documents.of(rows) for split, rows in data.splits.items()}
-    tokeniser = Tokeniser.from_texts(texts["train"], num_words=num_words)
+    tokeniser: Tokeniser | WordPieces
+    if word_pieces is None:
+        tokeniser, how = Tokeniser.from_texts(texts["train"], num_words=num_words), {"num_words": num_words}
+    else:
+        tokeniser, how = WordPieces(sources.folder / word_pieces / "tokenizer.json"), {"word_pieces": word_pieces}
     numbered: dict[str, Any] = {
         split: replace(rows, inputs=tokeniser.rows(texts[split], length=length)) for split, rows in data.splits.items()
     }
     seen = set(texts["train"])
     repeated = {split: sum(text in seen for text in texts[split]) for split in ("val", "test")}
-    facts = {"num_words": num_words, "length": length, "texts_also_in_train": repeated}
+    facts = {**how, "length": length, "texts_also_in_train": repeated}
     return replace(data, **numbered, vocabulary=tokeniser.vocabulary, provenance={**data.provenance, **facts})
 
 
@@ -110,6 +129,31 @@ class Tokeniser:
             if known:
                 out[row, -len(known) :] = known
         return out
+
+
+class WordPieces:
+    """The tokens of a tokenizer.json, which the package `tokenizers` reads; its padding must be token 0."""
+
+    def __init__(self, file: Path) -> None:
+        tokenizers = required("tokenizers", purpose="A tokenizer.json", extra="transformers")
+        if not file.is_file():
+            raise problem(file, "must be the tokenizer of published weights", "nothing", "copy it there")
+        with reading(file, "a tokenizer.json"):
+            self._tokeniser = tokenizers.Tokenizer.from_file(str(file))
+        if (padding := self._tokeniser.id_to_token(0)) != "[PAD]":
+            raise problem(file, "token 0 must be [PAD]", repr(padding), "choose the tokenizer of a BERT")
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The piece of each token."""
+        return tuple(self._tokeniser.id_to_token(token) for token in range(self._tokeniser.get_vocab_size()))
+
+    def rows(self, texts: Sequence[str], *, length: int) -> NDArray[np.int64]:
+        """(N, length): the first `length` tokens with the special ones, zeros behind shorter texts."""
+        self._tokeniser.enable_truncation(length)
+        self._tokeniser.enable_padding(length=length)
+        rows = [encoded.ids for encoded in self._tokeniser.encode_batch(list(texts))]
+        return np.array(rows, np.int64).reshape(len(rows), length)
 
 
 def words(text: str) -> list[str]:

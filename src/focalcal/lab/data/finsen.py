@@ -55,6 +55,7 @@ def load_finsen(
     strip_tags: bool = False,
     num_words: int = 20_000,
     length: int = 256,
+    word_pieces: str | None = None,
     validation: int = 0,
 ) -> DataSet:
     """85 / 15 per cent, stratified, seed 42; `validation` of the training items are held out."""
@@ -72,7 +73,7 @@ def load_finsen(
     leak = "title and tag removed" if strip_tags else "the text holds its tag, which has one category"
     provenance = sources.provenance(split=note, partial=not whole, leak=leak)
     data = DataSet("finsen", FINSEN_CLASSES, train, val, test, provenance=provenance)
-    return tokenised(data, documents, num_words=num_words, length=length)
+    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
 
 
 def finsen_items(sources: SourceFiles) -> list[Item]:

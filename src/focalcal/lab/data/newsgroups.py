@@ -39,12 +39,13 @@ def load_newsgroups(
     cut_header: bool = True,
     num_words: int = 20_000,
     length: int = 1000,
+    word_pieces: str | None = None,
     validation: int = 900,
 ) -> DataSet:
     """The bydate release; `validation` of the training posts are held out."""
     sources = SourceFiles("newsgroups", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, sources.path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
-    told = {"official": "official, by date", "cut_header": cut_header}
+    told = {"word_pieces": word_pieces, "official": "official, by date", "cut_header": cut_header}
     return official_texts(sources, NEWSGROUPS, parts, _BYDATE, validation, num_words=num_words, length=length, **told)
 
 
@@ -55,6 +56,7 @@ def load_newsgroups_19997(
     cut_header: bool = True,
     num_words: int = 20_000,
     length: int = 1000,
+    word_pieces: str | None = None,
 ) -> DataSet:
     """The original release with the split of the literature."""
     sources = SourceFiles("newsgroups_19997", folder, allow_partial=allow_partial)
@@ -67,7 +69,7 @@ def load_newsgroups_19997(
     note = "shuffle with NumPy seed 1, cut into 15,098 / 900 / 3,999 (in these shares where partial)"
     provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
     data = DataSet("newsgroups_19997", NEWSGROUPS, train, val, test, provenance=provenance)
-    return tokenised(data, documents, num_words=num_words, length=length)
+    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
 
 
 def _read(sources: SourceFiles, folder: Path, cut_header: bool) -> Documents:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from focalcal.core.plugins import resolve
+from focalcal.lab.models.airbench import Airbench94
 from focalcal.lab.models.averaging_network import DeepAveragingNetwork
 from focalcal.lab.models.densenet import DenseNet121, chexnet, densenet121
 from focalcal.lab.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
@@ -18,6 +19,7 @@ from focalcal.lab.models.resnet import ResNet, basic_resnet, load_published_resn
 from focalcal.lab.models.small_networks import MLP, SmallCNN
 from focalcal.lab.models.tabular import Estimator, TabularMLP, is_estimator
 from focalcal.lab.models.text_cnn import GlobalPoolingCNN
+from focalcal.lab.models.text_transformer import TextTransformer
 from focalcal.lab.models.vision_transformers import SwinTransformer, VisionTransformer
 from focalcal.lab.models.weight_files import PublishedWeightsError
 
@@ -33,8 +35,10 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "wide_resnet26_10": wide_resnet26_10,
     "densenet121": densenet121,
     "chexnet": chexnet,
+    "airbench94": Airbench94,
     "gp_cnn": GlobalPoolingCNN,
     "dan": DeepAveragingNetwork,
+    "minilm": TextTransformer,
     "mlp": MLP,
     "tabular_mlp": TabularMLP,
     "small_cnn": SmallCNN,
@@ -60,7 +64,9 @@ MODEL_INFO: dict[str, ModelInfo] = {
     "wide_resnet26_10": _CIFAR,
     "densenet121": _CIFAR,
     "chexnet": replace(_CIFAR, shape=(3, 224, 224), normalisation=IMAGENET, multilabel=True),
+    "airbench94": replace(_CIFAR, feature_layer=None, feature_layout=None),
     **dict.fromkeys(("gp_cnn", "dan"), replace(UNKNOWN, inputs="tokens", shape=(1000,))),
+    "minilm": replace(UNKNOWN, inputs="tokens", shape=(128,)),
     **dict.fromkeys(("mlp", "tabular_mlp"), replace(UNKNOWN, inputs="features")),
     "small_cnn": _CIFAR,
     "vit_small": replace(_VIT, normalisation=PLUS_MINUS_ONE),
@@ -112,6 +118,7 @@ __all__ = [
     "MODELS",
     "MODEL_INFO",
     "PLUS_MINUS_ONE",
+    "Airbench94",
     "DeepAveragingNetwork",
     "DenseNet121",
     "Estimator",
@@ -123,6 +130,7 @@ __all__ = [
     "SmallCNN",
     "SwinTransformer",
     "TabularMLP",
+    "TextTransformer",
     "VisionTransformer",
     "basic_resnet",
     "build_model",

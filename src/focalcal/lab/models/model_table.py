@@ -10,6 +10,7 @@ HEAD = ("name", "one input", "classes", "parameters", "normalisation")
 CLASSES = {
     "resnet50_tiny": 200,
     "chexnet": 14,
+    "minilm": 4,
     **dict.fromkeys(("gp_cnn", "dan"), 20),
     **dict.fromkeys(("vit_small", "deit_small", "swin_tiny"), 100),
 }

@@ -24,7 +24,7 @@ SWIN_DEPTHS = (2, 2, 6, 2)
 SWIN_SHRINKAGE = 4 * 2 ** (len(SWIN_DEPTHS) - 1)  # patches of 4x4 pixels, merged 2x2 between stages
 CONVERSIONS = {"ViT": vit_weights, "Swin": swin_weights}
 # What may differ from a folder's own settings: neither changes the meaning of a weight.
-CHANGEABLE = ("drop_path_rate", "layer_norm_eps")
+CHANGEABLE = ("drop_path_rate", "layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 class LogitsOnly(nn.Module):
@@ -142,19 +142,26 @@ def drop_rates(highest: float, depth: int) -> list[float]:
     return [highest * position / max(depth - 1, 1) for position in range(depth)]
 
 
-def classifier(kind: str, architecture: Mapping[str, Any], *, classes: int, pretrained: str | None) -> Any:
-    """The image classifier of `transformers` whose classes begin with `kind` ("ViT", "Swin"), with that architecture.
+def classifier(
+    family: str,
+    architecture: Mapping[str, Any],
+    *,
+    classes: int,
+    pretrained: str | None,
+    kind: str = "ForImageClassification",
+) -> Any:
+    """The classifier of `transformers` whose classes begin with `family` ("ViT", "Swin"), with that architecture.
 
     Random, or with the weights of `pretrained`: a folder or a hub id in the format of `transformers` or of timm, or a
     file with timm's names. Its head stays if it has `classes` outputs and is drawn anew otherwise; any other difference
     raises.
     """
     package = transformers()
-    network, configuration = getattr(package, f"{kind}ForImageClassification"), getattr(package, f"{kind}Config")
+    network, configuration = getattr(package, family + kind), getattr(package, f"{family}Config")
     if pretrained is None or not is_in_format_of_transformers(pretrained):
         fresh = network(configuration(**architecture, num_labels=classes))
         if pretrained is not None:
-            fill(fresh, CONVERSIONS[kind](weights_of(pretrained)), pretrained)
+            fill(fresh, CONVERSIONS[family](weights_of(pretrained)), pretrained)
         return fresh
     stored = configuration.from_pretrained(pretrained, num_labels=classes)
     for name, value in architecture.items():

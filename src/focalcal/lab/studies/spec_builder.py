@@ -28,7 +28,8 @@ SOURCES = "sources"  # in a spec's training: the hash of the code of each plug-i
 _ELSEWHERE = ("data_set", "model")  # fields of a recipe that a spec keeps outside `training`
 _CATCH_ALL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_THE_LOOP = ("weight", "ignore_index", "reduction")  # arguments of a loss that are no hyper-parameters
-_LATER = {"averaging": None, "keep": "last"}  # fields of a recipe: not in a key where they are so, as before they were
+# Fields of a recipe, not in a key where they are so, as before they were.
+_LATER = {"averaging": None, "keep": "last", "bfloat16": False, "alternating_flip": False}
 Options = Mapping[str, Any] | tuple[tuple[str, Any], ...]
 
 

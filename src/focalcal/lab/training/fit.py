@@ -36,6 +36,7 @@ from focalcal.lab.training.network import build_network
 from focalcal.lab.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
 from focalcal.lab.training.optimization import Plateau, build_optimizer, rate_share
 from focalcal.lab.training.outputs import Outputs, RunningMetrics, finite_or_none, outputs
+from focalcal.lab.training.precision import mixed_precision
 from focalcal.lab.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class _Run:
         self.steps = steps_per_epoch(recipe, len(data.train))
         self.steered = callable(getattr(loss, "update", None))
         self._check(len(data.train))
+        self.autocast, self.scaler = mixed_precision(recipe, self.device)
         self.identity = run_identity(recipe, data, loss, seed, model)
         self.loss = copy.deepcopy(loss).to(self.device)
         if model is None:
@@ -197,10 +199,6 @@ class _Run:
         self.trained = processes.wrapped(self.network)
         self.optimizer = build_optimizer(recipe.optimizer, self.network)
         self.plateau = Plateau()
-        mixed = recipe.mixed_precision and self.device.type == "cuda"
-        half = torch.bfloat16 if not mixed or torch.cuda.is_bf16_supported() else torch.float16
-        self.autocast = torch.autocast(self.device.type, dtype=half, enabled=mixed)
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half == torch.float16)
         self.outputs: dict[str, Outputs] = {}  # of the last epoch that was evaluated
         self.kept = KeptEpochs(recipe.keep)
 

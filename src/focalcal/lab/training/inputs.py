@@ -15,13 +15,14 @@ from torch import Tensor
 
 from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose
-from focalcal.lab.data.augment.counter_rng import example_keys
+from focalcal.lab.data.augment.counter_rng import example_keys, uniforms
 from focalcal.lab.data.augment.rectangles import resize_matrix
 from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
 from focalcal.lab.training.tensors import as_tensor
 
 CROPS = 10
+Keys = tuple[Tensor, Tensor, Tensor | None]  # of the augmentation before and after normalisation; what is mirrored
 
 
 def steps_per_epoch(recipe: Recipe, examples: int) -> int:
@@ -68,28 +69,33 @@ class TrainingInputs:
         """The number of examples."""
         return len(self.values)
 
-    def keys(self, seed: int, epoch: int) -> tuple[Tensor, Tensor] | None:
-        """The keys of this epoch's augmentation before and after normalisation, one per example; None without any."""
-        if not self._before.steps and not self._after.steps:
+    def keys(self, seed: int, epoch: int) -> Keys | None:
+        """This epoch's keys, one per example; None without augmentation."""
+        alternating = self.recipe.alternating_flip
+        if not self._before.steps and not self._after.steps and not alternating:
             return None
         rows = torch.arange(len(self))
+        first = uniforms(example_keys(seed, "flip", ids=rows), 1)[:, 0] < 0.5 if alternating else None
         return (
             example_keys(seed, "augment", epoch, ids=rows),
             example_keys(seed, "augment_after_normalisation", epoch, ids=rows),
+            first if first is None or epoch % 2 else ~first,
         )
 
-    def training_batch(self, rows: Tensor, keys: tuple[Tensor, Tensor] | None) -> Tensor:
+    def training_batch(self, rows: Tensor, keys: Keys | None) -> Tensor:
         """The examples at `rows`, augmented by their keys and normalised."""
         values = self.values[rows].to(self.device)
         if not self.images:
             return values
         if keys is None:
             return self._normalised(values)
-        before, after = (drawn[rows] for drawn in keys)
+        before, after, mirrored = keys
         if self._before.steps:
-            values = self._before(values, before)
+            values = self._before(values, before[rows])
+        if mirrored is not None:
+            values = torch.where(mirrored[rows].to(self.device)[:, None, None, None], values.flip(3), values)
         values = self._normalised(values)
-        return self._after(values, after) if self._after.steps else values
+        return self._after(values, after[rows]) if self._after.steps else values
 
     def evaluation_batch(self, rows: slice) -> Tensor:
         """The examples at `rows` as they are tested; `crops` of each, one after the other."""
@@ -160,7 +166,8 @@ def _values(inputs: Any) -> Tensor:
 
 def _check(values: Tensor, recipe: Recipe) -> None:
     if values.dtype != torch.uint8:
-        given = [name for name in ("augmentation", "after_normalisation", "mean") if getattr(recipe, name)]
+        of_images = ("augmentation", "alternating_flip", "after_normalisation", "mean")
+        given = [name for name in of_images if getattr(recipe, name)]
         if given or recipe.evaluation != "whole":
             raise ValueError(
                 f"{', '.join(given) or 'evaluation'} must be left out for inputs that are not images, got them for "

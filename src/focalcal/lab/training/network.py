@@ -15,14 +15,18 @@ from focalcal.lab.data.glove import glove_vectors
 from focalcal.lab.data.source_files import data_folder
 from focalcal.lab.models import build_model, is_estimator, model_builder, model_info, model_options
 from focalcal.lab.training.determinism import stream
+from focalcal.lab.training.inputs import TrainingInputs
 from focalcal.lab.training.recipe import Recipe
+
+_WHITENED = 5_000  # images that a whitening is computed from, as in the code of airbench94
 
 
 def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | None = None) -> nn.Module:
     """In training mode, on the CPU. What is random in it comes from the stream (seed, "init") and from nothing else.
 
-    `initial_weights` is what the network's builder takes as `pretrained`: a file, a folder or a hub id. `word_vectors`
-    are looked for in glove/NAME.txt of `data_dir`, by default what FOCALCAL_DATA names.
+    `initial_weights` is what the network's builder takes as `pretrained`: a file, a folder or a hub id, or the name of
+    one of those in `data_dir`, by default what FOCALCAL_DATA names; `word_vectors` are in its glove/NAME.txt. A network
+    with an option `whitening` is given the first 5,000 training images, normalised.
     """
     if len(data.classes) != recipe.classes:
         raise ValueError(f"classes must be {len(data.classes)} for {data.name}, got {recipe.classes} in the recipe")
@@ -32,7 +36,10 @@ def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | 
         assert data.vocabulary is not None  # only networks for tokens take vectors
         start["embedding"] = torch.from_numpy(glove_vectors(_vectors_file(recipe, data_dir), data.vocabulary))
     if recipe.initial_weights is not None:
-        start["pretrained"] = recipe.initial_weights
+        start["pretrained"] = _initial_weights(recipe.initial_weights, data_dir)
+    if "whitening" in model_options(recipe.model):
+        images = TrainingInputs(data.train, recipe, torch.device("cpu"))
+        start["whitening"] = images.evaluation_batch(slice(0, _WHITENED))
     return _build(recipe, seed, start).train()
 
 
@@ -41,7 +48,7 @@ def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
     if recipe.word_vectors is not None:
         _vectors_file(recipe, data_dir)
     if recipe.initial_weights is not None:
-        _build(recipe, 0, {"pretrained": recipe.initial_weights})
+        _build(recipe, 0, {"pretrained": _initial_weights(recipe.initial_weights, data_dir)})
 
 
 def trained_network(recipe: Recipe, weights: Path, data: DataSet) -> nn.Module:
@@ -91,6 +98,11 @@ def _check_inputs(recipe: Recipe, data: DataSet) -> None:
             f"vocabulary must be at least {len(data.vocabulary)}, the words of {data.name}, got {rows}; "
             "raise it in model_options, or lower num_words in data_options"
         )
+
+
+def _initial_weights(name: str, data_dir: Path | None) -> str:
+    place = data_folder(data_dir) / name
+    return str(place) if place.exists() else name
 
 
 def _vectors_file(recipe: Recipe, data_dir: Path | None) -> Path:

@@ -62,6 +62,7 @@ def rate_share(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     warm-up     (step + 1) / w over the first w = warmup * steps_per_epoch steps
     milestones  factor ^ (how many milestones lie at or before the number of whole epochs done)
     cosine      (1 + cos(pi (step - w) / (total - w))) / 2, which would be 0 at step `total`
+    linear      1 - (1 - factor) (step - w) / (total - w), which would be `factor` at step `total`
     """
     schedule = recipe.schedule
     warm = schedule.warmup * steps_per_epoch
@@ -70,9 +71,11 @@ def rate_share(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     if schedule.kind == "milestones":
         assert schedule.factor is not None
         return float(schedule.factor ** bisect_right(schedule.milestones, step // steps_per_epoch))
-    if schedule.kind == "cosine":
-        total = recipe.epochs * steps_per_epoch
-        return (1 + math.cos(math.pi * (step - warm) / (total - warm))) / 2
+    if schedule.kind in ("cosine", "linear"):
+        share = (step - warm) / (recipe.epochs * steps_per_epoch - warm)
+        if schedule.kind == "linear":
+            return 1 - (1 - (schedule.factor or 0.0)) * share
+        return (1 + math.cos(math.pi * share)) / 2
     return 1.0
 
 

@@ -70,10 +70,11 @@ class Schedule(Described):
     constant    stays
     milestones  times `factor` at the end of each of these epochs
     cosine      half a cosine from lr after the warm-up to 0 at the end
+    linear      a straight line from lr after the warm-up to `factor` lr, or 0, at the end
     plateau     times `factor` once the validation loss has not fallen for more than `patience` epochs
     """
 
-    kind: Annotated[str, among("a schedule", ("constant", "milestones", "cosine", "plateau"))] = "constant"
+    kind: Annotated[str, among("a schedule", ("constant", "milestones", "cosine", "linear", "plateau"))] = "constant"
     milestones: tuple[Count, ...] = ()
     factor: Annotated[Annotated[Number, Field(gt=0, lt=1)] | None, UNSET] = None
     patience: Annotated[NoneOrMore | None, UNSET] = None
@@ -84,11 +85,12 @@ class Schedule(Described):
         if any(after <= before for before, after in zip(self.milestones, self.milestones[1:], strict=False)):
             raise ValueError(f"milestones must increase, got {self.milestones}")
         wanted = {"milestones": ("milestones", "factor"), "plateau": ("factor", "patience")}.get(self.kind, ())
+        taken = ("factor",) if self.kind == "linear" else wanted
         for name in ("milestones", "factor", "patience"):
             value = getattr(self, name)
             if name in wanted and value in (None, ()):
                 raise ValueError(f"a schedule of kind {self.kind!r} needs {name}")
-            if name not in wanted and value not in (None, ()):
+            if name not in taken and value not in (None, ()):
                 raise ValueError(f"a schedule of kind {self.kind!r} has no {name}, got {value!r}")
 
 
@@ -129,8 +131,13 @@ class Recipe(Described):
     channels of a grey image where mean and std have three numbers. `evaluation` is what a test image goes through:
     as it is ("whole"), resized to `image_size` (as the random resized crop does it, else bicubic), or ten crops of that
     side whose probabilities are averaged (an epoch's evaluation sees the one at the centre).
-    `initial_weights`, whatever the network's builder takes as `pretrained` (a hub id, file or folder), and
-    `word_vectors` name what it starts from, None for random. An empty text stands for None, which TOML cannot write.
+    `initial_weights`, whatever the network's builder takes as `pretrained` (a hub id, file or folder, or one in the
+    folder of the data sets), and `word_vectors` name what it starts from, None for random. An empty text stands for
+    None, which TOML cannot write.
+
+    With `alternating_flip` half of the images, which the seed chooses, are mirrored in odd epochs and the others in
+    even ones. `mixed_precision` holds on a GPU; `bfloat16` trains so on a CPU that has instructions for it, others
+    refuse it, and evaluates in float32.
 
     Shipped recipes are TOML files in `training/recipes`, where a comment beside each setting says who states it.
     """
@@ -148,8 +155,10 @@ class Recipe(Described):
     word_vectors: Annotated[Name | None, UNSET] = None
     drop_last: YesNo = False
     mixed_precision: YesNo = False
+    bfloat16: YesNo = False
     gradient_clip: Annotated[Positive | None, UNSET] = None
     augmentation: tuple[Step, ...] = ()
+    alternating_flip: YesNo = False
     mean: Annotated[tuple[Number, ...] | None, UNSET] = None
     std: Annotated[tuple[Positive, ...] | None, UNSET] = None
     after_normalisation: tuple[Step, ...] = ()

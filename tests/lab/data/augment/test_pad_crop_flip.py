@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -28,6 +29,19 @@ def test_every_offset_is_the_pixel_by_pixel_result(shape, pad, dtype):
     expected = torch.stack([one_by_one(image, pad, *place) for image, place in zip(images, places, strict=True)])
     assert result.dtype == dtype
     assert torch.equal(result, expected)
+
+
+def test_reflected_borders_are_those_of_numpy():
+    pad, images = 3, torch.randint(0, 256, (5, 2, 4, 6), dtype=torch.uint8)
+    padded = torch.from_numpy(np.pad(images.numpy(), ((0, 0), (0, 0), (pad, pad), (pad, pad)), mode="reflect"))
+    top, left = torch.tensor([0, 6, 3, 1, 5]), torch.tensor([6, 0, 3, 2, 4])
+    mirrored = torch.tensor([False, True, False, True, True])
+    result = crop_and_flip(images, pad, top, left, mirrored, reflect=True)
+    for image, whole, t, s, turned in zip(result, padded, top, left, mirrored, strict=True):
+        expected = whole[:, t : t + 4, s : s + 6]
+        assert torch.equal(image, expected.flip(2) if turned else expected)
+    with pytest.raises(ValueError, match="pad must be less than the sides of the images to reflect them, got 4 for 4"):
+        PadCropFlip(4, reflect=True)(images, stream(0, "reflect"))
 
 
 def test_offsets_and_mirrors_are_uniform_and_independent():

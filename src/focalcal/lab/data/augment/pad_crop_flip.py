@@ -19,18 +19,20 @@ class PadCropFlip(Augmentation):
     """Pad by `pad` zeros on each side, crop H x W at an offset uniform on 0 .. 2 pad each way, mirror with `flip`.
 
     Zero is black in levels and in 0 .. 1, the mean in normalised images; the usual recipes crop before normalising.
+    With `reflect` an image is continued by its reflection instead, its edge not repeated.
     He et al. (2016), "Deep residual learning for image recognition", section 4.2.
     """
 
-    def __init__(self, pad: int = 4, flip: float = 0.5) -> None:
+    def __init__(self, pad: int = 4, flip: float = 0.5, *, reflect: bool = False) -> None:
         self.pad = whole("pad", pad, 0)
+        self.reflect = reflect
         self.flip = check_probability("flip", flip)
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
         """Offsets and mirroring from three numbers per image."""
         draws = uniforms(keys, 3)
         top, left = (draws[:, :2] * (2 * self.pad + 1)).long().unbind(1)
-        return crop_and_flip(images, self.pad, top, left, draws[:, 2] < self.flip)
+        return crop_and_flip(images, self.pad, top, left, draws[:, 2] < self.flip, reflect=self.reflect)
 
 
 class RandomFlip(Augmentation):
@@ -46,9 +48,15 @@ class RandomFlip(Augmentation):
 
 
 def crop_and_flip(
-    images: Tensor, pad: int, top: Int[Tensor, " n"], left: Int[Tensor, " n"], mirrored: Bool[Tensor, " n"]
+    images: Tensor,
+    pad: int,
+    top: Int[Tensor, " n"],
+    left: Int[Tensor, " n"],
+    mirrored: Bool[Tensor, " n"],
+    *,
+    reflect: bool = False,
 ) -> Tensor:
-    """Image n padded by zeros, cropped to H x W from (top_n, left_n) of the padded one, then mirrored where asked.
+    """Image n padded, cropped to H x W from (top_n, left_n) of the padded one, then mirrored where asked.
 
     One buffer holds the images padded, first those that stay and then the mirrored ones; an overlapping view shows
     every window of it, and each image's window is copied by the place of its first element. To crop and then mirror is
@@ -61,6 +69,9 @@ def crop_and_flip(
     inner = buffer[:, :, pad : pad + height, pad : pad + width]
     inner[: len(straight)] = images.index_select(0, straight)
     inner[len(straight) :] = images.index_select(0, turned).flip(3)
+    if reflect:
+        rows, columns = (_reflected(side, pad, images.device) for side in (height, width))
+        buffer = inner[:, :, rows][..., columns].contiguous()
     before = mirrored.cumsum(0)  # mirrored images up to and including this one
     slot = torch.where(mirrored, before + (len(straight) - 1), torch.arange(count, device=images.device) - before)
     start = (slot * (channels * tall) + top) * wide + torch.where(mirrored, 2 * pad - left, left)
@@ -68,3 +79,10 @@ def crop_and_flip(
     places = max(buffer.numel() - window + 1, 0)
     windows = buffer.view(-1).as_strided((places, channels, height, width), (1, tall * wide, wide, 1))
     return windows.index_select(0, start)
+
+
+def _reflected(side: int, pad: int, device: torch.device) -> Int[Tensor, " m"]:
+    """Which row of `side` continues them at -pad, ..., side + pad - 1."""
+    if pad >= side:
+        raise ValueError(f"pad must be less than the sides of the images to reflect them, got {pad} for {side}")
+    return (side - 1) - ((side - 1) - torch.arange(-pad, side + pad, device=device).abs()).abs()

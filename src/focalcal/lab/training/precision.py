@@ -1,0 +1,29 @@
+"""In which precision a recipe's products are computed, by its device."""
+
+from __future__ import annotations
+
+import torch
+
+from focalcal.lab.training.recipe import Recipe
+
+
+def mixed_precision(recipe: Recipe, device: torch.device) -> tuple[torch.autocast, torch.amp.GradScaler]:
+    """What a training step's forward pass runs in, and what scales the gradients of half precision.
+
+    `bfloat16` is refused on a CPU without instructions for it, where it is emulated at a quarter of float32's speed.
+    """
+    on_gpu = device.type == "cuda"
+    if recipe.bfloat16 and not on_gpu and not has_bfloat16():
+        raise ValueError(
+            "bfloat16 must be False on a processor without avx512_bf16 or amx_bf16, got True; leave it out"
+        )
+    mixed = recipe.bfloat16 or (recipe.mixed_precision and on_gpu)
+    half = torch.float16 if mixed and on_gpu and not torch.cuda.is_bf16_supported() else torch.bfloat16
+    scaled = mixed and half == torch.float16
+    return torch.autocast(device.type, dtype=half, enabled=mixed), torch.amp.GradScaler(device.type, enabled=scaled)
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16; unknown, and so False, before torch 2.11."""
+    known = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))

@@ -1,0 +1,37 @@
+"""Which precision a recipe trains in on which device."""
+
+import pytest
+import torch
+from support.training_runs import small_digits, small_recipe
+
+from focalcal.lab.training import fit
+from focalcal.lab.training.precision import has_bfloat16, mixed_precision
+from focalcal.losses import CrossEntropyLoss
+
+CPU = torch.device("cpu")
+
+
+def test_float32_unless_a_recipe_says_otherwise(monkeypatch):
+    for recipe in (small_recipe(), small_recipe(mixed_precision=True)):  # the latter on a GPU alone
+        context, scaler = mixed_precision(recipe, CPU)
+        with context:
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+        assert not scaler.is_enabled()
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
+    with mixed_precision(small_recipe(bfloat16=True), CPU)[0]:
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False}, raising=False)
+    with pytest.raises(ValueError, match="bfloat16 must be False on a processor without avx512_bf16 or amx_bf16"):
+        mixed_precision(small_recipe(bfloat16=True), CPU)
+
+
+@pytest.mark.skipif(not has_bfloat16(), reason="the processor has no bfloat16")
+def test_training_in_bfloat16_ends_near_float32():
+    data = small_digits(train=600)
+    nll = {}
+    for half in (False, True):
+        fitted = fit(small_recipe(bfloat16=half, epochs=10), data, CrossEntropyLoss(), seed=0)
+        nll[half] = fitted.epochs[-1]["val"]["nll"]
+        assert all(weight.dtype == torch.float32 for weight in fitted.model.parameters())
+    assert nll[True] != nll[False]
+    assert nll[True] == pytest.approx(nll[False], abs=0.02)
