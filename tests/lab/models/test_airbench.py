@@ -41,12 +41,12 @@ def test_early_layers_are_trained_only_as_said():
     for trained in (True, False):
         model.zero_grad()
         model(images).sum().backward()
-        assert (model.whitening.bias.grad is not None) is trained
+        assert (model.bias.grad is not None) is trained
         assert model.whitening.weight.grad is None
     again = network(torch.randn(4, 3, 32, 32), bias_batches=1)
     again.load_state_dict(model.state_dict())  # with the count of batches, so that a resumed run goes on alike
     again.train()(images).sum().backward()
-    assert again.whitening.bias.grad is None
+    assert again.bias.grad is None
 
 
 def test_a_step_moves_a_bias_sixty_four_times_as_far():

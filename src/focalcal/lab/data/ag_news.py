@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def load_ag_news(
     """The official 120,000 / 7,600; `validation` of the training items are held out."""
     sources = SourceFiles("ag_news", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split) for split in _EXPECTED}
-    how = {"num_words": num_words, "length": length, "word_pieces": word_pieces}
+    how: dict[str, Any] = {"num_words": num_words, "length": length, "word_pieces": word_pieces}
     return official_texts(sources, AG_NEWS_CLASSES, parts, _EXPECTED, validation, **how)
 
 

@@ -63,32 +63,33 @@ def official_texts(
     rows, cut = documents.rows(), len(parts["train"].texts)
     halves = {"train": rows.take(np.arange(cut)), "test": rows.take(np.arange(cut, len(rows)))}
     data = sources.data_set(classes, halves, expected, validation, what="texts", **more)
-    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
+    pieces = None if word_pieces is None else sources.folder / word_pieces
+    return tokenised(data, documents, num_words=num_words, length=length, word_pieces=pieces)
 
 
 def tokenised(
     data: DataSet,
     documents: Documents,
-    sources: SourceFiles,
     *,
     num_words: int,
     length: int,
-    word_pieces: str | None = None,
+    word_pieces: Path | None = None,
 ) -> DataSet:
     """`data`, which holds rows of `documents`, with tokens (N, length) as inputs.
 
-    With `word_pieces`, the name of a folder in the folder of the data sets, they are those of its tokenizer.json, as a
-    network that was trained with them expects, and `num_words` does not matter.
+    With `word_pieces`, a folder, they are those of its tokenizer.json, as a network that was trained with them expects,
+    and `num_words` does not matter.
     """
     if not len(data.train):
         rule = "train must hold texts, of which the vocabulary is made"
         raise problem(data.name, rule, "none", "put its training part there too")
     texts = {split: documents.of(rows) for split, rows in data.splits.items()}
     tokeniser: Tokeniser | WordPieces
+    how: dict[str, Any]
     if word_pieces is None:
         tokeniser, how = Tokeniser.from_texts(texts["train"], num_words=num_words), {"num_words": num_words}
     else:
-        tokeniser, how = WordPieces(sources.folder / word_pieces / "tokenizer.json"), {"word_pieces": word_pieces}
+        tokeniser, how = WordPieces(word_pieces / "tokenizer.json"), {"word_pieces": word_pieces.name}
     numbered: dict[str, Any] = {
         split: replace(rows, inputs=tokeniser.rows(texts[split], length=length)) for split, rows in data.splits.items()
     }

@@ -73,7 +73,8 @@ def load_finsen(
     leak = "title and tag removed" if strip_tags else "the text holds its tag, which has one category"
     provenance = sources.provenance(split=note, partial=not whole, leak=leak)
     data = DataSet("finsen", FINSEN_CLASSES, train, val, test, provenance=provenance)
-    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
+    pieces = None if word_pieces is None else folder / word_pieces
+    return tokenised(data, documents, num_words=num_words, length=length, word_pieces=pieces)
 
 
 def finsen_items(sources: SourceFiles) -> list[Item]:

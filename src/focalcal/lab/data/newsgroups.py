@@ -9,6 +9,7 @@ provenance counts identical texts).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def load_newsgroups(
     """The bydate release; `validation` of the training posts are held out."""
     sources = SourceFiles("newsgroups", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, sources.path / f"20news-bydate-{split}", cut_header) for split in _BYDATE}
-    told = {"word_pieces": word_pieces, "official": "official, by date", "cut_header": cut_header}
+    told: dict[str, Any] = {"word_pieces": word_pieces, "official": "official, by date", "cut_header": cut_header}
     return official_texts(sources, NEWSGROUPS, parts, _BYDATE, validation, num_words=num_words, length=length, **told)
 
 
@@ -69,7 +70,8 @@ def load_newsgroups_19997(
     note = "shuffle with NumPy seed 1, cut into 15,098 / 900 / 3,999 (in these shares where partial)"
     provenance = sources.provenance(split=note, partial=not whole, cut_header=cut_header)
     data = DataSet("newsgroups_19997", NEWSGROUPS, train, val, test, provenance=provenance)
-    return tokenised(data, documents, sources, num_words=num_words, length=length, word_pieces=word_pieces)
+    pieces = None if word_pieces is None else folder / word_pieces
+    return tokenised(data, documents, num_words=num_words, length=length, word_pieces=pieces)
 
 
 def _read(sources: SourceFiles, folder: Path, cut_header: bool) -> Documents:

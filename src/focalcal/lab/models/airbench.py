@@ -48,10 +48,11 @@ class Airbench94(nn.Module):
         super().__init__()
         filters = 2 * 3 * _SIDE**2
         self.divisor, self.group, self.bias_batches = divisor, whole("group", group, 2), bias_batches
-        self.whitening = nn.Conv2d(3, filters, _SIDE)
+        self.whitening = nn.Conv2d(3, filters, _SIDE, bias=False)
+        self.bias = nn.Parameter(torch.zeros(filters))
+        self.batches: Tensor
         self.whitening.weight.requires_grad_(False)
         with torch.no_grad():
-            self.whitening.bias.zero_()
             self.whitening.weight.copy_(torch.zeros(()) if whitening is None else whitening_filters(whitening))
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
         inputs = [filters, *widths[:-1]]
@@ -64,10 +65,10 @@ class Airbench94(nn.Module):
         if not self.training:
             return (self._logits(images) + self._logits(images.flip(3))) / 2
         self.batches += 1
-        return torch.cat([self._logits(part) for part in images.split(self.group)])
+        return torch.cat([self._logits(part) for part in torch.split(images, self.group)])
 
     def _logits(self, images: Tensor) -> Tensor:
-        bias = self.whitening.bias * _BIAS
+        bias = self.bias * _BIAS
         if self.training and self.batches > self.bias_batches:
             bias = bias.detach()
         maps = self.features(F.gelu(F.conv2d(images, self.whitening.weight, bias)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from focalcal.lab.data import DataSet
 from focalcal.lab.data.glove import glove_vectors
-from focalcal.lab.data.source_files import data_folder
+from focalcal.lab.data.source_files import VARIABLE, data_folder
 from focalcal.lab.models import build_model, is_estimator, model_builder, model_info, model_options
 from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.inputs import TrainingInputs
@@ -101,7 +102,7 @@ def _check_inputs(recipe: Recipe, data: DataSet) -> None:
 
 
 def _initial_weights(name: str, data_dir: Path | None) -> str:
-    place = data_folder(data_dir) / name
+    place = Path(data_dir or os.environ.get(VARIABLE, "")) / name
     return str(place) if place.exists() else name
 
 

@@ -25,5 +25,5 @@ def mixed_precision(recipe: Recipe, device: torch.device) -> tuple[torch.autocas
 
 def has_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16; unknown, and so False, before torch 2.11."""
-    known = getattr(torch.cpu, "get_capabilities", dict)()
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
