@@ -113,7 +113,7 @@ def test_a_trained_network_needs_nothing_that_it_started_from(tmp_path):
     before = build_network(recipe, texts(), seed=0, data_dir=tmp_path)
     torch.save(before.state_dict(), tmp_path / "weights.pt")
     drawn = torch.get_rng_state()
-    after = trained_network(recipe, tmp_path / "weights.pt")
+    after = trained_network(recipe, tmp_path / "weights.pt", texts())
     assert torch.equal(torch.get_rng_state(), drawn)
     assert not after.training
     assert same_weights(after, before)
