@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from focalcal.lab.data.documents import Documents, official_texts
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, numbered_ids
 from focalcal.lab.data.source_files import SourceFiles
 
@@ -40,9 +40,10 @@ def load_ag_news(
 def _read(sources: SourceFiles, split: str) -> Documents:
     """Title and description of each line of the split's file; none in a part of the data set that lacks the file."""
     path = sources.path / f"{split}.csv"
-    content = sources.read(path, "AG News's .csv file") if path.exists() else b""
-    texts, labels = [], []
-    with reading(path, "AG News's .csv file"):
+    if not path.exists():
+        return Documents([], np.empty(0, np.int64), numbered_ids(split, 0))
+    with sources.opened(path, "AG News's .csv file") as content:
+        texts, labels = [], []
         for number, fields in enumerate(csv.reader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)):
             if len(fields) != 3 or fields[0] not in ("1", "2", "3", "4"):
                 rule = f"record {number + 1} must be a class from 1 to 4, a title and a description"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.lab.data.archives import unpack
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, Examples
 from focalcal.lab.data.image_cache import decode_images
 from focalcal.lab.data.source_files import PART_WILL_DO, SourceFiles
@@ -67,8 +67,7 @@ def _table(sources: SourceFiles) -> dict[str, tuple[int, NDArray[np.bool_]]]:
     """Of each image's name the patient and the findings."""
     tables = [sources.path / name for name in _TABLES]
     path = next((path for path in tables if path.exists()), tables[0])
-    content = sources.read(path, "ChestX-ray14's label table")
-    with reading(path, "ChestX-ray14's label table"):
+    with sources.opened(path, "ChestX-ray14's label table") as content:
         rows = {}
         for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True):
             named = [] if row["Finding Labels"] == "No Finding" else row["Finding Labels"].split("|")
@@ -86,7 +85,8 @@ def _images_of_list(
     there: dict[str, Path],
 ) -> Examples:
     """The list's images, without pixels yet; those whose file is missing are left out where that is allowed."""
-    names = sources.read(path, "an official list of ChestX-ray14").decode("ascii").split()
+    with sources.opened(path, "an official list of ChestX-ray14") as content:
+        names = content.decode("ascii").split()
     for name in names:
         if name not in table:
             raise problem(path, "must name images of the label table", repr(name), "fetch both files again")

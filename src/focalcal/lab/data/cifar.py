@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.checks import one_of, whole_number
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, Examples, numbered_ids
 from focalcal.lab.data.pickled_batches import read_pickle
 from focalcal.lab.data.source_files import SourceFiles
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_BATCH = "a pickled CIFAR batch"
 _BATCHES_10 = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
 _BATCH_SIZE = 10_000  # of CIFAR-10; CIFAR-100 has one batch per split
 # SHA-256 of the 10,000 images, then of the labels as little-endian int64.
@@ -80,8 +79,8 @@ def _fine_classes(sources: SourceFiles) -> tuple[str, ...]:
     meta = sources.path / "meta"
     if not meta.exists():  # in a part of the data set
         return tuple(f"class {k}" for k in range(100))
-    with reading(meta, "CIFAR-100's pickled class names"):
-        return tuple(map(str, read_pickle(sources.read(meta, "CIFAR-100's class names"))["fine_label_names"]))
+    with sources.opened(meta, "CIFAR-100's pickled class names") as content:
+        return tuple(map(str, read_pickle(content)["fine_label_names"]))
 
 
 def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) -> Examples | None:
@@ -89,7 +88,7 @@ def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) ->
     pixels, labels, places = [], [], []
     for number, path in enumerate(sources.path / name for name in names):
         if path.exists():
-            images, classes = _batch(path, sources.read(path, _BATCH), key)
+            images, classes = _batch(sources, path, key)
             pixels.append(images)
             labels.append(classes)
             places.append(number * _BATCH_SIZE + np.arange(len(images)))
@@ -99,8 +98,8 @@ def _read(sources: SourceFiles, split: str, names: tuple[str, ...], key: str) ->
     return Examples(np.concatenate(pixels), np.concatenate(labels), ids)
 
 
-def _batch(path: Path, content: bytes, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    with reading(path, _BATCH):
+def _batch(sources: SourceFiles, path: Path, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    with sources.opened(path, "a pickled CIFAR batch") as content:
         batch = read_pickle(content)
         pixels, labels = batch["data"], np.array(batch[key], np.int64)
         if not isinstance(pixels, np.ndarray) or pixels.shape != (len(labels), 3072):
@@ -127,10 +126,10 @@ def _check_published(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> 
 
 
 def _corrupted(sources: SourceFiles, images: Path, labels: Path, severity: int) -> Examples:
-    with reading(labels, "CIFAR-10-C's labels"):
-        truth = np.load(sources.remember(labels, "CIFAR-10-C's labels"), allow_pickle=False).astype(np.int64)
-    with reading(images, "CIFAR-10-C's images"):
-        pixels = np.load(sources.remember(images, "CIFAR-10-C's images"), mmap_mode="r", allow_pickle=False)
+    with sources.found(labels, "CIFAR-10-C's labels") as file:
+        truth = np.load(file, allow_pickle=False).astype(np.int64)
+    with sources.found(images, "CIFAR-10-C's images") as file:
+        pixels = np.load(file, mmap_mode="r", allow_pickle=False)
         if pixels.dtype != np.uint8 or pixels.shape != (len(truth), 32, 32, 3) or len(truth) % _SEVERITIES:
             rule = f"must be uint8 ({len(truth)}, 32, 32, 3), five severities of as many images"
             raise problem(images, rule, f"{pixels.dtype} {pixels.shape}", "fetch it again")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, Examples, numbered_ids
 from focalcal.lab.data.source_files import SourceFiles
 
@@ -51,8 +51,7 @@ def _read_idx(sources: SourceFiles, path: Path, dimensions: int) -> NDArray[Any]
     """The uint8 array of so many dimensions in `path`, or in `path` + ".gz" if only that is there."""
     if not path.exists():
         path = path.with_name(f"{path.name}.gz")
-    content = sources.read(path, "an IDX file")
-    with reading(path, "an IDX file"):
+    with sources.opened(path, "an IDX file") as content:
         if content[:2] == b"\x1f\x8b":
             content = _unzip(content)
         return _array(path, content, dimensions)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from focalcal.lab.data.documents import Documents, tokenised
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, numbered_ids
 from focalcal.lab.data.source_files import PART_WILL_DO, SourceFiles
 from focalcal.lab.data.splits import stratified, validation_split
@@ -80,8 +80,7 @@ def load_finsen(
 def finsen_items(sources: SourceFiles) -> list[Item]:
     """The rows of the file, in its order."""
     path = sources.path / "FinSen_US_Categorized.csv"
-    content = sources.read(path, "FinSen's .csv file")
-    with reading(path, "FinSen's .csv file"):
+    with sources.opened(path, "FinSen's .csv file") as content:
         table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         if table.fieldnames is None or not set(_COLUMNS) <= set(table.fieldnames):
             raise problem(path, f"must have the columns {_COLUMNS}", table.fieldnames, "fetch it again")

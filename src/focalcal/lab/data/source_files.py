@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,19 +76,20 @@ class SourceFiles:
         self.path = locate(name, folder)
         self._files: list[dict[str, Any]] = []
 
-    def read(self, path: Path, what: str) -> bytes:
-        """The whole file."""
+    @contextmanager
+    def opened(self, path: Path, what: str) -> Iterator[bytes]:
+        """The whole file, for a block in which whatever goes wrong becomes an error that names it."""
         with reading(path, what):
             content = path.read_bytes()
-        self._add(path.relative_to(self.folder).as_posix(), len(content), hashlib.sha256(content).hexdigest())
-        return content
+            self._add(path.relative_to(self.folder).as_posix(), len(content), hashlib.sha256(content).hexdigest())
+            yield content
 
-    def remember(self, path: Path, what: str) -> Path:
-        """The same path, for a reader that opens files itself."""
+    @contextmanager
+    def found(self, path: Path, what: str) -> Iterator[Path]:
+        """The same for a reader that opens files itself."""
         with reading(path, what):
-            digest = file_sha256(path)
-            self._add(path.relative_to(self.folder).as_posix(), path.stat().st_size, digest)
-        return path
+            self._add(path.relative_to(self.folder).as_posix(), path.stat().st_size, file_sha256(path))
+            yield path
 
     def read_many(self, paths: Iterable[Path], what: str, *, under: Path) -> list[bytes]:
         """Many small files, remembered as one: SHA-256 over each one's name, size and content, in this order."""

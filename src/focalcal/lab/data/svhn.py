@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, Examples, numbered_ids
 from focalcal.lab.data.source_files import SourceFiles
 
@@ -33,8 +33,8 @@ def _read(sources: SourceFiles, split: str) -> Examples | None:
     path = sources.path / f"{split}_32x32.mat"
     if not path.exists():  # in a part of the data set
         return None
-    with reading(path, "SVHN's .mat file with X and y"):
-        arrays = loadmat(sources.remember(path, "SVHN's .mat file"), variable_names=("X", "y"))
+    with sources.found(path, "SVHN's .mat file with X and y") as file:
+        arrays = loadmat(file, variable_names=("X", "y"))
         pixels, digits = arrays["X"], arrays["y"].ravel().astype(np.int64)
         if pixels.dtype != np.uint8 or pixels.shape != (32, 32, 3, len(digits)):
             rule = f"X must be uint8 (32, 32, 3, {len(digits)})"

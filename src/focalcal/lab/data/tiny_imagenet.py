@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import problem
 from focalcal.lab.data.examples import DataSet, Examples
 from focalcal.lab.data.image_cache import decode_images
 from focalcal.lab.data.source_files import SourceFiles
@@ -22,7 +22,8 @@ def load_tiny_imagenet(folder: Path, *, allow_partial: bool = False, validation:
     """100,000 - `validation` / `validation` / 10,000. The first call decodes the images into the folder."""
     sources = SourceFiles("tiny_imagenet", folder, allow_partial=allow_partial)
     path = sources.path
-    synsets = sources.read(path / "wnids.txt", "Tiny ImageNet's list of classes").decode("ascii").split()
+    with sources.opened(path / "wnids.txt", "Tiny ImageNet's list of classes") as content:
+        synsets = content.decode("ascii").split()
     listed = {"train": _training(path, synsets), "test": _official_validation(sources, synsets)}
     labels = {split: np.array([label for _, label in images], np.int64) for split, images in listed.items()}
     sources.complete(labels, _EXPECTED)  # before minutes of decoding
@@ -49,9 +50,8 @@ def _official_validation(sources: SourceFiles, synsets: list[str]) -> list[tuple
     notes = sources.path / "val" / "val_annotations.txt"
     if not notes.exists():  # in a part of the data set
         return []
-    content = sources.read(notes, "Tiny ImageNet's validation labels")
     images, label = [], {synset: k for k, synset in enumerate(synsets)}
-    with reading(notes, "Tiny ImageNet's validation labels"):
+    with sources.opened(notes, "Tiny ImageNet's validation labels") as content:
         for line in content.decode("ascii").splitlines():
             name, synset = line.split("\t")[:2]
             if synset not in label or Path(name).name != name:
@@ -62,8 +62,8 @@ def _official_validation(sources: SourceFiles, synsets: list[str]) -> list[tuple
 
 def _names(sources: SourceFiles, synsets: list[str]) -> tuple[str, ...]:
     path = sources.path / "words.txt"
-    lines = sources.read(path, "Tiny ImageNet's class names").decode("utf-8").splitlines()
-    words = dict(line.split("\t", 1) for line in lines if "\t" in line)
+    with sources.opened(path, "Tiny ImageNet's class names") as content:
+        words = dict(line.split("\t", 1) for line in content.decode("utf-8").splitlines() if "\t" in line)
     nameless = [synset for synset in synsets if synset not in words]
     if nameless:
         raise problem(path, "must name every class of wnids.txt", f"no {nameless[0]}", "fetch it again")
