@@ -1,7 +1,5 @@
 """20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from references.data_fingerprints import assert_pinned
@@ -169,39 +167,6 @@ def test_word_vectors(glove):
     vectors = glove_vectors(glove, ("", "caf\xe9", "missing", "the"))
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, np.array([[0, 0, 0], [1, 2, 3], [0, 0, 0], [0.5, -1, 0.2]], np.float32))
-
-
-def test_word_vectors_are_cached_by_content(glove, tmp_path, monkeypatch):
-    cache = tmp_path / "cache"
-    first = glove_vectors(glove, ("", "the"), cache=cache)
-    monkeypatch.setattr("focalcal.lab.data.glove._stream", lambda *_: pytest.fail("read again"))
-    np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=cache), first)
-    monkeypatch.undo()
-    glove_vectors(glove, ("", "caf\xe9"), cache=cache)
-    glove.write_text(glove.read_text(encoding="utf-8").replace("0.5", "0.7"), encoding="utf-8")
-    assert glove_vectors(glove, ("", "the"), cache=cache)[1, 0] == np.float32(0.7)
-    assert len(list(cache.iterdir())) == 3
-
-
-def test_a_damaged_cache_is_made_again(glove, tmp_path):
-    whole = glove_vectors(glove, ("", "the"), cache=tmp_path / "cache")
-    (kept,) = (tmp_path / "cache").iterdir()
-    for damaged in (kept.read_bytes()[:-4], b"", b"\x93NUMPY"):
-        kept.write_bytes(damaged)
-        np.testing.assert_array_equal(glove_vectors(glove, ("", "the"), cache=tmp_path / "cache"), whole)
-        np.testing.assert_array_equal(np.load(kept), whole)
-
-
-def test_many_may_fill_the_cache_at_once(glove, tmp_path):
-    with ThreadPoolExecutor(8) as pool:
-        jobs = [pool.submit(glove_vectors, glove, ("", "the"), cache=tmp_path / "cache") for _ in range(24)]
-    assert {job.result().tobytes() for job in jobs} == {glove_vectors(glove, ("", "the")).tobytes()}
-    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npy"]  # no temporary file is left
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(glove, tmp_path):
-    (tmp_path / "file").touch()
-    assert glove_vectors(glove, ("the",), cache=tmp_path / "file" / "cache").shape == (1, 3)
 
 
 def test_words_of_several_parts_and_trailing_spaces(tmp_path):

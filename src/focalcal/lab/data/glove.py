@@ -5,18 +5,15 @@ The file has one line per word: the word, a space, and the numbers, separated by
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.atomic import atomic_file
-from focalcal.lab.data.errors import DataSetError, problem, reading
+from focalcal.lab.data.errors import problem, reading
 from focalcal.lab.data.source_files import PART_WILL_DO, data_folder, file_sha256, locate
 
 WORDS = 400_000  # in each of the four files of 6B
@@ -25,32 +22,28 @@ WORDS = 400_000  # in each of the four files of 6B
 def word_vectors(
     vocabulary: Sequence[str], data_dir: str | os.PathLike[str] | None = None, *, dimension: int = 100
 ) -> NDArray[np.float32]:
-    """(len(vocabulary), dimension): GloVe 6B's vectors from the folder of the data sets, cached there.
+    """(len(vocabulary), dimension): GloVe 6B's vectors from the folder of the data sets.
 
     `vocabulary` is a data set's: row i belongs to token i, and row 0, padding, is zero.
     """
-    folder = locate("glove", data_folder(data_dir))
-    return glove_vectors(folder / f"glove.6B.{dimension}d.txt", vocabulary, cache=folder / "cache")
+    return glove_vectors(locate("glove", data_folder(data_dir)) / f"glove.6B.{dimension}d.txt", vocabulary)
 
 
-def glove_vectors(path: Path, vocabulary: Sequence[str], *, cache: Path | None = None) -> NDArray[np.float32]:
-    """(len(vocabulary), D): each word's vector, zeros for a word that the file lacks, and for the padding "".
-
-    With `cache`, a folder, the result is kept there under the SHA-256 of the file and the words, and found again. A
-    kept file appears whole or not at all, whoever else writes it; a damaged one is made again.
-    """
+def glove_vectors(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
+    """(len(vocabulary), D): each word's vector, zeros for a word that the file lacks, and for the padding ""."""
+    wanted = {word.encode(): row for row, word in enumerate(vocabulary) if word}
+    vectors: NDArray[np.float32] | None = None
     with reading(path, "a GloVe text file"):
-        if cache is None:
-            return _stream(path, vocabulary)
-        kept = cache / f"glove-{_key(path, vocabulary)}.npy"
-        cached = _read_cache(kept, len(vocabulary))
-        if cached is not None:
-            return cached
-        vectors = _stream(path, vocabulary)
-    with suppress(OSError):  # a folder that cannot be written to: what is kept is a convenience
-        cache.mkdir(parents=True, exist_ok=True)
-        with atomic_file(kept) as handle:
-            np.save(handle, vectors, allow_pickle=False)
+        for number, (word, numbers) in enumerate(_lines(path), 1):
+            if vectors is None:
+                vectors = np.zeros((len(vocabulary), numbers.count(b" ") + 1), np.float32)
+            if word in wanted:
+                vector = [float(part) for part in numbers.split()]
+                if not np.isfinite(vector).all():
+                    raise problem(path, f"line {number} must have finite numbers", numbers[:60], "fetch it again")
+                vectors[wanted[word]] = vector
+    if vectors is None:
+        raise problem(path, "must hold a word and its vector per line", "none", "fetch it again")
     return vectors
 
 
@@ -67,40 +60,6 @@ def glove_contents(data_dir: str | os.PathLike[str] | None = None, *, allow_part
     if not contents:
         raise problem(folder, "must hold glove.6B.100d.txt", "none such", "run `focalcal data get glove`")
     return contents
-
-
-def _read_cache(kept: Path, words: int) -> NDArray[np.float32] | None:
-    """What is kept, None if nothing is that can be used."""
-    if not kept.exists():
-        return None
-    with suppress(DataSetError), reading(kept, "cached word vectors"):
-        vectors: NDArray[Any] = np.load(kept, allow_pickle=False)
-        if vectors.dtype == np.float32 and vectors.ndim == 2 and len(vectors) == words:
-            return vectors
-    return None
-
-
-def _key(path: Path, vocabulary: Sequence[str]) -> str:
-    digest = hashlib.sha256(file_sha256(path).encode())
-    for word in vocabulary:
-        digest.update(f"{word}\n".encode())
-    return digest.hexdigest()[:32]
-
-
-def _stream(path: Path, vocabulary: Sequence[str]) -> NDArray[np.float32]:
-    wanted = {word.encode(): row for row, word in enumerate(vocabulary) if word}
-    vectors: NDArray[np.float32] | None = None
-    for number, (word, numbers) in enumerate(_lines(path), 1):
-        if vectors is None:
-            vectors = np.zeros((len(vocabulary), numbers.count(b" ") + 1), np.float32)
-        if word in wanted:
-            vector = [float(part) for part in numbers.split()]
-            if not np.isfinite(vector).all():
-                raise problem(path, f"line {number} must have finite numbers", numbers[:60], "fetch it again")
-            vectors[wanted[word]] = vector
-    if vectors is None:
-        raise problem(path, "must hold a word and its vector per line", "none", "fetch it again")
-    return vectors
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bytes]]:
