@@ -221,7 +221,7 @@ def gradients(
     Example: focalcal theory gradients 0.1 0.01 --gamma 3 --lam 1 --classes 10
     """
     from focalcal.cli.theory_facts import exponent_table, gradient_table
-    from focalcal.theory.gradient_facts import gradient_facts
+    from focalcal.theory.gradients import gradient_facts
 
     at = numbers("eps", eps or ["0.5", "0.1", "0.01", "0.001"], example="0.1 0.01")
     facts = gradient_facts(at, gamma=gamma, lam=lam, classes=classes)

@@ -11,7 +11,7 @@ from focalcal.pages.tables import Table, number
 
 if TYPE_CHECKING:
     from focalcal.theory.calibration import CalibrationBounds
-    from focalcal.theory.gradient_facts import GradientFacts
+    from focalcal.theory.gradients import GradientFacts
     from focalcal.theory.population_facts import PopulationFacts
     from focalcal.theory.posterior_facts import PosteriorFacts
 

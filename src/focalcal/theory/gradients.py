@@ -7,7 +7,7 @@ descent raises p_t. These are statements about one example; what holds for the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from focalcal.theory.posteriors import above_zero, at_least_zero, one_number
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+PARTS = ("focal", "l2", "l1", "ce")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ def scaling_exponents(
     def slope(gradient: np.ndarray) -> float:
         return float(centred @ np.log(-gradient) / (centred @ centred))
 
-    return ScalingExponents(slope(gradients.focal), slope(gradients.l2), slope(gradients.l1), slope(gradients.ce))
+    return ScalingExponents(**{name: slope(getattr(gradients, name)) for name in PARTS})
 
 
 def anchor_share(eps: Any, *, gamma: Any, lam: Any, classes: int = 10) -> Float[np.ndarray, "*b"]:
@@ -111,6 +113,57 @@ def anchor_share(eps: Any, *, gamma: Any, lam: Any, classes: int = 10) -> Float[
         log_focal = (gamma - 1) * np.log(eps) + np.log(_focal_factor(eps, gamma))
         log_anchor = np.log(2 * (1 - eps) * _share_factor(classes)) + np.log(lam)
         return np.where(lam > 0, 1 / (1 + np.exp(log_focal - log_anchor)), 0.0)[()]
+
+
+@dataclass(frozen=True)
+class GradientFacts:
+    """For each eps = 1 - p_t the gradients in z_y and the anchor's share of FCL's; their exponents in eps.
+
+    `fitted` is the range of eps over which the exponents are: they approach their limits as it goes to 0.
+    """
+
+    gamma: float
+    lam: float
+    classes: int
+    eps: Float[np.ndarray, " n"]
+    gradients: TrueLogitGradients
+    share: Float[np.ndarray, " n"]
+    exponents: ScalingExponents
+    fitted: tuple[float, float]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        columns = {"eps": self.eps, **{name: getattr(self.gradients, name) for name in PARTS}}
+        rows = [dict(zip(columns, row, strict=True)) for row in np.stack([*columns.values()], 1).tolist()]
+        return {
+            "gamma": self.gamma,
+            "lam": self.lam,
+            "classes": self.classes,
+            "gradients": [row | {"anchor_share": share} for row, share in zip(rows, self.share.tolist(), strict=True)],
+            "exponents": asdict(self.exponents),
+            "fitted": list(self.fitted),
+        }
+
+
+def gradient_facts(eps: Any, *, gamma: float, lam: float, classes: int = 10) -> GradientFacts:
+    """The facts at eps (N,), the other classes sharing eps equally.
+
+    The exponents are fitted over eps from 1e-12 to 1e-6, or where these gradients are still above float64's smallest.
+    """
+    at = np.atleast_1d(np.asarray(eps, dtype=np.float64))
+    gradients = true_logit_gradients(at, gamma=gamma, classes=classes)
+    smallest = max(1e-12, 10.0 ** (-300 / (gamma + 1)))
+    largest = max(1e-6, smallest**0.5)
+    return GradientFacts(
+        gamma=float(gamma),
+        lam=float(lam),
+        classes=classes,
+        eps=at,
+        gradients=gradients,
+        share=anchor_share(at, gamma=gamma, lam=lam, classes=classes),
+        exponents=scaling_exponents(gamma=gamma, classes=classes, smallest=smallest, largest=largest),
+        fitted=(smallest, largest),
+    )
 
 
 def _focal_factor(eps: np.ndarray, gamma: np.ndarray) -> np.ndarray:
