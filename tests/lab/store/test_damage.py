@@ -32,6 +32,7 @@ DAMAGES = {
     "truncated record": (lambda run: cut(run / "record.json"), "record.json was changed .* or is cut off"),
     "empty record": (lambda run: (run / "record.json").write_text(""), "record.json was changed"),
     "no record": (lambda run: (run / "record.json").unlink(), "record.json is missing"),
+    "a folder": (lambda run: [(run / "record.json").unlink(), (run / "record.json").mkdir()], "record.json is missing"),
     "no object": (lambda run: (run / "record.json").write_text("[]"), "record.json was changed"),
     "deep": (lambda run: (run / "record.json").write_text("[" * 100_000), "record.json was changed"),
     "no epochs": (lambda run: (run / "epochs.jsonl").unlink(), "epochs.jsonl is missing"),
@@ -156,6 +157,7 @@ def test_a_run_of_another_schema_is_flagged(store, schema, kind):
 
 def test_what_is_not_a_run_is_named(store):
     runs = store.path / "runs"
+    (runs / spec(1).key / ".nfs0001").touch()  # beside the files of a run, where it does no harm
     (runs / "notes.txt").write_text("mine")
     (runs / "copy of a run").mkdir()
     (runs / ("0" * 32)).symlink_to("nowhere")
@@ -166,12 +168,6 @@ def test_what_is_not_a_run_is_named(store):
     assert store.problems() == []
 
 
-def test_files_beside_those_of_a_run_do_no_harm(store):
-    (store.path / "runs" / spec(1).key / ".nfs0001").touch()
-    assert len(store.runs()) == 3
-    assert store.problems(contents=True) == []
-
-
 def test_a_broken_failure_is_named(store):
     store.record_failure(spec(7), kind="killed", message="signal 9")
     path = store.path / "failures" / f"{spec(7).key}.json"
@@ -179,11 +175,3 @@ def test_a_broken_failure_is_named(store):
     assert store.failures() == []
     (problem,) = store.problems()
     assert problem.path == path
-
-
-def test_a_folder_in_the_place_of_a_file_is_damage(store):
-    path = store.path / "runs" / spec(1).key / "record.json"
-    path.unlink()
-    path.mkdir()
-    (problem,) = store.problems()
-    assert "record.json is missing" in problem.message

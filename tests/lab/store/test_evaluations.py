@@ -18,14 +18,8 @@ def test_one_form_for_one_meaning():
     assert one == Evaluations(shifts=("cifar10c", "svhn"), severities=(1, 5), saliency=8)
     assert Evaluations.from_dict(json.loads(json.dumps(one.as_dict()))) == one
     assert one.names == ("cifar10c-1", "cifar10c-5", "svhn", "saliency-8")
+    assert {name: each.names for name, each in one.apart().items()} == {name: (name,) for name in one.names}
     assert Evaluations().names == Evaluations(keep_weights=True).names == ()
-
-
-def test_each_alone_has_one_name():
-    one = Evaluations(shifts=("svhn", "cifar10c"), severities=(1, 5), saliency=8)
-    apart = one.apart()
-    assert tuple(sorted(apart)) == tuple(sorted(one.names))
-    assert all(each.names == (name,) for name, each in apart.items())
 
 
 def test_what_is_missing():
@@ -205,14 +199,6 @@ def test_of_two_stores_that_agree_the_run_with_more_evaluations_is_taken(tmp_pat
         (run,), told = runs_of(order)
         assert told == []
         assert run.evaluations == ("svhn",)
-
-
-def test_removing_a_run_removes_them(store):
-    run = store.add_evaluation(stored(store, spec()).key, evaluation())
-    store.remove([run.key])
-    assert not run.path.exists()
-    with pytest.raises(ValueError, match="there is no run"):
-        store.add_evaluation(run.key, evaluation())
 
 
 def test_weights_are_compared_by_whoever_reads_them(store, tmp_path):

@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from support.prediction_samples import sample
 from support.small_runs import digits_spec
-from support.stored_runs import flip_a_bit, spec
+from support.stored_runs import spec
 from typer.testing import CliRunner
 
 from focalcal.cli.app import app
@@ -202,15 +202,6 @@ def test_several_labels_are_named(store):
     run = store.record(name="mine", predictions=part, seed=0, classes=names)
     assert run.metrics("test") == pytest.approx(split_metrics(part, names), nan_ok=True)
     assert "ece/label0" in run.metrics("test")
-
-
-def test_a_damaged_recorded_run_counts_as_missing_and_can_be_recorded_again(store):
-    run = store.record(name="mine", predictions=sample(), seed=0)
-    flip_a_bit(run.path / "predictions" / "test.npz", -100)
-    again = Store(store.path)
-    assert not again.has(run.key)
-    assert again.record(name="mine", predictions=sample(), seed=0).predictions("test").equals(sample())
-    assert [problem.kind for problem in again.problems(contents=True)] == ["set aside"]
 
 
 @pytest.mark.parametrize(

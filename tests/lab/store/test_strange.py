@@ -45,11 +45,3 @@ def test_a_spec_that_is_not_understood_is_left_out_of_reports_and_can_be_removed
     removed = CliRunner().invoke(app, ["rm", folder.name, "--yes", "--store", str(store.path)])
     assert removed.exit_code == 0, removed.output
     assert not folder.exists()
-
-
-def test_a_run_under_another_ones_name_is_damage(store):
-    folder = sealed(store, seed=5)
-    moved = folder.rename(folder.parent / ("0" * 32))
-    (problem,) = store.problems()
-    assert (problem.path, problem.kind) == (moved, "damaged")
-    assert f"its content is that of run {folder.name}" in problem.message

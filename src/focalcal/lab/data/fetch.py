@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
@@ -128,7 +128,8 @@ def _alone(part: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
+        with suppress(OSError):  # Windows keeps a locked file until it is released
+            Path(lock.lock_file).unlink()
         lock.release()
 
 

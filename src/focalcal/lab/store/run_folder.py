@@ -246,19 +246,15 @@ def read_number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def wrong_epoch_fields(record: Mapping[str, Any]) -> list[str]:
-    """Those of epoch, lr and seconds that are no number, and those of train, val and test that are no metrics."""
-    numbers = [name for name in ("epoch", "lr", "seconds") if name in record and not _is_number(record[name])]
-    return numbers + [name for name in ("train", "val", "test") if name in record and not _are_metrics(record[name])]
-
-
 def check_epoch(record: Mapping[str, Any], where: str) -> None:
     """Refuse the record of an epoch that reports and queries could not use."""
-    if wrong := wrong_epoch_fields(record):
-        raise ValueError(
-            f"{where}: {wrong[0]} must be a number, or for train, val and test a mapping from names to numbers, "
-            f"got {record[wrong[0]]!r:.60}; give it another name"
-        )
+    rules = (("epoch", "lr", "seconds"), _is_number), (("train", "val", "test"), _are_metrics)
+    for name, is_right in ((name, is_right) for names, is_right in rules for name in names):
+        if name in record and not is_right(record[name]):
+            raise ValueError(
+                f"{where}: {name} must be a number, or for train, val and test a mapping from names to numbers, "
+                f"got {record[name]!r:.60}; give it another name"
+            )
 
 
 def _metric(split: str, name: str, value: Any) -> float | str | None:
