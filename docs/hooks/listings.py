@@ -10,7 +10,9 @@ _INTRO = "Choices that the code cannot explain, numbered. A record is superseded
 
 def on_config(config: Any) -> Any:
     """Put every page after the index of its folder."""
-    sections = {name: pages for section in config["nav"] for name, pages in section.items()}
+    sections = {
+        name: pages for section in config["nav"] if isinstance(section, dict) for name, pages in section.items()
+    }
     sections["Results"][:0] = ["results/index.md", *_entries(config, "results")]
     sections["Project"].append({"Decisions": ["decisions/index.md", *_entries(config, "decisions")]})
     return config
