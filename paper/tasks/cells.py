@@ -16,6 +16,7 @@ EPOCHS = {"table": (10, 30, 100), "drawn": (10, 30, 100), "images": (3, 10, 30),
 RATES = (0.0005, 0.002, 0.008)
 FACTORS = (0.3, 1.0, 3.0)  # of a text recipe's learning rate
 SEEDS = 5
+CANDIDATES = 20  # epochs that a rule chooses from, about
 HIDDEN = (256, 256)
 FEW_ROWS = 2_500  # of a table: below it batches are small
 _PREDICTED = ("FCL", "FCL, half of lam", "FCL, twice lam")  # of cross-entropy's validation rows
@@ -46,10 +47,14 @@ class Task:
     train_examples: int | None = None
     data_options: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def protocol(self) -> Protocol:
-        """Which examples."""
-        return Protocol(allow_partial=True, train_examples=self.train_examples)
+    def protocol(self, length: str) -> Protocol:
+        """Which examples; of long training every fifth epoch is evaluated, and may be kept."""
+        every = max(1, self.epochs(length) // CANDIDATES)
+        return Protocol(allow_partial=True, train_examples=self.train_examples, evaluate_every=every)
+
+    def epochs(self, length: str) -> int:
+        """How many."""
+        return EPOCHS[self.kind][LENGTHS.index(length)]
 
     def rates(self) -> tuple[float, ...]:
         """The learning rates to choose from."""
@@ -58,8 +63,7 @@ class Task:
 
     def recipe_of(self, length: str, seed: int, lr: float, rows: int) -> Recipe:
         """Of a table with so many rows."""
-        epochs = EPOCHS[self.kind][LENGTHS.index(length)]
-        common: dict[str, Any] = {"epochs": epochs, "optimizer": {"lr": lr}}
+        common: dict[str, Any] = {"epochs": self.epochs(length), "optimizer": {"lr": lr}}
         if self.kind == "text":
             network = {"model": "dan", "model_options": {"train_embedding": True, "dropout": 0.3}}
             return override_recipe(recipe(self.recipe), {**common, **network, "data_options": self.data_options})
@@ -90,7 +94,7 @@ class Task:
             assert lam is not None
             options = {"gamma": 3.0, "lam": float(f"{options['factor'] * lam:.3g}"), "scale": "matched"}
         chosen = self.recipe_of(length, seed, lr, rows)
-        return spec_of(chosen, objective, options, seed=seed, protocol=self.protocol, data_dir=data)
+        return spec_of(chosen, objective, options, seed=seed, protocol=self.protocol(length), data_dir=data)
 
 
 def is_predicted(name: str) -> bool:

@@ -1,0 +1,162 @@
+"""Train and record the forty tasks of paper/plan.md.
+
+    python -m paper.tasks [--only TASK ...] [--seeds N] [--jobs N] [--store FOLDER] [--records FILE]
+
+A unit of work is a task, a length and a seed: cross-entropy first, then every objective, as the plan says; the first
+seed also chooses learning rates. Units go seed by seed, cheap ones first, and each is written to the records when it
+is done, so that the same command goes on where it was. Data come from `python -m paper.tasks.fetch`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+from focalcal.lab.data import data_folder, load_data
+from focalcal.lab.store import Run, Store
+from focalcal.lab.store.layout import store_folder
+from focalcal.lab.studies import run_spec
+from focalcal.lab.training import NonFiniteLossError
+from focalcal.posthoc import operating_point
+from paper.record import RECORDS
+from paper.tasks.cells import LENGTHS, OBJECTIVES, SEEDS, TASKS, Task, is_predicted
+from paper.tasks.measure import measured
+from paper.tasks.records import add_rows, read_rows
+
+RULES = ("last", "nll", "error", "refined")
+BY_RULE = ("cross-entropy", "label smoothing", "FCL")  # objectives whose kept epochs are compared
+Unit = tuple[str, str, int]
+
+
+def train(task: Task, name: str, length: str, seed: int, lr: float, lam: float | None, store: Store) -> Run | None:
+    """The run; None if its loss was not finite."""
+    data = data_folder()
+    try:
+        return run_spec(task.spec(name, length, seed, lr, table_rows(task, data), lam, data), store, data_dir=data)
+    except NonFiniteLossError:
+        return None
+
+
+def table_rows(task: Task, data: Path) -> int:
+    """Of a table's file; of what is none so many that batches are large, but for the digits."""
+    if task.kind != "table":
+        return 0 if task.features == 64 else 10**6
+    return int(parquet.read_metadata(data / "tasks" / f"{task.name}.parquet").num_rows)
+
+
+def chosen_rate(task: Task, name: str, length: str, lam: float | None, rule: str, store: Store) -> float:
+    """That with the lowest cross-fitted validation NLL after a temperature, with seed 0."""
+    losses = {}
+    for lr in task.rates():
+        run = train(task, name, length, 0, lr, lam, store)
+        losses[lr] = math.inf if run is None else run.record["kept"][rule]["refined_nll"]
+    return min(losses, key=lambda lr: losses[lr])
+
+
+def predicted_lam(run: Run) -> float:
+    """By the validation rows of cross-entropy; inf where the rule says to keep it, 0 where no lam distorts enough."""
+    try:
+        point = operating_point(run.predictions("val"), gamma=3.0, gammas=(3.0,), resamples=200)
+    except ValueError:  # labels that are all predicted
+        return math.inf
+    return max(point.lam, 0.0) if point.helps else math.inf
+
+
+def unit_rows(unit: Unit, store_path: Path) -> list[dict[str, Any]]:
+    """Train what the unit misses, and measure it."""
+    store, (name, length, seed) = Store(store_path, create=True), unit
+    task = TASKS[name]
+    lams = {at: _lam(task, length, at, store) for at in dict.fromkeys((0, seed))}
+    rows = []
+    for objective in OBJECTIVES:
+        kept = is_predicted(objective) and math.isinf(lams[seed])
+        trained = "cross-entropy" if kept else objective
+        first = "cross-entropy" if is_predicted(objective) and math.isinf(lams[0]) else objective
+        lr = chosen_rate(task, "cross-entropy" if kept else first, length, _finite(lams[0]), "last", store)
+        run = train(task, trained, length, seed, lr, _finite(lams[seed]), store)
+        about = {"task": name, "length": length, "objective": objective, "seed": seed, "lr": lr}
+        about["lam"] = lams[seed] if is_predicted(objective) else None
+        for rule in RULES if objective in BY_RULE else RULES[:1]:
+            told = {"failed": True} if run is None else measured(name, run, rule, calibrated=rule == "last")
+            rows.append({**about, "rule": rule, **told})
+    lr = chosen_rate(task, "cross-entropy", length, None, "refined", store)
+    run = train(task, "cross-entropy", length, seed, lr, None, store)
+    told = {"failed": True} if run is None else measured(name, run, "refined", calibrated=False)
+    rows.append(
+        {"task": name, "length": length, "objective": "refined", "seed": seed, "lr": lr, "rule": "refined", **told}
+    )
+    return rows
+
+
+def _lam(task: Task, length: str, seed: int, store: Store) -> float:
+    lr = chosen_rate(task, "cross-entropy", length, None, "last", store)
+    run = train(task, "cross-entropy", length, seed, lr, None, store)
+    return math.inf if run is None else predicted_lam(run)
+
+
+def _finite(lam: float) -> float | None:
+    return lam if math.isfinite(lam) else None
+
+
+def units(names: list[str], seeds: int) -> Iterator[Unit]:
+    """Seed by seed, what costs little first."""
+    costs = {(name, length): size(TASKS[name]) * TASKS[name].epochs(length) for name in names for length in LENGTHS}
+    for seed in range(seeds):
+        yield from ((*cell, seed) for cell in sorted(costs, key=lambda cell: costs[cell]))
+
+
+def size(task: Task) -> int:
+    """About the training rows, more for large inputs and texts."""
+    if task.kind == "table":
+        return table_rows(task, data_folder()) * 6 // 10
+    if task.kind == "drawn":
+        return 2_000
+    return (task.train_examples or 45_000) * (4 if task.kind == "text" else 1)
+
+
+def here(task: Task) -> bool:
+    """Whether its data can be loaded."""
+    try:
+        chosen = task.recipe_of(LENGTHS[0], 0, task.rates()[0], table_rows(task, data_folder()))
+        load_data(chosen.data_set, data_folder(), allow_partial=True, **dict(chosen.data_options))
+    except (OSError, ValueError) as error:
+        print(f"{task.name} is left out: {error}")
+        return False
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), metavar="TASK", help="these tasks alone")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--records", type=Path, default=RECORDS / "tasks.parquet")
+    asked = parser.parse_args()
+    done = {(row["task"], row["length"], row["seed"]) for row in read_rows(asked.records)}
+    names = [name for name in asked.only or TASKS if here(TASKS[name])]
+    missing = [unit for unit in units(names, asked.seeds) if unit not in done]
+    print(f"{len(missing)} units of a task, a length and a seed are missing", flush=True)
+    work = partial(unit_rows, store_path=store_folder(asked.store))
+    if asked.jobs == 1:
+        for unit in missing:
+            add_rows(asked.records, work(unit))
+            print(*unit, flush=True)
+        return
+    with ProcessPoolExecutor(asked.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(work, unit): unit for unit in missing}
+        for future in as_completed(waiting):
+            add_rows(asked.records, future.result())
+            print(*waiting[future], flush=True)
+
+
+if __name__ == "__main__":
+    main()
