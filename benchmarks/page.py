@@ -23,7 +23,7 @@ import numpy as np
 
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.objectives import ORDER
-from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.store import Spec, Store
 from focalcal.metrics import reliability, summary

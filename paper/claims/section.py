@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from focalcal.lab.report.section import ReportSection
+from focalcal.lab.report.own_section import ReportSection
 from focalcal.pages.page import render
 from paper.claims.claims import judged_claims
 from paper.claims.runs import PaperRuns

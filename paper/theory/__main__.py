@@ -28,7 +28,7 @@ def study(
     Example: python -m paper.theory --no-cross-check --out theory-study
     """
     from focalcal.lab.cli.progress import bar
-    from focalcal.lab.report.study_report import FOLDER
+    from focalcal.lab.report.report_folder import FOLDER
     from paper.theory.files import check_folder, check_packages, write_study
     from paper.theory.study import run_study
 

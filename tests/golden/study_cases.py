@@ -18,7 +18,7 @@ from focalcal.lab.evidence import findings
 from focalcal.lab.evidence.cell_means import leaders
 from focalcal.lab.evidence.comparisons import comparisons
 from focalcal.lab.evidence.evidence import Evidence
-from focalcal.lab.report.study_summary import summary
+from focalcal.lab.report.sentences import summary
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.report.study_tables.runs import leaders_table, runs_table
 from focalcal.lab.store import Store

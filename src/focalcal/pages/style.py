@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TEXT_WIDTH = 7.2  # inches: two columns of a journal
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#000000")  # Okabe and Ito, without yellow
 GUIDE = "#777777"
+BAND = "#dfe3e8"  # of what chance gives
 GAMMA, LAM, ETA = "\N{GREEK SMALL LETTER GAMMA}", "\N{GREEK SMALL LETTER LAMDA}", "\N{GREEK SMALL LETTER ETA}"
 MARKERS = dict(zip(palette.MARKERS, ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*"), strict=True))
 PANEL = 26  # letters of a title above one of three panels abreast

@@ -13,8 +13,8 @@ from focalcal.lab.evidence.contenders import constant_guesses, contenders, withi
 from focalcal.lab.evidence.evidence import gather, measured, reading_order
 from focalcal.lab.evidence.surface import surface
 from focalcal.lab.report.figures.surface import surface_note
-from focalcal.lab.report.study_page import study_page
-from focalcal.lab.report.study_summary import summary
+from focalcal.lab.report.page_sections import study_page
+from focalcal.lab.report.sentences import summary
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.report.study_tables.runs import runs_table
 from focalcal.lab.store import Store
@@ -156,7 +156,7 @@ def test_the_star_of_a_surface_is_no_useless_cell(tmp_path):
     assert found.values[0, 1] == np.nanmin(found.values)
     assert found.minimum == (2.0, 64.0)
     assert found.excluded == 1
-    said = surface_note(found, missing="Grey")
+    said = surface_note(found)
     assert "1 cell cannot be the minimum: an error exceeds the lowest by more than 2 points" in said
 
 

@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import gaps_of_stores
-from focalcal.lab.report.study_summary import gap_sentences, note_text
+from focalcal.lab.report.sentences import gap_sentences, note_text
 from focalcal.lab.store import Store
 from focalcal.lab.store.diagnostics import RunFailure
 

@@ -20,7 +20,7 @@ from support.synthetic_study import evidence_of, study_store
 
 from focalcal.auditing import audit
 from focalcal.lab.report.live_report import LiveReport
-from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.studies.tuning import tune
 from focalcal.pages.page import Page, Section

@@ -10,7 +10,7 @@ from paper.claims.verdicts import Claim, JudgedClaim, JudgedPart, Part
 from support import synthetic_study as synthetic
 from support.synthetic_study import study_store
 
-from focalcal.lab.report.study_report import write_report
+from focalcal.lab.report.report_folder import write_report
 
 
 @pytest.fixture

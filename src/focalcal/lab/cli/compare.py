@@ -54,7 +54,7 @@ def compare(
     """
     from focalcal.lab.evidence.comparisons import candidate_of, comparisons
     from focalcal.lab.evidence.contenders import constant_guesses
-    from focalcal.lab.report.study_summary import flag_sentences, gap_sentences
+    from focalcal.lab.report.sentences import flag_sentences, gap_sentences
 
     evidence = _evidence(store, study, data_dir)
     wanted = [name.strip() for name in metrics.split(",") if name.strip()]

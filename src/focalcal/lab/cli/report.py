@@ -12,7 +12,7 @@ from focalcal.cli.output import plain_failures, print_json
 from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
 
 if TYPE_CHECKING:
-    from focalcal.lab.report.study_report import Report
+    from focalcal.lab.report.report_folder import Report
 
 
 @plain_failures()
@@ -49,8 +49,8 @@ def report(
 
     Example: focalcal report --study digits --no-figures
     """
-    from focalcal.lab.report.section import section_maker
-    from focalcal.lab.report.study_report import FOLDER, write_report
+    from focalcal.lab.report.own_section import section_maker
+    from focalcal.lab.report.report_folder import FOLDER, write_report
     from focalcal.lab.training.recipes import operating_points
 
     opened = open_stores(store)
@@ -70,7 +70,7 @@ def report(
         print_json(_record(made))
         return
     from focalcal.lab.evidence.contenders import constant_guesses
-    from focalcal.lab.report.study_summary import flag_sentences, gap_sentences
+    from focalcal.lab.report.sentences import flag_sentences, gap_sentences
 
     for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
         typer.echo(f"focalcal: {sentence}", err=True)
@@ -79,7 +79,7 @@ def report(
 
 
 def _record(made: Report) -> dict[str, Any]:
-    from focalcal.lab.report.study_summary import gap_sentences, summary
+    from focalcal.lab.report.sentences import gap_sentences, summary
 
     in_words = summary(made.evidence)
     return {

@@ -215,8 +215,8 @@ def _write_report(result: StudyResult, *, named: str) -> None:
     import shlex
     from tempfile import TemporaryFile
 
-    from focalcal.lab.report.section import section_maker
-    from focalcal.lab.report.study_report import FOLDER, write_report
+    from focalcal.lab.report.own_section import section_maker
+    from focalcal.lab.report.report_folder import FOLDER, write_report
     from focalcal.lab.training.recipes import operating_points
 
     out = result.store.path / FOLDER / result.name

@@ -85,7 +85,7 @@ def live_page(
     """A server for the time of the block, whose address is printed."""
     from focalcal.lab.report.live_report import LiveReport
     from focalcal.lab.report.live_server import serve
-    from focalcal.lab.report.study_report import check_packages
+    from focalcal.lab.report.report_folder import check_packages
     from focalcal.lab.training.recipes import operating_points
 
     check_packages(with_figures=False)

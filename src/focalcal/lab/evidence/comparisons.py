@@ -18,7 +18,7 @@ BASELINES = ("ce", "multilabel_bce")  # what a candidate is compared with first,
 
 @dataclass(frozen=True)
 class FamilyNote:
-    """Why a family has no test of a metric, or one of fewer pairs; `reports.study_tables.paired` has the sentences.
+    """Why a family has no test of a metric, or one of fewer pairs; `report.study_tables.paired` has the sentences.
 
     not measured  `objectives` have no such metric
     not finite    the pairs of `seeds` were left out

@@ -1,4 +1,4 @@
-"""What a study lacks, as objects with a kind, a run and numbers; `reports.study_summary` has the sentences."""
+"""What a study lacks, as objects with a kind, a run and numbers; `report.sentences` has the sentences."""
 
 from __future__ import annotations
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from focalcal.metrics.table import AUROC, METRICS
-from focalcal.pages.numbers import Mean
+from focalcal.pages.numbers import Mean, Rounded
+
+if TYPE_CHECKING:
+    from focalcal.lab.evidence.evidence import Evidence
 
 SINGLE_LABEL = ("error", "ece", "adaptive_ece", "classwise_ece", "smooth_ece", "nll", "brier")
 _KNOWN = {**METRICS, "auroc": AUROC}
@@ -39,6 +43,23 @@ def in_sentence(metric: str) -> str:
 def titled(metric: str) -> str:
     """With the unit it is shown in: `ECE %`."""
     return f"{title(metric)} %" if metric in PERCENT else title(metric)
+
+
+def in_unit(metric: str) -> str:
+    """On an axis, and in the title of a chart: `ECE in points`."""
+    return f"{title(metric)} in points" if metric in PERCENT else title(metric)
+
+
+def shown_text(metric: str, value: float, *, unit: bool = True, sign: bool = False) -> str:
+    """`1.23 %`; with `sign` a difference, without `unit` the number alone."""
+    number = Rounded(shown(metric, value), f"{'+' * sign}.{2 if metric in PERCENT else 4}f").text
+    return number + " %" * (unit and metric in PERCENT)
+
+
+def shown_metrics(evidence: Evidence) -> list[str]:
+    """What charts and the page's switch offer: those of them that were measured on the test split."""
+    measured = {name for run in evidence.runs for name in run.metrics.get("test", {})}
+    return [name for name in (*SINGLE_LABEL, "mce", "auroc", "posterior_distance") if name in measured]
 
 
 def shown(metric: str, value: float) -> float:

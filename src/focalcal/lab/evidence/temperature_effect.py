@@ -45,7 +45,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class EvidenceNote:
-    """What a run lacks or warns of; `reports.study_summary` has the sentences.
+    """What a run lacks or warns of; `report.sentences` has the sentences.
 
     not read        only its stored metrics were asked for
     no predictions  of the test split, so that it has neither bins nor a temperature

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.findings import Headline, ObjectiveChange, headline
 from focalcal.lab.objectives import short_name
-from focalcal.lab.report.study_summary import StudySummary
+from focalcal.lab.report.sentences import StudySummary
 from focalcal.lab.report.study_tables.runs import leading_objectives
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

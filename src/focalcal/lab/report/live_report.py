@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from focalcal.lab.evidence.evidence import NO_LABELS, EvidenceCache, Labels, collected, gather
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
-from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.figures import study_views
+from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.store.diagnostics import RunFailure
 
@@ -159,13 +160,9 @@ class LiveReport:
             details=True,
             cache=self._read,
         )
-        return study_page(
-            evidence,
-            tables=all_tables(evidence),
-            operating_points=self._points,
-            operating_curves=operating_curves(evidence, look.runs),
-            live=look.version,
-        )
+        curves = operating_curves(evidence, look.runs)
+        views = study_views(evidence, operating_points=self._points or {}, operating_curves=curves)
+        return study_page(evidence, views=views, tables=all_tables(evidence), live=look.version)
 
 
 def seconds_left(finished: Iterable[float], cells: int, now: float | None = None) -> float | None:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from support.figure_runs import faults, font_sizes, predicted, stored
 
-from focalcal.lab.report.figures.saliency import saliency_maps
+from focalcal.lab.report.figures.saliency import saliency_view
 from focalcal.lab.store import Spec
 
 
 @pytest.fixture(scope="module")
 def shown(trained):
-    return saliency_maps(trained["saliency"])
+    return saliency_view(trained["saliency"])
 
 
 def with_maps(store, tmp_path, **arrays):
@@ -43,15 +43,15 @@ def test_the_frame_says_what_was_predicted_and_where_it_looked(shown, trained):
 
 
 def test_each_image_is_drawn_alone_and_below_its_map(shown):
-    figure = shown.plot()
+    figure, maps = shown.plot(), shown.facts["maps"]
     for number in range(5):
         above, below = figure.axes[number], figure.axes[5 + number]
-        np.testing.assert_array_equal(above.images[0].get_array(), shown.images[number][0])
+        np.testing.assert_array_equal(above.images[0].get_array(), shown.facts["images"][number][0])
         image, heat = below.images
-        np.testing.assert_array_equal(image.get_array(), shown.images[number][0])
-        np.testing.assert_allclose(heat.get_array(), shown.maps[number] / max(shown.maps[number].max(), 1e-300))
+        np.testing.assert_array_equal(image.get_array(), shown.facts["images"][number][0])
+        np.testing.assert_allclose(heat.get_array(), maps[number] / max(maps[number].max(), 1e-300))
         assert heat.get_extent() == image.get_extent()
-        assert above.get_title().startswith(shown.ids[number])
+        assert above.get_title().startswith(shown.rows[number]["id"])
     assert faults(figure) == []
     assert min(font_sizes(figure)) >= 7
 
@@ -66,7 +66,7 @@ def test_several_labels_colours_and_a_map_of_zeros(store, tmp_path):
         ids=np.array(["$a_$", "b" * 60]),
         images=np.zeros((2, 3, 8, 8), "uint8"),
     )
-    display = saliency_maps(run, objective="fcl $\\lam$")
+    display = saliency_view(run, objective="fcl $\\lam$")
     frame = display.frame().columns
     assert list(frame["truth"]) == ["no, finding $\\frac$", "none"]
     assert list(frame["predicted"]) == ["finding $\\frac$", "no"]
@@ -77,11 +77,11 @@ def test_several_labels_colours_and_a_map_of_zeros(store, tmp_path):
 
 
 def test_a_run_without_maps_has_no_figure(store):
-    assert saliency_maps(stored(store)) is None
+    assert saliency_view(stored(store)) is None
 
 
 @pytest.mark.parametrize("arrays", [{"maps": np.zeros((2, 2, 2))}, {name: np.zeros(3) for name in
     ("maps", "predicted", "labels", "ids", "images")}])  # fmt: skip
 def test_a_file_of_something_else_is_refused(store, tmp_path, arrays):
     with pytest.raises(ValueError, match=r"saliency\.npz must hold"):
-        saliency_maps(with_maps(store, tmp_path, **arrays))
+        saliency_view(with_maps(store, tmp_path, **arrays))

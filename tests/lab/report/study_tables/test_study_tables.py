@@ -11,7 +11,7 @@ from support import synthetic_study as synthetic
 from support.external_tools import needs
 
 from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.report.study_page_data import page_data
+from focalcal.lab.report.figures.scaling import scalings
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.lab.report.study_tables.runs import runs_table
 from focalcal.lab.store import Store
@@ -152,9 +152,11 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     assert distance["focal"]["runs_near"] == "0 of 0"
     runs = runs_table(evidence)
     assert runs.columns["no finite T"] == [run.scaled.at_bound for run in evidence.runs]
-    assert [bounded for cell in page_data(evidence)["cells"] for bounded in cell["scaled"]["bounded"]] == [
-        run.scaled.at_bound for run in evidence.runs
-    ]
+    (view,) = scalings(evidence, evidence.settings[0], ["ece"])
+    bounded = {
+        (row["objective"], seed): at for row in view.rows for seed, at in zip(row["seed"], row["bounded"], strict=True)
+    }
+    assert bounded == {(run.objective, run.seed): run.scaled.at_bound for run in evidence.runs}
 
 
 def test_every_run_has_the_digits_of_its_metric(tmp_path):

@@ -3,88 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focalcal.core.extras import required
-from focalcal.lab.evidence.run_details import POINTS, PosteriorPanel, posterior_panel
+from focalcal.lab.evidence.evidence import Evidence
+from focalcal.lab.evidence.run_details import POINTS
 from focalcal.lab.objectives import short_name
+from focalcal.lab.report.figures.view import Row, View, rounded
 from focalcal.pages.style import COLOURS, ETA, GUIDE, SMALLEST, PanelGrid, drawing, headed, plain
-from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.lab.store import Run
-
+_BINS = ("lower", "upper", "eta", "p", "low", "high", "q")
 _NETWORK, _THEORY = "#7fb9e0", COLOURS[4]
 
 
-@dataclass(frozen=True, eq=False)
-class PosteriorScatter:
-    """Panels of one setting."""
+def posterior_view(evidence: Evidence, setting: str) -> View | None:
+    """The lowest seed's cloud and means in bins of eta, distances averaged over the seeds, nearest first.
 
-    title: str
-    note: str
-    panels: tuple[PosteriorPanel, ...]
-
-    def frame(self) -> Table:
-        """One row per objective and bin that is not empty."""
-        names = ("lower", "upper", "count", "eta", "p", "low", "high", "q")
-        return Table.stacked(
-            {"objective": panel.objective, "seed": panel.seed}
-            | {name: getattr(panel, name)[panel.count > 0] for name in names}
-            for panel in self.panels
-        )
-
-    def plot(self) -> Figure:
-        """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
-        page = PanelGrid(len(self.panels))
-        with drawing(0.9 + 2.3 * page.row * page.rows, width=page.width) as figure:
-            shown = page.axes(figure, x=f"true probability {ETA}", y="probability")
-            for axes, panel in zip(shown, self.panels, strict=True):
-                _scatter(axes, panel, page.letters)
-            headed(figure, self.title, self.note, handles=_handles())
-        return figure
-
-
-def posterior_scatter(
-    runs: Iterable[Run], labels: dict[str, str], *, objectives: Sequence[str] | None = None
-) -> PosteriorScatter | None:
-    """Of runs of one setting and its lowest seed whose test set has a known posterior; None if there are none.
-
-    labels      the objective's label by the run's key, as `Evidence` has them
-    objectives  those to show, in order; by default all
-
-    q* is the population minimiser of the loss: of cross-entropy and the Brier score eta itself, of focal loss and of
-    Focal Calibration Loss what `theory.minimise` finds. For the other objectives there is no q*.
+    q* is the population minimiser of the loss; there is none for losses whose minimiser is not known here.
     """
-    known = [
-        run for run in runs if "test" in run.splits and "posterior_distance" in run.record["metrics"].get("test", {})
-    ]
-    chosen = min((run.settings["seed"] for run in known), default=None)
-    drawn: dict[str, PosteriorPanel] = {}
-    for run in known:
-        label = labels.get(run.key, run.settings["objective"])
-        if run.settings["seed"] == chosen and label not in drawn and (objectives is None or label in objectives):
-            predictions = run.predictions("test")
-            if predictions.posterior is not None and not predictions.multilabel:
-                options = run.settings["objective_options"]
-                drawn[label] = posterior_panel(label, int(chosen), predictions, run.settings["objective"], options)
-    if not drawn:
+    rows: list[Row] = []
+    for objective in evidence.objectives:
+        details = [run.details for run in evidence.of(setting, objective)]
+        known = [each.posterior for each in details if each is not None and each.posterior is not None]
+        if known:
+            first, at = known[0], known[0].count > 0
+            row: Row = {"objective": objective, "seed": first.seed, "rows": first.count[at].tolist()}
+            row |= {name: float(np.mean([getattr(each, name) for each in known])) for name in ("to_truth", "to_theory")}
+            row |= {name: rounded(getattr(first, name)[at]) for name in _BINS}
+            columns = zip(("eta", "p", "q"), first.points.T, strict=True)
+            rows.append(row | {"cloud": {name: rounded(column, 4) for name, column in columns}})
+    if not rows:
         return None
-    order = [name for name in objectives if name in drawn] if objectives is not None else list(drawn)
-    settings = sorted({f"{run.settings['data_set']}/{run.settings['model']}" for run in known})
-    return PosteriorScatter(
-        title=f"Predicted against true probability on {', '.join(settings)}, test set, seed {chosen}",
-        note=f"Each point is a row and class; clouds are thinned to {POINTS} points, means are over all. "
-        "TV: mean total variation.",
-        panels=tuple(drawn[label] for label in order),
-    )
+    rows.sort(key=lambda row: row["to_truth"])
+    note = f"Each point is a row and class of one seed, thinned to {POINTS}; means are over all. TV: total variation."
+    title = f"Predicted against true probability on {setting}"
+    return View("posterior", setting, "", title, note, rows, plot_posterior)
+
+
+def plot_posterior(view: View) -> Figure:
+    """The cloud of p and of q* over eta, with the mean of p and its middle 80 % in bins of eta."""
+    page = PanelGrid(len(view.rows))
+    with drawing(0.9 + 2.3 * page.row * page.rows, width=page.width) as figure:
+        shown = page.axes(figure, x=f"true probability {ETA}", y="probability")
+        for axes, row in zip(shown, view.rows, strict=True):
+            _scatter(axes, row, page.letters)
+        headed(figure, view.title, view.note, handles=_handles())
+    return figure
 
 
 def _handles() -> list[Any]:
@@ -98,17 +68,17 @@ def _handles() -> list[Any]:
     ]
 
 
-def _scatter(axes: Axes, panel: PosteriorPanel, letters: int) -> None:
+def _scatter(axes: Axes, row: Row, letters: int) -> None:
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="diagonal", zorder=3)
     cloud: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0, "rasterized": True}
-    for column, size, colour, label in ((1, 1.6, _NETWORK, "p of the network"), (2, 1.2, _THEORY, "q* of the theory")):
-        axes.plot(panel.points[:, 0], panel.points[:, column], markersize=size, color=colour, label=label, **cloud)
-    at = panel.count > 0
-    reach = np.maximum(0, np.stack([panel.p[at] - panel.low[at], panel.high[at] - panel.p[at]]))
+    for name, size, colour in (("p", 1.6, _NETWORK), ("q", 1.2, _THEORY)):
+        axes.plot(row["cloud"]["eta"], row["cloud"][name], markersize=size, color=colour, label=f"_{name}", **cloud)
+    p, low, high = (np.array(row[name]) for name in ("p", "low", "high"))
     bars: dict[str, Any] = {"marker": "s", "markersize": 2.4, "linewidth": 0.9, "elinewidth": 0.7, "zorder": 4}
-    axes.errorbar(panel.eta[at], panel.p[at], yerr=reach, color="black", label="mean of p, 10 to 90 %", **bars)
+    reach = np.maximum(0, [p - low, high - p])
+    axes.errorbar(row["eta"], p, yerr=reach, color="black", label="mean of p, 10 to 90 %", **bars)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.set_title(plain(short_name(panel.objective), longest=letters))
-    distances = f"TV to {ETA} {panel.to_truth:.3f}"
-    distances += "" if math.isnan(panel.to_theory) else f"\nTV to q* {panel.to_theory:.3f}"
+    axes.set_title(plain(short_name(row["objective"]), longest=letters))
+    distances = f"TV to {ETA} {row['to_truth']:.3f}"
+    distances += "" if math.isnan(row["to_theory"]) else f"\nTV to q* {row['to_theory']:.3f}"
     axes.text(0.03, 0.97, distances, transform=axes.transAxes, va="top", fontsize=SMALLEST)

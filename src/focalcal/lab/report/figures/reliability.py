@@ -1,167 +1,224 @@
-"""Reliability diagrams: accuracy against confidence, one panel per objective, with the counts below."""
+"""Reliability diagrams and the confidence of right and wrong predictions: rows of a setting in bins, seeds pooled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from focalcal.core.extras import required
+import numpy as np
+
+from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.objectives import short_name
-from focalcal.pages.palette import Look
-from focalcal.pages.reliability_display import ReliabilityDisplay, scale_rows
-from focalcal.pages.style import SMALLEST, PanelGrid, drawing, headed, line_style, plain
-from focalcal.pages.tables import Table
+from focalcal.lab.report.figures.view import Row, View, ranked, rounded
+from focalcal.metrics.reliability import Reliability
+from focalcal.pages.style import BAND, COLOURS, GUIDE, PanelGrid, drawing, headed, line_style, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-
-_HOLLOW: dict[str, Any] = {"linestyle": (0, (4, 1.2)), "markerfacecolor": "white"}  # before scaling, as on the page
-
-
-@dataclass(frozen=True, eq=False)
-class ReliabilityPanel:
-    """An objective and its displays: one, or before and after temperature scaling; `summary` is shown above them."""
-
-    objective: str
-    look: Look
-    summary: str
-    displays: tuple[ReliabilityDisplay, ...]
-
-    def styles(self) -> list[dict[str, Any]]:
-        """Of the displays: the objective's own, hollow and dashed before scaling."""
-        own = line_style(self.look) | {"linestyle": "-"}
-        return [own | _HOLLOW, own] if len(self.displays) > 1 else [own]
-
-    def draw(self, top: Axes, below: Axes, *, letters: int, most: float) -> None:
-        """The diagram into `top`, its title of at most so many letters; the counts, at most `most`, into `below`."""
-        number = len(self.displays)
-        for place, (display, style) in enumerate(zip(self.displays, self.styles(), strict=True)):
-            display.draw_diagram(top, style | {"label": display.name}, chance=number == 1)
-            display.draw_rows(below, style["color"], faint=place + 1 < number, place=place, number=number)
-        top.set_title(f"{plain(short_name(self.objective), longest=letters)}\n{self.summary}")
-        scale_rows(below, most)
-        hidden = ", ".join(str(display.hidden) for display in self.displays)
-        below.set_xlabel(f"confidence\nhidden: {hidden} of {self.displays[0].rows}", fontsize=SMALLEST)
+BINS = 15
+_Z = 1.96  # of what chance gives, 95 % two-sided
+_HOLLOW: dict[str, Any] = {"linestyle": (0, (4, 1.2)), "markerfacecolor": "white"}  # before scaling
+_NOTE = "Below the diagonal is overconfident. Bins with few rows are not shown above and are pale below."
+_CHANCE = " Grey: where a calibrated network's accuracy would lie by chance."
 
 
-@dataclass(frozen=True, eq=False)
-class ReliabilityDiagrams:
-    """Panels of one setting and seed."""
+def reliabilities(evidence: Evidence, setting: str) -> Iterator[View]:
+    """By state: as trained ("whole"), before and after temperature scaling on the same rows, "class 0" and so on."""
+    cells = {name: evidence.of(setting, name) for name in ranked(evidence, setting)}
 
-    title: str
-    note: str
-    panels: tuple[ReliabilityPanel, ...]
+    def view(choice: str, said: str, diagrams: dict[str, list[Any]]) -> Iterator[View]:
+        if rows := [_pooled(name, each) for name, each in diagrams.items() if any(each)]:
+            yield _view(evidence, setting, choice, said, rows)
 
-    def frame(self) -> Table:
-        """One row per bin that is not empty, hidden ones included."""
-        return Table.stacked(
-            {"objective": panel.objective, "curve": display.name, **display.frame().columns}
-            for panel in self.panels
-            for display in panel.displays
+    yield from view("whole", "", {name: [run.reliability for run in runs] for name, runs in cells.items()})
+    for when in ("before", "after"):
+        optima = {name: [run.optimum for run in runs if run.optimum] for name, runs in cells.items()}
+        diagrams = {name: [getattr(each, f"reliability_{when}") for each in own] for name, own in optima.items()}
+        yield from view(when, f", {when} temperature scaling", diagrams)
+    for k in range(max((len(_classes(run)) for runs in cells.values() for run in runs), default=0)):
+        of_class = {name: [_classes(run)[k] for run in runs if k < len(_classes(run))] for name, runs in cells.items()}
+        yield from view(f"class {k}", f", probability of class {k} against how often it is right", of_class)
+
+
+def epoch_reliabilities(evidence: Evidence, setting: str, every: int) -> Iterator[View]:
+    """By epoch, one in `every` and the last, of those that every seed of an objective has stored the bins of."""
+    sums: dict[int, list[Row]] = {}
+    for name in ranked(evidence, setting):
+        runs = evidence.of(setting, name)
+        stored = [{int(epoch["epoch"]): epoch["bins"] for epoch in run.epochs if epoch.get("bins")} for run in runs]
+        for epoch in set.intersection(*map(set, stored)) if stored and all(stored) else ():
+            total = {part: np.sum([bins[epoch][part] for bins in stored], axis=0) for part in stored[0][epoch]}
+            sums.setdefault(epoch, []).append(_row(name, len(runs), **total))
+    for at, epoch in enumerate(sorted(sums)):
+        if at % every == 0 or at == len(sums) - 1:
+            yield _view(evidence, setting, f"epoch {epoch}", f", epoch {epoch}", sums[epoch])
+
+
+def _view(evidence: Evidence, setting: str, choice: str, said: str, rows: Sequence[Row]) -> View:
+    title = f"Reliability on {setting}, seeds pooled{said}"
+    return View("reliability", setting, choice, title, _NOTE + _CHANCE, rows, plot_reliability, evidence.looks)
+
+
+def temperature_view(evidence: Evidence, before: View, after: View) -> View:
+    """Both diagrams of each objective as one view for print; T is the mean of the seeds."""
+    rows = []
+    later = {row["objective"]: row for row in after.rows}
+    for row in before.rows:
+        fitted = [run.optimum.temperature for run in evidence.of(before.setting, row["objective"]) if run.optimum]
+        said = f"\nT = {np.mean(fitted):.3g}"
+        rows += [row | {"state": "before", "said": said}, later[row["objective"]] | {"state": "after", "said": said}]
+    title = f"Reliability on {before.setting}, seeds pooled, before and after temperature scaling"
+    where = "the other half of the test rows" if evidence.fitted_on == "halves" else "the validation rows"
+    note = f"{_NOTE} T was fitted on {where}; both curves are of the same rows."
+    return View("temperature", before.setting, "", title, note, rows, plot_reliability, evidence.looks)
+
+
+def confidence_view(whole: View) -> View:
+    """How sure the right and the wrong predictions were, in the bins of the reliability diagram."""
+    rows = []
+    for row in whole.rows:
+        right = np.rint(np.multiply(row["rows"], row["accuracy"])).astype(int)
+        rows.append(
+            {name: row[name] for name in ("objective", "bin")}
+            | {"right": right.tolist(), "wrong": (np.array(row["rows"]) - right).tolist()}
         )
-
-    def plot(self) -> Figure:
-        """Points at (mean confidence, accuracy) with the Wilson interval, in a panel of unit sides; counts below."""
-        page = PanelGrid(len(self.panels))
-        rows, columns = page.rows, page.columns
-        most = max(float(display.reliability.count.max()) for panel in self.panels for display in panel.displays)
-        with drawing(0.75 + 2.9 * page.row * rows, width=page.width) as figure:
-            grid = figure.add_gridspec(2 * rows, columns, height_ratios=[2.6, 1] * rows)
-            for number, panel in enumerate(self.panels):
-                row, column = divmod(number, columns)
-                top = figure.add_subplot(grid[2 * row, column])
-                below = figure.add_subplot(grid[2 * row + 1, column], sharex=top)
-                panel.draw(top, below, letters=page.letters, most=most)
-                if column == 0:
-                    top.set_ylabel("accuracy")
-                    below.set_ylabel("rows")
-            headed(figure, self.title, self.note, handles=_handles(self.panels))
-        return figure
+    title = f"Confidence of right and wrong predictions on {whole.setting}, test rows, seeds pooled"
+    note = "Heights grow as the root of the number of rows."
+    return View("confidence", whole.setting, "", title, note, rows, plot_confidence, whole.looks)
 
 
-def reliability_diagrams(
-    evidence: Evidence,
-    setting: str,
-    *,
-    seed: int | None = None,
-    objectives: Sequence[str] | None = None,
-    temperature: bool = False,
-    least: int | None = None,
-) -> ReliabilityDiagrams | None:
-    """The test set as it is, or with `temperature` the rows it was not fitted on, before and after; None without runs.
+def plot_reliability(view: View) -> Figure:
+    """Accuracy over confidence in a panel of unit sides; rows per bin below. Of two states the first one is hollow."""
+    panels: dict[str, list[Row]] = {}
+    for row in view.rows:
+        panels.setdefault(row["objective"], []).append(row)
+    page = PanelGrid(len(panels))
+    most = max(max(row["rows"]) for row in view.rows)
+    with drawing(0.75 + 2.9 * page.row * page.rows, width=page.width) as figure:
+        grid = figure.add_gridspec(2 * page.rows, page.columns, height_ratios=[2.6, 1] * page.rows)
+        for number, (objective, states) in enumerate(panels.items()):
+            line, column = divmod(number, page.columns)
+            top = figure.add_subplot(grid[2 * line, column])
+            below = figure.add_subplot(grid[2 * line + 1, column], sharex=top)
+            own = line_style(view.looks[objective]) | {"linestyle": "-", "markersize": 3.2}
+            for at, row in enumerate(states):
+                _diagram(top, row, own | (_HOLLOW if at + 1 < len(states) else {}), chance=len(states) == 1)
+                _counts(below, row, own["color"], at, len(states))
+            eces = " \N{RIGHTWARDS ARROW} ".join(f"{100 * row['ece']:.2f}" for row in states)
+            said = f"pooled ECE {eces} %{states[0].get('said', '')}"
+            top.set_title(f"{plain(short_name(objective), longest=page.letters)}\n{said}")
+            below.set(ylim=(0, 1.08 * math.sqrt(most)), xlabel="confidence")
+            if column == 0:
+                top.set_ylabel("accuracy")
+                below.set_ylabel("rows, root")
+        headed(figure, view.title, view.note, handles=_handles(figure) if len(states) > 1 else ())
+    return figure
 
-    seed         by default the lowest that any of the objectives has; an objective without it has no panel
-    least        rows that a bin must have to be shown; by default 1 % of them, as the paper's 100 of 10,000, but at
-                 least 5 and at most 100. What is hidden is counted in the panel.
+
+def plot_confidence(view: View) -> Figure:
+    """Right predictions above the axis, wrong ones below it; the root of the number, so that few are seen."""
+    page = PanelGrid(len(view.rows))
+    most = [max(max(row[side]) for row in view.rows) for side in ("right", "wrong")]
+    high, low = (max(1.0, 1.08 * math.sqrt(number)) for number in most)
+    ticks = [-number for number in _round_numbers(most[1])[:0:-1]] + _round_numbers(most[0])
+    places = np.sign(ticks) * np.sqrt(np.abs(ticks))
+    apart = [place == 0 or abs(place) > 0.1 * (high + low) for place in places]  # else the labels would touch
+    with drawing(0.8 + 1.85 * page.rows, width=page.width) as figure:
+        shown = page.axes(figure, x="confidence", y="rows")
+        for axes, row in zip(shown, view.rows, strict=True):
+            left = (np.array(row["bin"]) - 1) / BINS
+            edges: dict[str, Any] = {"align": "edge", "edgecolor": "black", "linewidth": 0.5}
+            for side, sign, colour, hatch in (("right", 1, COLOURS[1], None), ("wrong", -1, COLOURS[4], "/" * 5)):
+                label = f"{side} predictions" if axes is shown[0] else f"_{side}"
+                heights = sign * np.sqrt(row[side])
+                axes.bar(left, heights, 1 / BINS, facecolor=colour, hatch=hatch, label=label, **edges)
+            axes.axhline(0, color="black", linewidth=0.6)
+            labels = [str(abs(number)) for number, kept in zip(ticks, apart, strict=True) if kept]
+            axes.set_yticks(places[apart], labels)
+            axes.set(xlim=(0, 1), ylim=(-low, high))
+            wrong = f"{sum(row['wrong'])} of {sum(row['wrong']) + sum(row['right'])} wrong"
+            axes.set_title(f"{plain(short_name(row['objective']), longest=page.letters)}\n{wrong}")
+        headed(figure, view.title, view.note, handles=shown[0].get_legend_handles_labels()[0])
+    return figure
+
+
+def _classes(run: RunEvidence) -> tuple[Reliability, ...]:
+    return run.details.classes if run.details is not None else ()
+
+
+def _pooled(objective: str, diagrams: Iterable[Reliability | None]) -> Row:
+    known = [diagram for diagram in diagrams if diagram is not None]
+
+    def total(name: str) -> Any:
+        return np.sum([each.count * np.where(each.count > 0, getattr(each, name), 0.0) for each in known], axis=0)
+
+    count = np.sum([each.count for each in known], axis=0)
+    return _row(objective, len(known), count=count, confidence=total("confidence"), correct=total("accuracy"))
+
+
+def _row(objective: str, seeds: int, *, count: Any, confidence: Any, correct: Any) -> Row:
+    """Of sums per bin; empty bins are left out, and `few` marks bins that estimate no accuracy.
+
+    Seeds are tested on the same examples, so that what chance gives is that of one seed's number of rows.
     """
-    drawn = evidence.looks
-    runs = runs_of_seed(
-        evidence, setting, lambda run: (run.scaled if temperature else run.reliability) is not None, seed, objectives
-    )
-    if not runs:
-        return None
-    panels = tuple(_panel(run, drawn[run.objective], temperature, least) for run in runs)
-    limits = sorted({display.least for panel in panels for display in panel.displays})
-    sparse = " or ".join(map(str, limits))
-    what = "before and after temperature scaling" if temperature else "test set, as trained"
-    more = " Grey: where a calibrated network's accuracy would lie by chance."
-    if temperature:
-        rows = "the other half of the test rows" if evidence.fitted_on == "halves" else "the validation rows"
-        more = f" T was fitted on {rows}; both curves are of the same rows."
-    level = panels[0].displays[0].reliability.level
-    return ReliabilityDiagrams(
-        title=f"Reliability on {setting}, seed {runs[0].seed}: {what}",
-        note=f"Bars: {level:.0%} Wilson intervals. Below the diagonal is overconfident. Bins with fewer than {sparse} "
-        f"rows are not shown above and are hatched below.{more}",
-        panels=panels,
-    )
+    filled = np.flatnonzero(np.asarray(count) > 0)
+    n = np.rint(np.asarray(count, float)[filled])
+    sure, right = (np.asarray(sums, float)[filled] / n for sums in (confidence, correct))
+    half = _Z * np.sqrt(np.clip(sure * (1 - sure), 0, None) / np.maximum(1, n / seeds))
+    least = min(100.0, max(5.0, 0.01 * n.sum()))
+    return {
+        "objective": objective,
+        "seeds": seeds,
+        "ece": float(np.average(np.abs(sure - right), weights=n)),
+        "gap": float(np.average(sure - right, weights=n)),
+        "bin": (filled + 1).tolist(),
+        "rows": n.astype(int).tolist(),
+        "confidence": rounded(sure),
+        "accuracy": rounded(right),
+        "chance": rounded(half),
+        "few": (n < least).tolist(),
+    }
 
 
-def runs_of_seed(
-    evidence: Evidence,
-    setting: str,
-    usable: Callable[[RunEvidence], bool],
-    seed: int | None,
-    objectives: Sequence[str] | None,
-) -> list[RunEvidence]:
-    """One run per objective that has the seed, by default the lowest that any of them has; in their order."""
-    wanted = evidence.objectives if objectives is None else objectives
-    runs = [run for objective in wanted for run in evidence.of(setting, objective) if usable(run)]
-    chosen = min((run.seed for run in runs), default=None) if seed is None else seed
-    first: dict[str, RunEvidence] = {}
-    for run in runs:
-        if run.seed == chosen:
-            first.setdefault(run.objective, run)
-    return list(first.values())
+def _diagram(axes: Axes, row: Row, style: dict[str, Any], *, chance: bool) -> None:
+    shown = [at for at, few in enumerate(row["few"]) if not few]
+    sure, right, half = (np.array(row[name])[shown] for name in ("confidence", "accuracy", "chance"))
+    axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="_diagonal", zorder=2)
+    if chance:
+        left = (np.array(row["bin"])[shown] - 1) / BINS
+        low, high = np.clip(sure - half, 0, 1), np.clip(sure + half, 0, 1)
+        axes.bar(left, high - low, 1 / BINS, bottom=low, align="edge", color=BAND, label="_chance", zorder=1)
+    axes.plot(sure, right, **style, zorder=3)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
 
 
-def _panel(run: RunEvidence, look: Look, temperature: bool, least: int | None) -> ReliabilityPanel:
-    fitted = ""
-    if temperature:
-        assert run.scaled is not None
-        fitted = f"\nT = {run.scaled.temperature:.3g}{' (a bound)' * run.scaled.at_bound}"
-        made = [("before", run.scaled.reliability_before), ("after", run.scaled.reliability_after)]
-    else:
-        assert run.reliability is not None
-        made = [("as trained", run.reliability)]
-    displays = tuple(ReliabilityDisplay.from_reliability(bins, name=name, least=least) for name, bins in made)
-    errors = (f"{100 * display.reliability.ece:.2f}" for display in displays)
-    summary = "ECE " + " \N{RIGHTWARDS ARROW} ".join(errors) + " %" + fitted
-    return ReliabilityPanel(run.objective, look, summary, displays)
+def _counts(axes: Axes, row: Row, colour: str, place: int, number: int) -> None:
+    width = 1 / BINS / number
+    left = (np.array(row["bin"]) - 1) / BINS + place * width
+    pale = [0.25 if few else 0.8 if place + 1 == number else 0.45 for few in row["few"]]
+    for x, rows, alpha in zip(left, row["rows"], pale, strict=True):
+        axes.bar(x, math.sqrt(rows), width, align="edge", color=colour, alpha=alpha, label="_rows")
 
 
-def _handles(panels: Sequence[ReliabilityPanel]) -> list[Any]:
-    """Of the displays, where there are several."""
-    line = required("matplotlib.lines", purpose="A figure").Line2D
-    labels = [display.name for display in panels[0].displays]
-    if len(labels) < 2:
-        return []
-    neutral: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": "-"}
+def _handles(figure: Figure) -> Sequence[Any]:
+    """What the two lines of the first panel are, in grey."""
+    from matplotlib.lines import Line2D
+
+    neutral: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": "-", "markersize": 4}
     return [
-        line([], [], markersize=4, label=f"{label} scaling", **style)
-        for label, style in zip(labels, (neutral | _HOLLOW, neutral), strict=True)
+        Line2D([], [], label="before scaling", **neutral | _HOLLOW),
+        Line2D([], [], label="after scaling", **neutral),
     ]
+
+
+def _round_numbers(most: int) -> list[int]:
+    """0 and two or three round numbers up to `most`.
+
+    >>> _round_numbers(360), _round_numbers(7)
+    ([0, 10, 100, 200], [0, 1, 2, 5])
+    """
+    scale = 10 ** (len(str(most)) - 1)
+    return [0, *(number for number in (scale // 10, scale, 2 * scale, 5 * scale) if 0 < number <= most)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.lab.report.figures.view import View
 from focalcal.pages.style import SMALLEST, TEXT_WIDTH, drawing, headed, plain
-from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,108 +23,77 @@ _MOST = 12  # images
 _ARRAYS = ("maps", "predicted", "labels", "ids", "images")
 
 
-@dataclass(frozen=True, eq=False)
-class SaliencyMaps:
-    """maps (N, h, w) >= 0; images uint8 (N, C, H, W); predicted, truth and ids as text, one per image."""
+def saliency_view(run: Run, *, objective: str | None = None) -> View | None:
+    """The first images of the run's `saliency.npz`: what was predicted, what is true, where the map is highest.
 
-    title: str
-    note: str
-    ids: tuple[str, ...]
-    predicted: tuple[str, ...]
-    truth: tuple[str, ...]
-    maps: np.ndarray
-    images: np.ndarray
-
-    def frame(self) -> Table:
-        """One row per image: what was predicted, what was true, and where the map is highest, from 0 to 1."""
-        height, width = self.maps.shape[1:]
-        rows, columns = np.unravel_index(self.maps.reshape(len(self.maps), -1).argmax(1), (height, width))
-        return Table(
-            {
-                "id": self.ids,
-                "predicted": self.predicted,
-                "truth": self.truth,
-                "highest": self.maps.max((1, 2)).tolist(),
-                "across": ((columns + 0.5) / width).tolist(),
-                "down": ((rows + 0.5) / height).tolist(),
-            }
-        )
-
-    def plot(self) -> Figure:
-        """Each image, and below it the same with its map."""
-        columns = min(len(self.ids), _ACROSS)
-        rows = -(-len(self.ids) // columns)
-        side = TEXT_WIDTH / _ACROSS
-        with drawing(0.6 + rows * (2 * side + 0.15), width=max(3.6, side * columns)) as figure:
-            engine: Any = figure.get_layout_engine()
-            engine.set(hspace=0.01, h_pad=0.02)
-            grid = figure.subplots(2 * rows, columns, squeeze=False)
-            for axes in grid.flat:
-                axes.set_axis_off()
-            for number in range(len(self.ids)):
-                row, column = divmod(number, columns)
-                self._image(grid[2 * row, column], number)
-                grid[2 * row, column].set_title(
-                    f"{plain(self.ids[number], longest=16)}\n{plain(self.predicted[number], longest=16)}"
-                    f" ({plain(self.truth[number], longest=14)})",
-                    fontsize=SMALLEST,
-                )
-                self._image(grid[2 * row + 1, column], number)
-                self._map(grid[2 * row + 1, column], number)
-            headed(figure, self.title, self.note)
-        return figure
-
-    def _image(self, axes: Axes, number: int) -> None:
-        channels = self.images[number]
-        if len(channels) == 3:
-            axes.imshow(channels.transpose(1, 2, 0))
-        else:
-            axes.imshow(channels[0], cmap="gray", vmin=0, vmax=255)
-
-    def _map(self, axes: Axes, number: int) -> None:
-        """Warm where the map is high and clear where it is low, each map by its own maximum."""
-        height, width = self.images.shape[2:]
-        highest = self.maps[number].max()
-        share = self.maps[number] / highest if highest > 0 else np.zeros_like(self.maps[number])
-        axes.imshow(
-            share,
-            cmap="inferno",
-            alpha=0.6 * share,
-            vmin=0,
-            vmax=1,
-            extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-            interpolation="nearest" if highest == 0 else "bilinear",
-        )
-        if highest == 0:
-            axes.text(0.5, 0.5, "map is 0", transform=axes.transAxes, ha="center", va="center", color="white").set_bbox(
-                {"facecolor": "black", "linewidth": 0, "pad": 1.5}
-            )
-
-
-def saliency_maps(run: Run, *, objective: str | None = None) -> SaliencyMaps | None:
-    """The first images of the run's `saliency.npz`; None if it has no such file.
-
-    `objective` is what the title calls the run's; class names are those of the data's provenance, else numbers.
+    `objective` is what the title calls the run's; class names are those of the data's provenance, else numbers. None
+    without such a file.
     """
     if FILE not in run.files:
         return None
-    stored = _read(run)
-    number = min(_MOST, len(stored["maps"]))
-    if not number:
+    stored = {name: values[:_MOST] for name, values in _read(run).items()}
+    maps = stored["maps"].astype(float)
+    if not len(maps):
         return None
     classes = (run.record["provenance"].get("data") or {}).get("classes")
     names = list(map(str, classes)) if isinstance(classes, list) else []
+    height, width = maps.shape[1:]
+    places = [np.unravel_index(int(each.argmax()), each.shape) for each in maps]
+    rows = [
+        {"id": str(stored["ids"][at]), "predicted": _name(int(stored["predicted"][at]), names)}
+        | {"truth": _truth(stored["labels"][at], names), "highest": float(maps[at].max())}
+        | {"across": float((place[1] + 0.5) / width), "down": float((place[0] + 0.5) / height)}
+        for at, place in enumerate(places)
+    ]
     spec = run.settings
     called = spec["objective"] if objective is None else objective
-    return SaliencyMaps(
-        title=f"Grad-CAM of {called} on {spec['data_set']}/{spec['model']}, seed {spec['seed']}: first test images",
-        note="Above each pair: id, predicted (true). Maps are of the predicted class, each by its own maximum.",
-        ids=tuple(map(str, stored["ids"][:number])),
-        predicted=tuple(_name(int(index), names) for index in stored["predicted"][:number]),
-        truth=tuple(_truth(label, names) for label in stored["labels"][:number]),
-        maps=stored["maps"][:number].astype(float),
-        images=stored["images"][:number],
-    )
+    setting = f"{spec['data_set']}/{spec['model']}"
+    title = f"Grad-CAM of {called} on {setting}, seed {spec['seed']}: first test images"
+    note = "Above each pair: id, predicted (true). Maps are of the predicted class, each by its own maximum."
+    facts = {"maps": maps, "images": stored["images"]}
+    return View("saliency", setting, "", title, note, rows, plot_saliency, facts=facts)
+
+
+def plot_saliency(view: View) -> Figure:
+    """Each image, and below it the same with its map: warm where that is high and clear where it is low."""
+    columns = min(len(view.rows), _ACROSS)
+    rows = -(-len(view.rows) // columns)
+    side = TEXT_WIDTH / _ACROSS
+    with drawing(0.6 + rows * (2 * side + 0.15), width=max(3.6, side * columns)) as figure:
+        engine: Any = figure.get_layout_engine()
+        engine.set(hspace=0.01, h_pad=0.02)
+        grid = figure.subplots(2 * rows, columns, squeeze=False)
+        for axes in grid.flat:
+            axes.set_axis_off()
+        for number, told in enumerate(view.rows):
+            row, column = divmod(number, columns)
+            image, heat = view.facts["images"][number], view.facts["maps"][number]
+            for axes in grid[2 * row : 2 * row + 2, column]:
+                _image(axes, image)
+            name, predicted, truth = (plain(told[key], longest=16) for key in ("id", "predicted", "truth"))
+            grid[2 * row, column].set_title(f"{name}\n{predicted} ({truth})", fontsize=SMALLEST)
+            _map(grid[2 * row + 1, column], heat, image.shape[1:])
+        headed(figure, view.title, view.note)
+    return figure
+
+
+def _image(axes: Axes, channels: np.ndarray) -> None:
+    if len(channels) == 3:
+        axes.imshow(channels.transpose(1, 2, 0))
+    else:
+        axes.imshow(channels[0], cmap="gray", vmin=0, vmax=255)
+
+
+def _map(axes: Axes, heat: np.ndarray, size: tuple[int, int]) -> None:
+    """By its own maximum, over the whole image."""
+    highest = heat.max()
+    share = heat / highest if highest > 0 else np.zeros_like(heat)
+    over: dict[str, Any] = {"extent": (-0.5, size[1] - 0.5, size[0] - 0.5, -0.5), "alpha": 0.6 * share}
+    axes.imshow(share, cmap="inferno", vmin=0, vmax=1, interpolation="bilinear" if highest > 0 else "nearest", **over)
+    if highest == 0:
+        axes.text(0.5, 0.5, "map is 0", transform=axes.transAxes, ha="center", va="center", color="white").set_bbox(
+            {"facecolor": "black", "linewidth": 0, "pad": 1.5}
+        )
 
 
 def _read(run: Run) -> dict[str, Any]:

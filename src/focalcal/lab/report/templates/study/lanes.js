@@ -16,32 +16,33 @@ const Lanes = (() => {
   };
 
   /* The lane's group, which holds everything that is drawn in it; `said` is read aloud and shown on hover. */
-  function lane(svg, place, y, width, labels, said, flag = null) {
-    const { key, name, full, marker } = Study.objective(place);
-    const look = Study.classes(place, "lane");
-    const pressed = State.get("objective") === key;
-    const group = element(svg, "g", { ...look, tabindex: 0, role: "button", "aria-pressed": pressed, "aria-label": `${full}: ${said}`, "data-name": key });
-    element(group, "rect", { x: 0, y: y - HEIGHT / 2, width, height: HEIGHT, class: pressed ? "ground pressed" : "ground" });
+  function lane(svg, key, y, width, labels, said, flag = null) {
+    const { name, full, marker } = Study.objective(key);
+    const group = element(svg, "g", { ...Study.classes(key, "lane"), ...Study.button(key), "aria-label": `${full}: ${said}` });
+    element(group, "rect", { x: 0, y: y - HEIGHT / 2, width, height: HEIGHT, class: State.get("objective") === key ? "ground pressed" : "ground" });
     mark(group, marker, 8, y, { class: "solid", scale: 0.85 });
-    const text = element(group, "text", { x: 20, y: y + 4, class: `label strong name${place === Study.candidate ? " candidate" : ""}`, "data-tip": `${full}\n${said}` }, cut(name, labels));
+    const text = element(group, "text", { x: 20, y: y + 4, class: `label strong name${key === Study.candidate ? " candidate" : ""}`, "data-tip": `${full}\n${said}` }, cut(name, labels));
     if (flag) element(text, "tspan", { class: "flag", "data-tip": flag }, " \u2020");
-    const act = () => Study.choose(place);
-    group.addEventListener("click", act);
-    group.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      act();
-    });
+    Study.pressable(group, key);
     return group;
   }
 
-  /* The best of many and the chosen one, and how many are left out. */
-  function few(cells, place = (cell) => cell.objective) {
-    if (cells.length <= MOST || State.get("lanes") === "all") return { kept: cells, left: 0 };
-    const chosen = State.get("objective");
-    const kept = cells.filter((cell, at) => at < MOST || Study.objective(place(cell)).key === chosen);
-    return { kept, left: cells.length - kept.length };
+  /* The best of many and the chosen one, and a word about those that are left out. */
+  function few(rows) {
+    if (rows.length <= MOST || State.get("lanes") === "all") return { kept: rows, left: "" };
+    const kept = rows.filter(({ objective }, at) => at < MOST || objective === State.get("objective"));
+    return { kept, left: `${rows.length - kept.length} more objectives are not shown.` };
   }
 
-  return { HEIGHT, MOST, labelWidth, lane, few, cut };
+  /* A seed's rings, the interval and the mean's mark. */
+  function marks(group, row, key, y, at, { kind, open = false, ends = false, tip, scale = 1, sign = false }) {
+    const [low, high, mean] = [row.low, row.high, row.mean].map((value) => at(value));
+    if (Number.isFinite(low)) element(group, "path", { d: `M${low} ${y}H${high}${ends ? `M${low} ${y - 4}v8M${high} ${y - 4}v8` : ""}`, class: "interval" });
+    Study.numbers(row.value).forEach((value, index) => {
+      if (Number.isFinite(value)) element(group, "circle", { cx: at(value), cy: y, r: 3.2, class: "seed", "data-tip": `seed ${row.seed[index]}: ${Study.shown(key, value, { sign })}${Study.unit(key)}` });
+    });
+    if (Number.isFinite(mean)) mark(group, kind, mean, y, { class: open ? "mean open" : "mean", scale, "data-tip": tip });
+  }
+
+  return { HEIGHT, MOST, labelWidth, lane, few, cut, marks };
 })();

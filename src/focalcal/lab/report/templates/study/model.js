@@ -1,72 +1,75 @@
 "use strict";
-/* The study: its cells by setting, means over seeds, names, and what is chosen. */
+/* The study: its views, which Python computed and titled, names, and what is chosen. */
 const Study = (() => {
   const { data } = Kit;
-  const CALIBRATION = ["ece", "adaptive_ece", "smooth_ece", "classwise_ece", "mce"];
-  const AGAINST = ["error", "nll", "brier", "auroc"];
   const metrics = new Map(data.metrics.map((metric) => [metric.key, metric]));
+  const objectives = new Map(data.objectives.map((objective) => [objective.key, objective]));
 
   const number = (value) => (value === null || value === undefined ? NaN : Number(value));
   const numbers = (values) => (values ?? []).map(number);
-  const measured = (values) => numbers(values).filter((value) => !Number.isNaN(value));
 
-  /* Over what was measured; infinity stays infinite. */
-  function mean(values) {
-    const there = measured(values);
-    return there.length ? there.reduce((a, b) => a + b, 0) / there.length : NaN;
-  }
-
-  const metric = (key) => metrics.get(key) ?? { key, title: key.replaceAll("_", " "), percent: false, higher: false, meaning: "" };
+  const metric = (key) => metrics.get(key) ?? { key, title: key.replaceAll("_", " "), named: key.replaceAll("_", " "), percent: false, higher: false, meaning: "" };
   const scaled = (key, value) => (metric(key).percent ? 100 * number(value) : number(value));
-  const named = (key) => `${metric(key).title}${metric(key).percent ? " in points" : ""}`;
   const shown = (key, value, options) => Svg.fixed(scaled(key, value), metric(key).percent ? 2 : 4, options);
   const unit = (key) => (metric(key).percent ? " %" : "");
+  const objective = (key) => objectives.get(key);
+  const { candidate } = data; // what is compared with every other; null without one
 
-  const objective = (place) => data.objectives[place];
-  const setting = () => data.settings.indexOf(State.get("setting"));
-  const cells = () => data.cells.filter((cell) => cell.setting === setting());
-  const { candidate } = data; // the place of what is compared with every other; null without one
+  const all = (kind) => data.views[kind] ?? [];
+  const views = (kind) => all(kind).filter((view) => view.setting === State.get("setting"));
+  const view = (kind, choice) => views(kind).find((one) => one.choice === choice);
 
-  /* The chosen setting if any of its cells is of use, else the first one that has such cells, and a word about that. */
-  function near(useful, what) {
-    const here = cells().filter(useful);
-    if (here.length) return { found: here, note: "" };
-    const first = data.cells.find(useful);
-    const found = first ? data.cells.filter((cell) => cell.setting === first.setting && useful(cell)) : [];
-    return { found, note: first ? `${State.get("setting")} has no ${what}; this is ${data.settings[first.setting]}.` : "" };
+  /* Those of the chosen setting, or else of the first one that has any, and a word about that. */
+  function near(kind, what) {
+    const here = views(kind);
+    if (here.length || !all(kind).length) return { found: here, note: "" };
+    const { setting } = all(kind)[0];
+    return { found: all(kind).filter((one) => one.setting === setting), note: `${State.get("setting")} has no ${what}; this is ${setting}.` };
   }
-  const value = (cell, key) => mean(cell.splits.test?.[key]);
 
-  /* The cells that have the metric, best first; what is not finite is last. */
-  function sorted(key, of = cells()) {
-    const sign = metric(key).higher ? -1 : 1;
-    const place = (cell) => (Number.isFinite(value(cell, key)) ? sign * value(cell, key) : Infinity);
-    return of.filter((cell) => measured(cell.splits.test?.[key]).length).sort((a, b) => place(a) - place(b));
+  /* The numbers of a view, one row per entry of its rows' lists. */
+  function table({ rows }) {
+    const headings = [...new Set(rows.flatMap((row) => Object.keys(row).filter((name) => row[name]?.constructor !== Object)))];
+    const plain = (value) => (["NaN", "Infinity", "-Infinity"].includes(value) ? Number(value) : value ?? null);
+    const length = (row) => Math.max(0, ...headings.map((name) => (Array.isArray(row[name]) ? row[name].length : 1)));
+    return { headings, rows: rows.flatMap((row) => Array.from({ length: length(row) }, (_, at) =>
+      headings.map((name) => plain(Array.isArray(row[name]) ? row[name][at] : row[name])))) };
   }
+
+  /* What a chart gives that has drawn a view. */
+  const made = (one, height, ...said) => ({ height, title: one.title, said: said.filter(Boolean).join(" "), ...table(one) });
+  const nothing = (said, title = said) => ({ height: 10, title, said, headings: [], rows: [] });
 
   /* Colour, and whether another objective is highlighted. */
-  function classes(place, more = "") {
+  function classes(key, more = "") {
     const chosen = State.get("objective");
-    const dim = chosen && chosen !== objective(place).key ? " dim" : "";
-    return { class: `${more}${dim}`, style: `--c: var(--o${objective(place).place})` };
+    return { class: `${more}${chosen && chosen !== key ? " dim" : ""}`, style: `--c: var(--o${objective(key).place})` };
   }
 
-  function choose(place) {
-    const { key } = objective(place);
-    State.set({ objective: State.get("objective") === key ? "" : key });
+  const choose = (key) => State.set({ objective: State.get("objective") === key ? "" : key });
+
+  /* Pressed by the mouse or the keyboard, a group is highlighted everywhere. */
+  function pressable(group, key) {
+    group.addEventListener("click", () => choose(key));
+    group.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(key);
+    });
   }
+
+  const button = (key) => ({ tabindex: 0, role: "button", "aria-pressed": State.get("objective") === key, "data-name": key });
 
   function define() {
     const keys = [...metrics.keys()];
-    const first = ["ece", ...keys].find((key) => metrics.has(key)) ?? "";
-    State.define("metric", first, keys);
+    const against = data.axes.against.filter((key) => metrics.has(key));
+    State.define("metric", metrics.has("ece") ? "ece" : keys[0] ?? "", keys);
     State.define("setting", data.first ?? data.settings[0] ?? "", data.settings);
-    State.define("objective", "", ["", ...data.objectives.map(({ key }) => key)]);
-    State.define("axis", AGAINST.find((key) => metrics.has(key)) ?? "", AGAINST.filter((key) => metrics.has(key)));
+    State.define("objective", "", ["", ...objectives.keys()]);
+    State.define("axis", against[0] ?? "", against);
   }
 
-  return { data, metrics, CALIBRATION, AGAINST, number, numbers, measured, mean, metric, scaled, named, shown, unit, objective, setting, cells, candidate, near, value,
-    sorted, classes, choose, define };
+  return { data, metrics, number, numbers, metric, scaled, shown, unit, objective, candidate, all, views, view, near, table, made, nothing, classes, choose, pressable, button, define };
 })();
 
 /* Controls that show and change what is chosen. */

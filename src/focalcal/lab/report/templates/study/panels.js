@@ -13,34 +13,26 @@ const Panels = (() => {
     return { columns, side: Math.min(LARGEST, width / columns) };
   }
 
-  /* Calls draw(group, cell, box) for each, box being the square inside; returns the height of all. */
-  function draw(svg, width, cells, below, paint) {
-    const { columns, side } = layout(width, cells.length);
+  /* Calls paint(group, row, box) for each, box being the square inside; returns the height of all. */
+  function draw(svg, width, rows, below, paint) {
+    const { columns, side } = layout(width, rows.length);
     const high = side - 36 + below + 46;
-    cells.forEach((cell, at) => {
+    rows.forEach((one, at) => {
       const [column, row] = [at % columns, Math.floor(at / columns)];
       const box = { left: column * side + 26, right: (column + 1) * side - 10, top: row * high + 38 };
       box.bottom = box.top + (box.right - box.left);
-      const { key } = Study.objective(cell.objective);
-      const pressed = State.get("objective") === key;
-      const group = element(svg, "g", { ...Study.classes(cell.objective, "panel"), tabindex: 0, role: "button", "aria-pressed": pressed, "data-name": key });
-      element(group, "rect", { x: column * side + 1, y: row * high + 1, width: side - 2, height: high - 4, rx: 6, class: pressed ? "ground pressed" : "ground" });
-      const said = paint(group, cell, box);
-      group.setAttribute("aria-label", `${Study.objective(cell.objective).full}: ${said}`);
-      const act = () => Study.choose(cell.objective);
-      group.addEventListener("click", act);
-      group.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        act();
-      });
+      const key = one.objective;
+      const group = element(svg, "g", { ...Study.classes(key, "panel"), ...Study.button(key) });
+      element(group, "rect", { x: column * side + 1, y: row * high + 1, width: side - 2, height: high - 4, rx: 6, class: State.get("objective") === key ? "ground pressed" : "ground" });
+      group.setAttribute("aria-label", `${Study.objective(key).full}: ${paint(group, one, box)}`);
+      Study.pressable(group, key);
     });
-    return Math.ceil(cells.length / columns) * high;
+    return Math.ceil(rows.length / columns) * high;
   }
 
   /* Name and a line below it, above a panel. */
-  function heading(group, cell, box, text) {
-    const { name, full } = Study.objective(cell.objective);
+  function heading(group, { objective }, box, text) {
+    const { name, full } = Study.objective(objective);
     const longest = Math.floor((box.right - box.left + 20) / 6.6);
     element(group, "text", { x: box.left, y: box.top - 23, class: "label strong name", "data-tip": full }, name.length > longest ? `${name.slice(0, longest - 1)}\u2026` : name);
     element(group, "text", { x: box.left, y: box.top - 9, class: "label small" }, text);

@@ -5,90 +5,74 @@ const ResultView = (() => {
 
   function dots(svg, width) {
     const key = State.get("metric");
-    const { kept, left } = Lanes.few(Study.sorted(key));
-    const labels = Lanes.labelWidth(width, kept.map((cell) => Study.objective(cell.objective).name));
-    const box = { left: labels + 8, right: width - 52, top: 8, bottom: 8 + Lanes.HEIGHT * Math.max(1, kept.length) };
-    const rows = (cell) => cell.rows[key];
-    const ends = kept.flatMap((cell) => [...Study.numbers(cell.splits.test[key]), rows(cell)?.low, rows(cell)?.high]);
-    const x = Axes.linear(Axes.extent(ends.filter((end) => end !== undefined).map((end) => Study.scaled(key, end)), { zero: Study.metric(key).percent }), [box.left, box.right]);
-    Axes.bottom(svg, x, box, Study.named(key), { count: width < 480 ? 4 : 6 });
-    kept.forEach((cell, at) => lane(svg, cell, key, x, box.top + Lanes.HEIGHT * (at + 0.5), width, labels));
-    const best = kept[0] && Study.objective(kept[0].objective).name;
-    const said = [best ? `Best: ${best}, ${Study.shown(key, Study.value(kept[0], key))}${Study.unit(key)}.` : "No objective has this metric.",
-      left ? `${left} more objectives are not shown.` : ""].join(" ");
-    return { height: box.bottom + 42, title: `${Study.named(key)} on ${State.get("setting")}, test rows`, said,
-      headings: ["objective", "seed", key, "mean", "low", "high", "chance"],
-      rows: Study.sorted(key).flatMap((cell) => cell.seeds.map((seed, at) => [Study.objective(cell.objective).key, seed,
-        Study.number(cell.splits.test[key][at]), Study.value(cell, key), rows(cell)?.low ?? null, rows(cell)?.high ?? null, rows(cell)?.chance ?? null])) };
+    const view = Study.view("ranking", key);
+    if (!view) return Study.nothing("No objective has this metric.");
+    const { kept, left } = Lanes.few(view.rows);
+    const labels = Lanes.labelWidth(width, kept.map((row) => Study.objective(row.objective).name));
+    const box = { left: labels + 8, right: width - 52, top: 8, bottom: 8 + Lanes.HEIGHT * kept.length };
+    const ends = kept.flatMap((row) => [...row.value, row.low, row.high]).map((end) => Study.scaled(key, end));
+    const x = Axes.linear(Axes.extent(ends, { zero: Study.metric(key).percent }), [box.left, box.right]);
+    Axes.bottom(svg, x, box, Study.metric(key).named, { count: width < 480 ? 4 : 6 });
+    kept.forEach((row, at) => lane(svg, row, key, x, box.top + Lanes.HEIGHT * (at + 0.5), width, labels));
+    return Study.made(view, box.bottom + 42, view.note, left);
   }
 
-  function lane(svg, cell, key, x, y, width, labels) {
-    const { low, high, chance } = cell.rows[key] ?? {};
-    const values = Study.numbers(cell.splits.test[key]);
-    const mean = Study.value(cell, key);
+  function lane(svg, row, key, x, y, width, labels) {
+    const { low, high, chance } = row;
     const at = (value) => x(Study.scaled(key, value));
-    const interval = low === undefined ? "" : `, rows ${Study.shown(key, low)} to ${Study.shown(key, high)}`;
+    const [mean, seeds] = [Study.shown(key, row.mean), row.seed.length];
+    const interval = low === null ? "" : `, rows ${Study.shown(key, low)} to ${Study.shown(key, high)}`;
     const by = chance ? `, by chance ${Study.shown(key, chance)}` : "";
-    const said = `mean ${Study.shown(key, mean)}${Study.unit(key)} over ${values.length} seed${values.length === 1 ? "" : "s"}${interval}${by}`;
-    const group = Lanes.lane(svg, cell.objective, y, width, labels, said, cell.mark);
-    if (chance) {
-      element(group, "rect", { x: at(0), y: y - 10, width: Math.max(0, at(chance) - at(0)), height: 20, class: "chance", "data-tip": `Chance alone: ${Study.shown(key, chance)}${Study.unit(key)}\n${Study.data.terms.chance}` });
-    }
-    if (low !== undefined) element(group, "path", { d: `M${at(low)} ${y}H${at(high)}M${at(low)} ${y - 4}v8M${at(high)} ${y - 4}v8`, class: "interval" });
-    values.forEach((value, index) => {
-      if (Number.isFinite(value)) element(group, "circle", { cx: at(value), cy: y, r: 3.4, class: "seed", "data-tip": `seed ${cell.seeds[index]}: ${Study.shown(key, value)}${Study.unit(key)}` });
-    });
-    if (Number.isFinite(mean)) mark(group, Study.objective(cell.objective).marker, at(mean), y, { class: "mean", "data-tip": `${Study.objective(cell.objective).full}\n${said}` });
-    element(group, "text", { x: width, y: y + 4, class: "label strong end" }, Study.shown(key, mean));
+    const said = `mean ${mean}${Study.unit(key)} over ${seeds} seed${seeds === 1 ? "" : "s"}${interval}${by}`;
+    const group = Lanes.lane(svg, row.objective, y, width, labels, said, row.flag);
+    if (chance) element(group, "rect", { x: at(0), y: y - 10, width: Math.max(0, at(chance) - at(0)), height: 20, class: "chance", "data-tip": `Chance alone: ${Study.shown(key, chance)}${Study.unit(key)}\n${Study.data.terms.chance}` });
+    const { marker, full } = Study.objective(row.objective);
+    Lanes.marks(group, row, key, y, at, { kind: marker, ends: true, tip: `${full}\n${said}` });
+    element(group, "text", { x: width, y: y + 4, class: "label strong end" }, mean);
   }
 
   /* What is drawn against what: an axis may not be the metric itself. */
   function axes() {
+    const { calibration, against } = Study.data.axes;
     const key = State.get("metric");
-    const x = Study.CALIBRATION.includes(key) ? key : [...Study.CALIBRATION, key].find((name) => Study.metrics.has(name));
+    const x = calibration.includes(key) ? key : [...calibration, key].find((name) => Study.metrics.has(name));
     const wanted = State.get("axis");
-    return [x, wanted !== x ? wanted : Study.AGAINST.find((name) => name !== x && Study.metrics.has(name)) ?? wanted];
+    return [x, wanted !== x ? wanted : against.find((name) => name !== x && Study.metrics.has(name)) ?? wanted];
   }
 
-  const bounded = (cell) => cell.scaled?.bounded.filter(Boolean).length ?? 0;
-
-  /* As trained and after scaling, on the same rows where there is a temperature; else on all test rows. Without a
-     finite optimum in every seed there is no mean after scaling that could be compared. */
-  function ends(cell, key) {
-    const before = Study.mean(cell.scaled?.before?.[key]);
-    if (Number.isNaN(before)) return { raw: Study.value(cell, key), scaled: NaN };
-    return { raw: before, scaled: bounded(cell) ? NaN : Study.mean(cell.scaled.after[key]) };
-  }
+  const bounded = ({ across }) => across.bounded.some(Boolean);
 
   function pareto(svg, width) {
     const [across, up] = axes();
-    const { kept } = Lanes.few(Study.sorted(across));
-    const points = kept.map((cell) => ({ cell, x: ends(cell, across), y: ends(cell, up) }));
+    const [one, other] = [across, up].map((key) => Study.view("scaling", key));
+    if (!one || !other) return Study.nothing("This setting has no two metrics to draw against each other.");
+    const upper = new Map(other.rows.map((row) => [row.objective, row]));
+    const { kept } = Lanes.few(one.rows.filter(({ objective }) => upper.has(objective)));
+    const points = kept.map((row) => ({ objective: row.objective, across: row, up: upper.get(row.objective) }));
     const box = { left: 52, right: width - 14, top: 20, bottom: 20 + Math.max(190, Math.min(width * 0.72, Lanes.HEIGHT * Math.max(8, kept.length))) };
     const all = (name, key) => points.flatMap((point) => [point[name].raw, point[name].scaled]).map((value) => Study.scaled(key, value));
-    const x = Axes.linear(Axes.extent(all("x", across), { zero: true, room: 0.1 }), [box.left, box.right]);
-    const y = Axes.linear(Axes.extent(all("y", up), { room: 0.12 }), [box.bottom, box.top]);
-    Axes.bottom(svg, x, box, Study.named(across));
-    Axes.left(svg, y, box, Study.named(up));
+    const x = Axes.linear(Axes.extent(all("across", across), { zero: true, room: 0.1 }), [box.left, box.right]);
+    const y = Axes.linear(Axes.extent(all("up", up), { room: 0.12 }), [box.bottom, box.top]);
+    Axes.bottom(svg, x, box, Study.metric(across).named);
+    Axes.left(svg, y, box, Study.metric(up).named);
     element(svg, "text", { x: box.left + 6, y: Study.metric(up).higher ? box.top + 14 : box.bottom - 8, class: "label" }, Study.metric(up).higher ? "\u2196 better" : "\u2199 better");
     const taken = [];
-    const drawn = points.map((point) => pair(svg, point, across, up, x, y, taken));
-    const first = (place) => (place?.objective === Study.candidate || Study.objective(place?.objective ?? 0).key === State.get("objective") ? 0 : 1);
-    drawn.sort((a, b) => first(a) - first(b)).forEach((place) => place && label(svg, place, taken, box));
-    const rows = points.flatMap(({ cell, x: a, y: b }) => ["raw", "scaled"].filter((state) => !Number.isNaN(a[state]))
-      .map((state) => [Study.objective(cell.objective).key, state === "raw" ? "as trained" : "temperature-scaled", a[state], b[state]]));
-    const how = Study.data.fitted_on === "halves" ? "Both on the half of the test rows that T was not fitted on." : "T was fitted on the validation rows.";
-    const without = points.filter(({ cell }) => bounded(cell)).map(({ cell }) => Study.objective(cell.objective).name);
-    const limit = without.length ? ` \u2020 No finite T in every seed, so not drawn after scaling: ${without.join(", ")}.` : "";
-    return { height: box.bottom + 42, title: `${Study.named(across)} against ${Study.named(up)} on ${State.get("setting")}`,
-      said: points.some(({ x: end }) => !Number.isNaN(end.scaled)) ? how + limit : limit.trim(), headings: ["objective", "state", across, up], rows };
+    const drawn = points.map((point) => pair(svg, point, across, up, x, y, taken)).filter(Boolean);
+    const first = ({ objective }) => (objective === Study.candidate || objective === State.get("objective") ? 0 : 1);
+    drawn.sort((a, b) => first(a) - first(b)).forEach((place) => label(svg, place, taken, box));
+    const without = points.filter(bounded).map(({ objective }) => Study.objective(objective).name);
+    const limit = without.length ? `\u2020 No finite T in every seed, so not drawn after scaling: ${without.join(", ")}.` : "";
+    const rows = points.map(({ objective, across: a, up: b }) => ({ objective, state: ["as trained", "temperature-scaled"], [across]: [a.raw, a.scaled], [up]: [b.raw, b.scaled] }));
+    const title = `${Study.metric(across).named} against ${Study.metric(up).named} on ${one.setting}`;
+    return Study.made({ title, rows }, box.bottom + 42, one.scaled ? one.how : "", limit);
   }
 
-  function pair(svg, { cell, x: a, y: b }, across, up, x, y, taken) {
+  function pair(svg, point, across, up, x, y, taken) {
+    const { objective, across: a, up: b } = point;
     const at = (state) => [x(Study.scaled(across, a[state])), y(Study.scaled(up, b[state]))];
-    const { key, full, marker } = Study.objective(cell.objective);
-    const group = element(svg, "g", { ...Study.classes(cell.objective, "pareto"), "data-name": key });
-    group.addEventListener("click", () => Study.choose(cell.objective));
+    const { full, marker } = Study.objective(objective);
+    const group = element(svg, "g", { ...Study.classes(objective, "pareto"), "data-name": objective });
+    group.addEventListener("click", () => Study.choose(objective));
     const told = (state) => `${full}, ${state === "raw" ? "as trained" : "temperature-scaled"}\n${Study.metric(across).title} ${Study.shown(across, a[state])}${Study.unit(across)}, ${Study.metric(up).title} ${Study.shown(up, b[state])}${Study.unit(up)}`;
     const states = ["raw", "scaled"].filter((state) => at(state).every(Number.isFinite));
     if (states.length === 2) {
@@ -101,7 +85,7 @@ const ResultView = (() => {
       mark(group, marker, ...at(state), { class: state === "raw" ? "hollow" : "solid", "data-tip": told(state) });
       taken.push([at(state)[0] - 7, at(state)[1] - 7, at(state)[0] + 7, at(state)[1] + 7]);
     });
-    return states.length ? { place: at("raw").every(Number.isFinite) ? at("raw") : at("scaled"), objective: cell.objective, flag: bounded(cell) > 0, group } : null;
+    return states.length ? { place: at("raw").every(Number.isFinite) ? at("raw") : at("scaled"), objective, flag: bounded(point), group } : null;
   }
 
   /* Beside its mark, where nothing else is; left out where there is no room. */
@@ -127,11 +111,11 @@ const ResultView = (() => {
     const options = [...Study.metrics.values()].map(({ key, title, meaning }) => [key, title, meaning]);
     Controls.radios("metric", "metric", options);
     Controls.select("setting", "setting", Study.data.settings.map((name) => [name, name]));
-    const there = new Set(Study.cells().map((cell) => cell.objective));
-    const named = Study.data.objectives.filter((_, place) => there.has(place)).map(({ key, name }) => [key, name]);
+    const there = new Set(Study.views("ranking").flatMap(({ rows }) => rows.map(({ objective }) => objective)));
+    const named = Study.data.objectives.filter(({ key }) => there.has(key)).map(({ key, name }) => [key, name]);
     Controls.select("objective", "objective", [["", "none"], ...named]);
     const [across] = axes();
-    Controls.select("axis", "axis", Study.AGAINST.filter((key) => Study.metrics.has(key) && key !== across).map((key) => [key, Study.metric(key).title]));
+    Controls.select("axis", "axis", Study.data.axes.against.filter((key) => Study.metrics.has(key) && key !== across).map((key) => [key, Study.metric(key).title]));
     Controls.get("axis").value = axes()[1];
     document.querySelectorAll(".sentence .setting").forEach((button) => button.setAttribute("aria-pressed", button.dataset.setting === State.get("setting")));
     Controls.get("metric-meaning").textContent = `${Study.metric(State.get("metric")).meaning} ${Study.metric(State.get("metric")).higher ? "" : "Less is better."}`;
@@ -139,7 +123,7 @@ const ResultView = (() => {
 
   /* Of very many objectives the best are shown until all are asked for. */
   function lanes() {
-    const count = Study.sorted(State.get("metric")).length;
+    const count = Study.view("ranking", State.get("metric"))?.rows.length ?? 0;
     const all = State.get("lanes") === "all";
     Controls.get("lanes").hidden = count <= Lanes.MOST;
     Controls.get("lanes").textContent = all ? `Show the best ${Lanes.MOST}` : `Show all ${count} objectives`;

@@ -1,7 +1,7 @@
 "use strict";
 /* Where runs come from, listed when asked for, and all numbers as files. */
 const RunsView = (() => {
-  const { data, objective } = Study;
+  const { data } = Study;
 
   const text = (value) => {
     if (value === null) return "none";
@@ -26,34 +26,25 @@ const RunsView = (() => {
     details.append(table);
   }
 
-  const NAMED = ["key", "setting", "objective", "seed"];
-  const each = (make) => data.cells.flatMap((cell) => cell.keys.flatMap((key, at) =>
-    make(cell, at).map((row) => [key, data.settings[cell.setting], objective(cell.objective).key, cell.seeds[at], ...row])));
-
   function metrics() {
-    const rows = each((cell, at) => [
-      ...Object.entries(cell.splits).flatMap(([split, values]) => Object.entries(values).map(([metric, seeds]) => [split, "none", metric, seeds[at]])),
-      ...["before", "after"].flatMap((state) => Object.entries(cell.scaled?.[state] ?? {}).map(([metric, seeds]) => ["test", state, metric, seeds[at]])),
-    ].filter((row) => row[3] !== null));
-    return Downloads.csv([[...NAMED, "split", "scaling", "metric", "value"], ...rows]);
+    const rows = data.runs.flatMap(({ key, setting, objective, seed, splits, scaled }) =>
+      [...Object.entries(splits).map(([split, values]) => [split, "none", values]), ...Object.entries(scaled).map(([state, values]) => ["test", state, values])]
+        .flatMap(([split, state, values]) => Object.entries(values).map(([metric, value]) => [key, setting, objective, seed, split, state, metric, value])));
+    return Downloads.csv([["key", "setting", "objective", "seed", "split", "scaling", "metric", "value"], ...rows]);
   }
 
-  function epochs() {
-    const series = [...new Set(data.cells.flatMap((cell) => Object.keys(cell.epochs)))].filter((name) => name !== "epoch");
-    const rows = each((cell, at) => cell.epochs.epoch.map((epoch, index) => [epoch, ...series.map((name) => cell.epochs[name]?.[at]?.[index])]));
-    return Downloads.csv([[...NAMED, "epoch", ...series], ...rows]);
-  }
-
-  function reliability() {
-    const rows = data.cells.flatMap((cell) => Object.entries(cell.bins).flatMap(([state, { seeds, count, confidence, correct }]) =>
-      count.map((rows_, at) => [data.settings[cell.setting], objective(cell.objective).key, seeds, state, at / count.length, (at + 1) / count.length, rows_, confidence[at], correct[at]])));
-    return Downloads.csv([["setting", "objective", "seeds", "scaling", "from", "to", "rows", "confidence_sum", "right"], ...rows]);
+  /* Every view of a kind, one below the other. */
+  function views(kind) {
+    const tables = Study.all(kind).map((view) => ({ view, ...Study.table(view) }));
+    const headings = [...new Set(tables.flatMap((table) => table.headings))];
+    const rows = tables.flatMap((table) => table.rows.map((row) => [table.view.setting, table.view.choice, ...headings.map((name) => row[table.headings.indexOf(name)])]));
+    return Downloads.csv([["setting", "shown", ...headings], ...rows]);
   }
 
   const FILES = {
     metrics: [metrics, "metrics.csv", "text/csv"],
-    reliability: [reliability, "reliability.csv", "text/csv"],
-    epochs: [epochs, "epochs.csv", "text/csv"],
+    reliability: [() => views("reliability"), "reliability.csv", "text/csv"],
+    epochs: [() => views("training"), "epochs.csv", "text/csv"],
     origins: [() => JSON.stringify(data.facts, null, 2), "runs.json", "application/json"],
   };
 

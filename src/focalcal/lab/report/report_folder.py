@@ -7,21 +7,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
 from focalcal.lab.evidence.evidence import NO_LABELS, Evidence, Labels, collected, gather
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
-from focalcal.lab.report.figures.catalogue import FORMS, as_file_name, figures, unused
-from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.figures import figures, study_views
+from focalcal.lab.report.figures.view import FORMS, as_file_name, unused
+from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.pages.style import rendered
 
 if TYPE_CHECKING:
     from focalcal.lab.evidence.surface import Point
-    from focalcal.lab.report.section import MakeSection
+    from focalcal.lab.report.own_section import MakeSection
     from focalcal.lab.store import Run, Spec, Store
     from focalcal.pages.tables import CaptionedTable
 
@@ -118,16 +119,17 @@ def rendered_report(
         forms = {"csv": table.table.csv(), "md": table.markdown(), "tex": table.latex(label=f"tab:{name}")}
         files |= {f"tables/{name}.{form}": text.encode() for form, text in forms.items()}
     stored = list(runs)
-    points: dict[str, Any] = {
-        "operating_points": operating_points,
-        "operating_curves": operating_curves(evidence, stored),
-    }
-    drawn = figures(evidence, runs=stored, **points) if with_figures else {}
-    for name, display in drawn.items():
-        figure = display.plot()
+    views = study_views(
+        evidence,
+        operating_points=operating_points or {},
+        operating_curves=operating_curves(evidence, stored),
+    )
+    drawn = figures(evidence, runs=stored, views=views) if with_figures else {}
+    for name, view in drawn.items():
+        figure = view.plot()
         for form in FORMS:
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    page = study_page(evidence, tables=tables, section=section, files=tuple(files), **points)
+    page = study_page(evidence, tables=tables, section=section, files=tuple(files), views=views)
     return files | {PAGE: page.encode()}
 
 

@@ -6,7 +6,7 @@ from support.synthetic_study import add, evidence_of, spec, study_store
 from focalcal.lab.evidence.cell_means import leaders
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import EvidenceGap
-from focalcal.lab.report.study_summary import note_text, summary
+from focalcal.lab.report.sentences import note_text, summary
 from focalcal.lab.report.study_tables.runs import leaders_table
 from focalcal.lab.store import Store
 

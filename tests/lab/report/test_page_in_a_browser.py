@@ -15,7 +15,8 @@ from support.synthetic_study import add, evidence_of, spec, study_store
 
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import EvidenceGap
-from focalcal.lab.report.study_page import study_page
+from focalcal.lab.report.figures import study_views
+from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.store import Store
 from focalcal.pages.tables import Table
 
@@ -146,7 +147,7 @@ def test_a_known_posterior_is_shown_whatever_setting_is_chosen(tab, tmp_path):
     path.write_text(study_page(evidence_of(store, details=True)), encoding="utf-8")
     page = opened(tab, path)
     shown = seen(page, "posterior")
-    assert [row[0] for row in shown["rows"]] == ["ce"]
+    assert {row[0] for row in shown["rows"]} == {"ce"}
     assert shown["title"] == "Predicted against true probability on teacher/small_cnn"
     assert "digits/small_cnn has no known posterior; this is teacher" in page.inner_text("#chart-posterior .said")
     page.select_option("#setting", "teacher/small_cnn")
@@ -160,7 +161,7 @@ def test_scaled_on_the_validation_rows_there_are_two_states(tab, tmp_path):
     page = opened(tab, path)
     assert page.locator("#scaling label").all_text_contents() == ["as trained", "temperature-scaled"]
     page.locator("#scaling label", has_text="temperature-scaled").click()
-    assert sum(row[3] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 1200
+    assert sum(row[5] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 1200
 
 
 def test_panels_stand_in_rows_of_nearly_equal_length(page):
@@ -177,7 +178,7 @@ def test_a_view_can_be_sent(tab, path, evidence):
     large = page.evaluate("Charts.made('large')")
     assert large["title"] == "Reliability of FCL and Cross-entropy"
     run = [one.scaled.reliability_after.count for one in evidence.of(SETTING, "fcl")]
-    assert sum(row[1] for row in large["rows"] if row[0] == "fcl") == np.sum(run)
+    assert sum(row[5] for row in large["rows"] if row[0] == "fcl") == np.sum(run)
     page = opened(tab, path, "metric=nonsense&objective=nobody&setting=letters/small_cnn")
     assert page.locator("#metric input:checked").input_value() == "ece"
     assert names(page, "dots") == ["ce"]
@@ -192,10 +193,10 @@ def test_links_keep_what_is_chosen(page):
 
 def test_the_forest_shows_the_differences(page, evidence):
     shown = seen(page, "forest")
-    assert [row[0] for row in shown["rows"]] == names(page, "forest")
+    assert list(dict.fromkeys(row[0] for row in shown["rows"])) == names(page, "forest")
     values = evidence.values(SETTING, "ece")
-    row = next(row for row in shown["rows"] if row[0] == "ce")
-    assert row[-3:] == [values["fcl"][seed] - values["ce"][seed] for seed in (0, 1, 2)]
+    found = [row[:3] for row in shown["rows"] if row[0] == "ce"]
+    assert found == [["ce", seed, values["fcl"][seed] - values["ce"][seed]] for seed in (0, 1, 2)]
     assert "too few seeds to tell: 2" in page.inner_text("#chart-forest .said")
     assert page.locator("#chart-forest .seed").count() == 6
     labels = page.locator("#chart-forest text").all_text_contents()
@@ -205,15 +206,15 @@ def test_the_forest_shows_the_differences(page, evidence):
 
 def test_reliability_follows_temperature_and_class(page, evidence):
     shown = seen(page, "reliability")
-    assert sum(row[3] for row in shown["rows"] if row[0] == "ce") == 1200
+    assert sum(row[5] for row in shown["rows"] if row[0] == "ce") == 1200
     page.locator("#scaling label", has_text="scaled, that half").click()
-    assert sum(row[3] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 600
+    assert sum(row[5] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 600
     page.locator("#scaling label", has_text="as trained, all rows").click()
     page.select_option("#class", "2")
     shares = [run.details.classes[2] for run in evidence.of(SETTING, "ce")]
     right = sum(float(np.nansum(each.count * each.accuracy)) for each in shares)
     rows = [row for row in seen(page, "reliability")["rows"] if row[0] == "ce"]
-    assert sum(row[3] * row[5] for row in rows) == pytest.approx(right)
+    assert sum(row[5] * row[7] for row in rows) == pytest.approx(right)
     assert not page.locator("#epoch-control").is_visible()  # no run has stored them
 
 
@@ -233,13 +234,13 @@ def test_the_slider_goes_through_the_epochs(tab, evidence, tmp_path):
     page.locator("#epoch").press("ArrowLeft")
     assert page.evaluate("location.hash") == "#at=reliability&epoch=1"
     rows = [row for row in seen(page, "reliability")["rows"] if row[0] == "ce"]
-    assert [row[3:6] for row in rows] == [[1200, 0.9, 0.5]]
+    assert [row[5:8] for row in rows] == [[1200, 0.9, 0.5]]
 
 
 def test_training_shows_means_and_a_lines_seeds(page):
     page.select_option("#series", "train loss")
     shown = seen(page, "training")
-    assert [row[3] for row in shown["rows"][:2]] == [1, 0.5]
+    assert [row[2] for row in shown["rows"][:2]] == [1, 0.5]
     assert page.locator("#chart-training .seedline").count() == 0
     page.locator("#chart-training .cover").hover()
     assert page.locator("#chart-training .seedline").count() == 3
@@ -386,10 +387,9 @@ def test_a_grid_has_a_surface(tab, tmp_path):
                 add(store, spec("fcl", 0, gamma=gamma, lam=lam), changed={"ece": gamma / 100 + lam / 1000})
     path = tmp_path / "grid.html"
     grid = evidence_of(store, title="A grid")
-    made = study_page(
-        grid, operating_points={SETTING: (3.0, 1.0)}, operating_curves={SETTING: [(1.0, 0.25), (3.0, 1.0)]}
-    )
-    path.write_text(made, encoding="utf-8")
+    points, curve = {SETTING: (3.0, 1.0)}, {SETTING: [(1.0, 0.25), (3.0, 1.0)]}
+    views = study_views(grid, operating_points=points, operating_curves=curve)
+    path.write_text(study_page(grid, views=views), encoding="utf-8")
     page = opened(tab, path)
     shown = seen(page, "surface")
     values = [row[2] for row in shown["rows"]]
@@ -406,7 +406,7 @@ def test_a_grid_has_a_surface(tab, tmp_path):
     line = page.locator("#chart-surface .operating-curve.over").bounding_box()
     assert abs(line["x"] + line["width"] - frame["x"] - frame["width"] / 2) < 2  # it ends at lam 1
     assert abs(line["width"] - 1.5 * cells["width"]) < 4  # having begun between 0 and 0.5
-    page.select_option("#surface", "nll")
+    page.select_option("#surface", "fcl nll")
     assert page.inner_text("#chart-surface .said").startswith("NLL of fcl")
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from support.synthetic_study import add, add_multilabel, evidence_of, spec, study_store
 
-import focalcal.lab.report.study_page_data
-from focalcal.lab.evidence.comparisons import comparisons
+import focalcal.lab.report.page_numbers
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import EvidenceGap
 from focalcal.lab.evidence.labels import origins
 from focalcal.lab.report import headline_text
-from focalcal.lab.report.study_page import SCRIPTS, study_page
-from focalcal.lab.report.study_page_data import page_data
+from focalcal.lab.report.figures import figures
+from focalcal.lab.report.page_numbers import page_data
+from focalcal.lab.report.page_sections import SCRIPTS, study_page
 from focalcal.lab.report.study_tables.runs import runs_table
 from focalcal.lab.store import Store
 from focalcal.pages import page as kit
@@ -44,14 +44,9 @@ def data_of(page):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def cell_of(data, objective, setting=SETTING):
-    keys = [one["key"] for one in data["objectives"]]
-    (found,) = (
-        cell
-        for cell in data["cells"]
-        if keys[cell["objective"]] == objective and data["settings"][cell["setting"]] == setting
-    )
-    return found
+def rows_of(data, kind, choice, setting=SETTING):
+    (view,) = (one for one in data["views"][kind] if (one["setting"], one["choice"]) == (setting, choice))
+    return {row["objective"]: row for row in view["rows"]}
 
 
 def test_equal_evidence_gives_the_same_page(evidence, page):
@@ -102,32 +97,54 @@ def test_the_first_screen_says_the_result_with_its_size(evidence, page):
 
 def test_the_scripts_get_the_numbers_of_the_evidence(evidence, page):
     found = data_of(page)
-    assert (found["settings"], found["surfaces"]) == ([SETTING], [])
+    assert found["settings"] == [SETTING]
+    assert "surface" not in found["views"]
     assert 'id="chart-surface"' not in page
     assert [one["key"] for one in found["objectives"]] == list(evidence.objectives)
     for objective in evidence.objectives:
-        cell, runs = cell_of(found, objective), evidence.of(SETTING, objective)
-        assert cell["seeds"] == [run.seed for run in runs]
-        assert cell["splits"]["test"]["ece"] == [run.metrics["test"]["ece"] for run in runs]
-        assert cell["splits"]["val"]["nll"] == [run.metrics["val"]["nll"] for run in runs]
-        assert cell["scaled"]["temperature"] == [run.scaled.temperature for run in runs]
-        assert cell["scaled"]["after"]["ece"] == [run.scaled.after["ece"] for run in runs]
-        assert cell["epochs"]["test nll"] == [[one["test"]["nll"] for one in run.epochs] for run in runs]
-        interval = np.mean([run.details.intervals["ece"].high for run in runs])
-        assert cell["rows"]["ece"]["high"] == pytest.approx(interval, rel=1e-4)
+        runs, row = evidence.of(SETTING, objective), rows_of(found, "ranking", "ece")[objective]
+        assert row["seed"] == [run.seed for run in runs]
+        assert row["value"] == [run.metrics["test"]["ece"] for run in runs]
+        assert row["mean"] == pytest.approx(np.mean(row["value"]))
+        assert row["high"] == pytest.approx(np.mean([run.details.intervals["ece"].high for run in runs]))
+        scaled = rows_of(found, "scaling", "ece")[objective]
+        assert scaled["T"] == [run.scaled.temperature for run in runs]
+        assert scaled["after_scaling"] == [run.scaled.after["ece"] for run in runs]
+        assert scaled["raw"] == scaled["before"] == pytest.approx(np.mean([run.scaled.before["ece"] for run in runs]))
+        line = rows_of(found, "training", "test nll")[objective]
+        for run in runs:
+            assert line[f"seed {run.seed}"] == [one["test"]["nll"] for one in run.epochs]
+    metrics = {run["key"]: run["splits"] for run in found["runs"]}
+    assert all(metrics[run.key]["val"]["nll"] == run.metrics["val"]["nll"] for run in evidence.runs)
+
+
+def test_the_figures_for_print_are_drawn_from_what_the_page_has(evidence, page):
+    found = data_of(page)["views"]
+    for view in figures(evidence).values():
+        shown = [one for one in found.get(view.kind, ()) if (one["title"], one["note"]) == (view.title, view.note)]
+        if view.kind not in ("confidence", "temperature", "headline"):
+            ((rows,),) = [[one["rows"] for one in shown]]
+            assert [row["objective"] for row in rows] == [row["objective"] for row in view.rows]
+            assert rows == json.loads(kit.inert_json(view.rows))
 
 
 def test_pooled_bins_give_back_what_the_runs_measured(evidence, page):
-    cell, runs = cell_of(data_of(page), "ce"), evidence.of(SETTING, "ce")
-    bins = {name: np.array(values) for name, values in cell["bins"]["whole"].items()}
-    assert bins["count"].sum() == sum(run.metrics["test"]["rows"] for run in runs)
-    wrong = 1 - bins["correct"].sum() / bins["count"].sum()
-    assert wrong == pytest.approx(np.mean([run.metrics["test"]["error"] for run in runs]))
-    gap = (bins["confidence"] - bins["correct"]).sum() / bins["count"].sum()
-    assert gap == pytest.approx(np.mean([run.metrics["test"]["confidence_gap"] for run in runs]), abs=1e-5)
-    for each in cell["classes"]:
-        assert sum(each["count"]) == bins["count"].sum()
-    assert sum(sum(each["correct"]) for each in cell["classes"]) == bins["count"].sum()  # one label per row
+    data, runs = data_of(page), evidence.of(SETTING, "ce")
+    row = rows_of(data, "reliability", "whole")["ce"]
+    count, sure, right = (np.array(row[name]) for name in ("rows", "confidence", "accuracy"))
+    assert count.sum() == sum(run.metrics["test"]["rows"] for run in runs)
+    assert 1 - count @ right / count.sum() == pytest.approx(
+        np.mean([run.metrics["test"]["error"] for run in runs]), abs=1e-5
+    )
+    assert row["gap"] == pytest.approx(np.mean([run.metrics["test"]["confidence_gap"] for run in runs]), abs=1e-5)
+    assert row["ece"] == pytest.approx(count @ abs(sure - right) / count.sum(), abs=1e-5)
+    assert row["chance"] == pytest.approx(
+        1.96 * np.sqrt(sure * (1 - sure) / (count / 3)), rel=1e-3
+    )  # of one seed's rows
+    classes = [rows_of(data, "reliability", f"class {k}")["ce"] for k in range(4)]
+    assert all(sum(each["rows"]) == count.sum() for each in classes)
+    labels = sum(np.dot(each["rows"], each["accuracy"]) for each in classes)
+    assert labels == pytest.approx(count.sum(), rel=1e-4)  # one label per row
 
 
 def test_epoch_bins_are_summed_over_seeds_where_all_have_them(evidence):
@@ -136,23 +153,18 @@ def test_epoch_bins_are_summed_over_seeds_where_all_have_them(evidence):
         return replace(run, epochs=[{"epoch": at, "bins": bins} for at in epochs])
 
     runs = [with_bins(run, (1, 2, 3)[: 3 - (run.seed == 2)]) for run in evidence.runs]
-    cell = page_data(replace(evidence, runs=tuple(runs)))["cells"][0]
-    assert cell["epoch_bins"] == {
-        "seeds": 3, "epoch": [1, 2], "count": [[3, 6]] * 2, "confidence": [[0.75, 4.5]] * 2, "correct": [[0, 3]] * 2,
-    }  # fmt: skip
-    assert page_data(evidence)["cells"][0]["epoch_bins"] is None
+    made = page_data(replace(evidence, runs=tuple(runs)))["views"]["reliability"]
+    assert [view["choice"] for view in made] == ["epoch 1", "epoch 2"]
+    for row in made[0]["rows"]:
+        assert (row["seeds"], row["rows"], row["confidence"], row["accuracy"]) == (3, [3, 6], [0.25, 0.75], [0.0, 0.5])
+    assert "reliability" not in page_data(evidence)["views"]
 
 
-def test_comparisons_have_the_differences_of_their_seeds(evidence):
-    families = comparisons(evidence, "fcl")
-    (found,) = (
-        one
-        for one in page_data(evidence, families)["comparisons"]
-        if one["metric"] == "nll" and evidence.objectives[one["baseline"]] == "ce"
-    )
+def test_comparisons_have_the_differences_of_their_seeds(evidence, page):
+    found = rows_of(data_of(page), "differences", "nll")["ce"]
     values = evidence.values(SETTING, "nll")
-    assert found["differences"] == [values["fcl"][seed] - values["ce"][seed] for seed in (0, 1, 2)]
-    assert found["mean"] == pytest.approx(np.mean(found["differences"]))
+    assert found["value"] == [values["fcl"][seed] - values["ce"][seed] for seed in (0, 1, 2)]
+    assert found["mean"] == pytest.approx(np.mean(found["value"]))
     assert found["verdict"] == "cannot show"  # with three seeds
 
 
@@ -162,15 +174,17 @@ def test_a_page_of_nothing_says_so():
     assert "No run is stored yet." in body
     assert "The store holds no whole run." in body
     assert 'id="chart-' not in body
-    assert data_of(made)["cells"] == []
+    assert data_of(made)["views"] == {}
 
 
 def test_numbers_that_json_lacks_are_named(tmp_path):
     store = Store(tmp_path)
     add(store, spec("ce", 0), changed={"nll": math.nan, "brier": math.inf})
     made = study_page(evidence_of(store))
-    (cell,) = data_of(made)["cells"]
-    assert (cell["splits"]["test"]["nll"], cell["splits"]["test"]["brier"]) == (["NaN"], ["Infinity"])
+    (run,) = data_of(made)["runs"]
+    assert (run["splits"]["test"]["nll"], run["splits"]["test"]["brier"]) == ("NaN", "Infinity")
+    assert "nll" not in [view["choice"] for view in data_of(made)["views"]["ranking"]]
+    assert rows_of(data_of(made), "ranking", "brier")["ce"]["mean"] == "Infinity"
     assert "nll is nan" in made
 
 
@@ -192,11 +206,11 @@ def test_of_many_epochs_some_are_given_and_it_is_said(evidence, page, monkeypatc
     assert (data_of(page)["every_epochs"], "one epoch in" in page) == (1, False)
     long = [{"epoch": at, "test": {"nll": 1 / at}} for at in range(1, 101)]
     many = replace(evidence, runs=tuple(replace(run, epochs=long) for run in evidence.runs))
-    monkeypatch.setattr(focalcal.lab.report.study_page_data, "MOST_EPOCH_VALUES", 21 * 9 * 100 // 30)
+    monkeypatch.setattr(focalcal.lab.report.page_numbers, "MOST_EPOCH_VALUES", 21 * 9 * 100 // 30)
     made = study_page(many)
-    kept = data_of(made)["cells"][0]["epochs"]
+    kept = rows_of(data_of(made), "training", "test nll")["ce"]
     assert kept["epoch"] == [1, 31, 61, 91, 100]
-    assert kept["test nll"] == [[1.0, 0.032258, 0.016393, 0.010989, 0.01]] * 3
+    assert [kept[f"seed {seed}"] for seed in range(3)] == [[1.0, 0.032258, 0.016393, 0.010989, 0.01]] * 3
     assert "one epoch in 30" in without_scripts(made)
 
 

@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from focalcal.lab.evidence.comparisons import Family
 from focalcal.lab.evidence.evidence import Evidence
-from focalcal.lab.evidence.findings import study_families
-from focalcal.lab.evidence.surface import Point, Surface, surface
 from focalcal.lab.objectives import short_name
+from focalcal.lab.report.figures import View, study_views
 from focalcal.lab.report.headline_text import around_settings, result_sentence
-from focalcal.lab.report.study_page_data import MEANINGS, METRICS, TERMS, page_data
-from focalcal.lab.report.study_summary import note_text, summary
+from focalcal.lab.report.page_numbers import MEANINGS, METRICS, TERMS, page_data
+from focalcal.lab.report.sentences import note_text, summary
 from focalcal.lab.report.study_tables.flags import MARGIN, RULE
 from focalcal.lab.report.study_tables.runs import leaders_table, runs_table
 from focalcal.pages.page import Page, Section, html_table, render
@@ -24,7 +20,7 @@ from focalcal.pages.palette import palette_css
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from focalcal.lab.report.section import ReportSection
+    from focalcal.lab.report.own_section import ReportSection
     from focalcal.pages.tables import CaptionedTable
 
 SCRIPTS = tuple(
@@ -55,15 +51,13 @@ _FOLDED = {  # tables that stand below a chart, by section
 _OPTIONAL = ("surfaces", "posterior", "section")  # left out if there is nothing to show in them
 _LEADERS = "Mean ± standard deviation over seeds, test split; less is better. A lead is not a proof."
 _RUNS = "Test split, not scaled. T is the fitted temperature."
-_SURFACES = ("ece", "adaptive_ece", "nll", "brier", "error")
 
 
 def study_page(
     evidence: Evidence,
     *,
+    views: Sequence[View] | None = None,
     tables: Mapping[str, CaptionedTable] | None = None,
-    operating_points: Mapping[str, Point] | None = None,
-    operating_curves: Mapping[str, Sequence[Point]] | None = None,
     section: ReportSection | None = None,
     files: Sequence[str] = (),
     live: str = "",
@@ -71,16 +65,14 @@ def study_page(
     """The page as HTML; equal arguments give the same text.
 
     evidence          with `details`, or there are no intervals over rows, single classes and known posteriors
+    views             those of `study_views`, which are made without points and curves unless they are given
     tables            by a name that can be a file's, each with `title`, `table` and `note`; all in them is escaped
-    operating_points  (gamma, lam) by setting, to mark on its surfaces
-    operating_curves  by setting, what `analysis.operating_curve` gives, to draw on its surfaces
     section           of other code, whose tables are among `tables`
     files             what is written beside the page, by name, so that a later report knows what this one wrote
     live              the version that `reports.live_report` gives: the page then asks its server how far it is
     """
-    given, families = dict(tables or {}), study_families(evidence)
-    surfaces = _surfaces(evidence, operating_points or {}, operating_curves or {})
-    numbers = page_data(evidence, families, surfaces)
+    given, shown_views = dict(tables or {}), study_views(evidence) if views is None else views
+    numbers = page_data(evidence, shown_views)
     sentences = summary(evidence, name=short_name)
     choices = evidence.settings if len(evidence.settings) > 1 else ()
     sentence = around_settings(result_sentence(evidence, sentences), choices)
@@ -89,12 +81,12 @@ def study_page(
     shown = partial(html_table, names={name: short_name(name) for name in evidence.objectives}, meanings=MEANINGS)
     links = [f"run-{run.key}" for run in evidence.runs]
     context = {
-        "has": _available(evidence, families, surfaces) | {"section": section is not None},
+        "has": _available(evidence, shown_views) | {"section": section is not None},
         "terms": METRICS | TERMS,
         "sentence": sentence,
         "summary": sentences,
         "every_epochs": numbers["every_epochs"],
-        "surfaces": surfaces,
+        "marked": any(view.facts.get("operating_point") for view in shown_views),
         "margin": MARGIN,
         "rule": RULE,
         "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
@@ -139,32 +131,15 @@ def _sections(tables: Mapping[str, Markup], context: Mapping[str, Any], other: R
     return sections
 
 
-def _available(evidence: Evidence, families: Sequence[Family], surfaces: Sequence[Surface]) -> dict[str, bool]:
+def _available(evidence: Evidence, views: Sequence[View]) -> dict[str, bool]:
     """What there is something to draw of."""
-    runs = evidence.runs
+    kinds = {view.kind for view in views}
     return {
-        "runs": bool(runs),
-        "differences": any(family.comparisons for family in families),
-        "reliability": any(run.reliability is not None for run in runs),
-        "temperature": any(run.scaled is not None for run in runs),
-        "training": any(run.epochs for run in runs),
-        "surfaces": bool(surfaces),
-        "posterior": any(run.details is not None and run.details.posterior is not None for run in runs),
+        "runs": bool(evidence.runs),
+        "differences": "differences" in kinds,
+        "reliability": "reliability" in kinds,
+        "temperature": any(run.scaled is not None for run in evidence.runs),
+        "training": "training" in kinds,
+        "surfaces": "surface" in kinds,
+        "posterior": "posterior" in kinds,
     }
-
-
-def _surfaces(evidence: Evidence, points: Mapping[str, Point], curves: Mapping[str, Sequence[Point]]) -> list[Surface]:
-    made = [
-        surface(
-            evidence,
-            setting,
-            metric,
-            objective=objective,
-            operating_point=points.get(evidence.place(setting)),
-            curve=curves.get(setting, ()),
-        )
-        for setting in evidence.settings
-        for objective in evidence.losses
-        for metric in _SURFACES
-    ]
-    return [grid for grid in made if grid is not None and np.isfinite(grid.values).any()]

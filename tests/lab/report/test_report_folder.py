@@ -6,9 +6,9 @@ from support.synthetic_study import add, spec, study_store
 
 from focalcal.lab.evidence.evidence import collected
 from focalcal.lab.evidence.labels import Label
-from focalcal.lab.report.section import ReportSection
-from focalcal.lab.report.study_report import FOLDER, PAGE, write_report
-from focalcal.lab.report.study_summary import gap_sentences
+from focalcal.lab.report.own_section import ReportSection
+from focalcal.lab.report.report_folder import FOLDER, PAGE, write_report
+from focalcal.lab.report.sentences import gap_sentences
 from focalcal.lab.store import Store
 from focalcal.pages.tables import CaptionedTable, Table
 
@@ -114,9 +114,8 @@ def test_headline_forest_tests_and_tables_are_about_the_studys_candidate_by_its_
     sentence = re.search(r'<p class="sentence">(.*?)</p>', body(made))[1]
     assert sentence.startswith("SoftGap (ours) lowers ECE from 20.4 to 10.4 points against cross-entropy")
     data = json.loads(re.search(r'id="data">(.*?)</script>', made.page.read_text("utf-8"), re.DOTALL)[1])
-    mine = next(at for at, one in enumerate(data["objectives"]) if one["key"] == "SoftGap (ours)")
-    assert data["candidate"] == mine
-    assert {one["candidate"] for one in data["comparisons"]} == {mine}
+    assert data["candidate"] == "SoftGap (ours)"
+    assert {view["candidate"] for view in data["views"]["differences"]} == {"SoftGap (ours)"}
     tables = made.page.parent / "tables"
     assert "SoftGap (ours) minus baseline" in (tables / "comparisons.tex").read_text()
     assert r"\label{tab:comparisons}" in (tables / "comparisons.tex").read_text()

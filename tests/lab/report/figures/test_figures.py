@@ -5,40 +5,40 @@ import sys
 import pytest
 from support.figure_runs import epochs_file, epochs_with, evidence_of, faults, stored
 
-from focalcal.lab.report.figures import catalogue, figures, save
-from focalcal.lab.report.figures.catalogue import as_file_name, readable, unused
+from focalcal.lab.report.figures import figures, readable, save, view
+from focalcal.lab.report.figures.view import as_file_name, unused
 from focalcal.lab.store import Spec
 from focalcal.pages.style import plain
 from focalcal.predictions import Predictions
 
+USUAL = (
+    *("reliability", "temperature", "confidence", "epochs", "headline"),
+    *("ranking-ece", "ranking-nll", "differences-ece", "differences-nll"),
+)
 HOSTILE = ("<script>alert(1)</script>", "$x_$", "$\\frac{", "50 % {}", "_hidden", "a\nb\x01", "n" * 200)
 
 
 def test_every_figure_that_applies_and_no_other(evidence, nine, trained):
-    assert set(figures(evidence, runs=nine)) == {
-        f"{name}-digits-small_cnn" for name in ("reliability", "temperature", "confidence", "epochs")
-    }
+    assert set(figures(evidence, runs=nine)) == {f"{name}-digits-small_cnn" for name in USUAL}
     runs = [*trained["posterior"], trained["saliency"], trained["adafocal"]]
-    found = figures(evidence_of(runs), runs=runs)
+    found = figures(evidence_of(runs, details=True), runs=runs)
+    alone = {name for name in USUAL if not name.startswith("differences")}  # one seed
     assert {name for name in found if "gaussian" not in name} == {
-        *(f"{name}-digits-small_cnn" for name in ("reliability", "temperature", "confidence", "epochs")),
-        *(f"{name}-digits-mlp" for name in ("reliability", "temperature", "confidence", "epochs", "gammas")),
+        *(f"{name}-digits-small_cnn" for name in alone),
+        *(f"{name}-digits-mlp" for name in (*alone, "gammas")),
         "saliency-digits-small_cnn-ce-0",
     }
     assert "posterior-gaussian_mixture-mlp" in found
     assert all(display.title and display.frame().rows() for display in found.values())
     without = figures(evidence_of(runs))
-    assert set(found) - set(without) == {
-        "posterior-gaussian_mixture-mlp",
-        "saliency-digits-small_cnn-ce-0",
-    }
+    assert set(found) - set(without) == {"posterior-gaussian_mixture-mlp", "saliency-digits-small_cnn-ce-0"}
 
 
 def test_surfaces_get_the_operating_point_of_their_setting(store):
     runs = [stored(store, options={"gamma": g, "lam": lam}) for g in (1.0, 2.0) for lam in (0.5, 1.0)]
     found = figures(evidence_of(runs), operating_points={"digits/small_cnn": (2, 0.5), "other/net": (1, 1)})
-    assert found["surface-ece-digits-small_cnn"].surface.operating_point == (2.0, 0.5)
-    assert found["surface-nll-digits-small_cnn"].surface.metric == "nll"
+    assert found["surface-ece-digits-small_cnn"].facts["operating_point"] == (2.0, 0.5)
+    assert found["surface-nll-digits-small_cnn"].facts["metric"] == "nll"
 
 
 def test_no_runs_no_figures():
@@ -53,7 +53,7 @@ def test_several_labels_have_no_reliability_but_epochs(store):
         epochs=epochs_file(store.path / "lines", epochs_with([0.5, 0.25])),
         predictions=[many],
     )
-    assert list(figures(evidence_of([run]), runs=[run])) == ["epochs-xray-cnn"]
+    assert list(figures(evidence_of([run]), runs=[run])) == ["epochs-xray-cnn", "ranking-nll-xray-cnn"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_names_from_outside_are_shown_as_they_are(store, tmp_path, data_set, nam
         for lam in (0.0, 1.0)
     ]
     found = figures(evidence_of(runs), runs=runs)
-    assert len(found) == 6
+    assert len(found) == 9
     for key, display in found.items():
         assert key == os.path.basename(key)
         assert len(key) <= 120
@@ -77,7 +77,7 @@ def test_names_from_outside_are_shown_as_they_are(store, tmp_path, data_set, nam
         assert faults(figure) == []  # which draws every text
         if key.startswith("epochs"):
             legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-            assert legend == [plain(name, longest=30) for name in names]
+            assert sorted(legend) == sorted(plain(name, longest=30) for name in names)
     pdf, png = save(found[key], tmp_path / "figures", key)
     assert (pdf.read_bytes()[:4], png.read_bytes()[1:4]) == (b"%PDF", b"PNG")
 
@@ -98,8 +98,8 @@ def test_a_grid_does_not_crowd_out_the_other_objectives(store):
     evidence = evidence_of(runs)
     assert readable(evidence, "digits/small_cnn") == ["ce", "brier"]
     found = figures(evidence)
-    assert [panel.objective for panel in found["reliability-digits-small_cnn"].panels] == ["ce", "brier"]
-    assert found["surface-ece-digits-small_cnn"].surface.values.shape == (4, 5)
+    assert {row["objective"] for row in found["reliability-digits-small_cnn"].rows} == {"ce", "brier"}
+    assert [len(row["lam"]) for row in found["surface-ece-digits-small_cnn"].rows] == [5] * 4
 
 
 def test_damaged_files_are_told_and_the_rest_is_drawn(store, trained):
@@ -154,7 +154,7 @@ def test_plain_text(text, shown):
 
 
 def test_examples():
-    assert doctest.testmod(catalogue) == doctest.TestResults(failed=0, attempted=2)
+    assert doctest.testmod(view) == doctest.TestResults(failed=0, attempted=2)
 
 
 def test_no_name_leaves_its_folder_or_takes_anothers_place():
