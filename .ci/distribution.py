@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "focalcal"
-_DATA = ("lab/studies/studies/*.toml", "**/templates/**/*.*", "_native/*.c", "_native/*.h", "**/*.py", "py.typed")
+_DATA = ("lab/**/*.toml", "**/templates/**/*.*", "_native/*.c", "_native/*.h", "**/*.py", "py.typed")
 _THEIRS = re.compile(rb"copyright|@licen[cs]e|SPDX", re.IGNORECASE)
 
 
