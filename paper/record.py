@@ -64,7 +64,7 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         "seconds": stored["seconds"],
         "software": stored["provenance"]["software"],
         "machine": stored["provenance"]["machine"],
-        "metrics": _metrics(stored["metrics"]),
+        "metrics": by_split(stored["metrics"]),
         "temperature": validation_temperature(run),
     }
     if spec["protocol"]["evaluate_every"] < stored["epochs"]:
@@ -131,9 +131,9 @@ def _operating_point(held_out: Predictions) -> dict[str, Any]:
     return {"operating_point": {"helps": point.helps, "overfitting": point.overfitting, "lams": lams}}
 
 
-def _metrics(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+def by_split(metrics: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """Those of validation, test and shifted rows; of corrupted images the means over the corruptions."""
-    kept = {split: _kept(values) for split, values in by_split.items() if split != "train"}
+    kept = {split: _kept(values) for split, values in metrics.items() if split != "train"}
     corrupted = [kept.pop(split) for split in list(kept) if split.startswith("cifar10c/")]
     if corrupted:
         kept["cifar10c"] = {name: float(np.mean([each[name] for each in corrupted])) for name in corrupted[0]}

@@ -22,7 +22,7 @@ def test_neither_padding_nor_the_rest_of_the_batch_matters():
     seen = []
     network.network.bert.encoder.register_forward_pre_hook(lambda _m, inputs: seen.append(inputs[0].shape[1]))
     network(tokens[:1])
-    assert seen == [5]
+    assert seen == [5]  # columns
 
 
 def test_weights_from_a_folder_with_a_new_head(package, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.model_examples import inputs, small
 from support.training_runs import small_digits, small_recipe
 
 from focalcal.lab.training import fit
@@ -35,3 +36,15 @@ def test_training_in_bfloat16_ends_near_float32():
         assert all(weight.dtype == torch.float32 for weight in fitted.model.parameters())
     assert nll[True] != nll[False]
     assert nll[True] == pytest.approx(nll[False], abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["airbench94", "minilm"])
+def test_logits_have_more_digits_than_what_they_are_computed_from(name):
+    if name == "minilm":
+        pytest.importorskip("transformers")
+    network, batch = small(name).eval(), inputs(name, 6)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        half = network(batch)
+    assert half.dtype == torch.float32
+    assert not torch.equal(half, half.bfloat16().float())
+    torch.testing.assert_close(half, network(batch).detach(), atol=0.02, rtol=0.02)

@@ -28,10 +28,11 @@ class Airbench94(nn.Module):
     widths 64, 256, 256 and 10 classes.
 
     The whitening filters are the eigenvectors of the 2x2 patches of `whitening`, normalised training images (M, 3, H,
-    W), over the roots of their eigenvalues, and these negated; without images they are zero, for weights to be loaded.
+    W), over the roots of their eigenvalues, and these negated; without images they are torch's random ones.
     They stay as they are; their biases are trained in the first `bias_batches` batches, as the gradient of so early a
     layer is a fifth of a step. Batch norm sees `group` images at a time, which stay in a processor's cache, and
-    remembers by `momentum` per group. In evaluation the logits are the mean over the image and its mirror image.
+    remembers by `momentum` per group. In evaluation the logits are the mean over the image and, if `mirrored`, its
+    mirror image. The linear layer is computed in float32, whatever the others are in.
     """
 
     def __init__(
@@ -44,16 +45,18 @@ class Airbench94(nn.Module):
         group: int = 128,
         momentum: float = 0.06,
         bias_batches: int = 250,
+        mirrored: bool = True,
     ) -> None:
         super().__init__()
         filters = 2 * 3 * _SIDE**2
         self.divisor, self.group, self.bias_batches = divisor, whole("group", group, 2), bias_batches
+        self.mirrored = mirrored
         self.whitening = nn.Conv2d(3, filters, _SIDE, bias=False)
         self.bias = nn.Parameter(torch.zeros(filters))
         self.batches: Tensor
         self.whitening.weight.requires_grad_(False)
-        with torch.no_grad():
-            self.whitening.weight.copy_(torch.zeros(()) if whitening is None else whitening_filters(whitening))
+        if whitening is not None:
+            self.whitening.weight.copy_(whitening_filters(whitening))
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
         inputs = [filters, *widths[:-1]]
         blocks = [_block(before, after, momentum) for before, after in zip(inputs, widths, strict=True)]
@@ -62,9 +65,13 @@ class Airbench94(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (N, classes)."""
-        if not self.training:
-            return (self._logits(images) + self._logits(images.flip(3))) / 2
-        self.batches += 1
+        if self.training:
+            self.batches += 1
+        elif self.mirrored:
+            return (self._in_groups(images) + self._in_groups(images.flip(3))) / 2
+        return self._in_groups(images)
+
+    def _in_groups(self, images: Tensor) -> Tensor:
         return torch.cat([self._logits(part) for part in torch.split(images, self.group)])
 
     def _logits(self, images: Tensor) -> Tensor:
@@ -72,7 +79,8 @@ class Airbench94(nn.Module):
         if self.training and self.batches > self.bias_batches:
             bias = bias.detach()
         maps = self.features(F.gelu(F.conv2d(images, self.whitening.weight, bias)))
-        logits: Tensor = self.linear(F.max_pool2d(maps, 3).flatten(1))
+        with torch.autocast(images.device.type, enabled=False):
+            logits: Tensor = self.linear(F.max_pool2d(maps, 3).flatten(1).to(self.linear.weight.dtype))
         return logits / self.divisor
 
 

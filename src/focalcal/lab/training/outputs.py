@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from focalcal.lab.data import Examples
 from focalcal.lab.training.distributed import Processes
 from focalcal.lab.training.inputs import TrainingInputs
+from focalcal.lab.training.precision import evaluation_precision
 from focalcal.lab.training.recipe import Recipe
 from focalcal.metrics import multilabel_summary, reliability, summary
 from focalcal.predictions import Predictions
@@ -78,17 +79,18 @@ class Outputs:
 
 @torch.no_grad()
 def outputs(network: nn.Module, inputs: TrainingInputs, processes: Processes) -> Outputs:
-    """The network's logits of every example, in evaluation mode and float32; its mode is as before afterwards."""
+    """The network's logits of every example, in evaluation mode, as float32; its mode is as before afterwards."""
     training = network.training
     processes.same_buffers(network)
     network.eval()
     try:
         own = processes.share(len(inputs))
         rows = _batch_rows(inputs)
-        parts = [
-            network(inputs.evaluation_batch(slice(start, min(start + rows, own.stop)))).float()
-            for start in range(own.start, own.stop, rows)
-        ]
+        with evaluation_precision(inputs.recipe, processes.device):
+            parts = [
+                network(inputs.evaluation_batch(slice(start, min(start + rows, own.stop)))).float()
+                for start in range(own.start, own.stop, rows)
+            ]
     finally:
         network.train(training)
     none = torch.empty(0, inputs.recipe.classes, device=processes.device)  # with fewer examples than processes

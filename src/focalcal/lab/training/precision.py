@@ -23,6 +23,12 @@ def mixed_precision(recipe: Recipe, device: torch.device) -> tuple[torch.autocas
     return torch.autocast(device.type, dtype=half, enabled=mixed), torch.amp.GradScaler(device.type, enabled=scaled)
 
 
+def evaluation_precision(recipe: Recipe, device: torch.device) -> torch.autocast:
+    """What predictions are computed in: float32, or bfloat16 of a recipe that says so where the processor has it."""
+    half = recipe.bfloat16 and (has_bfloat16() if device.type == "cpu" else torch.cuda.is_bf16_supported())
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=half)
+
+
 def has_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16; unknown, and so False, before torch 2.11."""
     known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()

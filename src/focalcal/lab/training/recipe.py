@@ -136,8 +136,8 @@ class Recipe(Described):
     None, which TOML cannot write.
 
     With `alternating_flip` half of the images, which the seed chooses, are mirrored in odd epochs and the others in
-    even ones. `mixed_precision` holds on a GPU; `bfloat16` trains so on a CPU that has instructions for it, others
-    refuse it, and evaluates in float32.
+    even ones. `mixed_precision` holds on a GPU; `bfloat16` trains and predicts so on a CPU too, where it has
+    instructions for it, and is refused elsewhere.
 
     Shipped recipes are TOML files in `training/recipes`, where a comment beside each setting says who states it.
     """
