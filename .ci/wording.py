@@ -19,6 +19,7 @@ PHRASES = {
     r"\bOf weights, order\b|\bOf the Ray cluster\b|\bColours: as the system\b": "a full sentence",
     r"\blies there\b|\bwhere data sets\s+lie\b": "is there, are kept",
     r"\bturns the order round\b": "reverses the order",
+    r"\bat an error of [\d.]+ % \(before\b|\bright about itself\b": "from ... to ...; calibrated, overfits",
     r"\bWhat all of them share: \d+ facts\b": "what the facts are",
 }
 _QUOTING = {".ci/wording.py", "tests/docs/test_wording.py"}  # files that say what not to say

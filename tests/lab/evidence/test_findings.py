@@ -52,8 +52,8 @@ def test_sizes_seeds_and_the_error_are_said(tmp_path):
     assert (change.before, change.after) == (pytest.approx(0.225), pytest.approx(0.105))
     assert (change.better, change.worse, change.seeds, change.verdict) == (2, 0, 2, None)
     assert headline_sentence(found) == (
-        "FCL lowers ECE from 22.5 to 10.5 points against cross-entropy on a/small_cnn, in both seeds, at an error of "
-        "4.0 % (before: 5.0 %); two seeds cannot show that this is more than chance."
+        "FCL lowers ECE from 22.5 to 10.5 points against cross-entropy on a/small_cnn, in both seeds, while the "
+        "error goes from 5.0 to 4.0 %; two seeds cannot show that this is more than chance."
     )
 
 
@@ -64,8 +64,8 @@ def test_what_it_makes_worse_is_in_the_same_sentence(tmp_path):
     ]
     found = result_of(tmp_path, cells)
     assert headline_sentence(found) == (
-        "FCL lowers ECE from 20.0 to 15.0 points against cross-entropy on a/small_cnn, in two of three seeds, at an "
-        "error of 5.0 % as before; on b/small_cnn it raises it by 1.8 points, in one seed."
+        "FCL lowers ECE from 20.0 to 15.0 points against cross-entropy on a/small_cnn, in two of three seeds, while "
+        "the error stays at 5.0 %; on b/small_cnn it raises it by 1.8 points, in one seed."
     )
 
 

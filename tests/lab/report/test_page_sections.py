@@ -89,7 +89,7 @@ def test_the_first_screen_says_the_result_with_its_size(evidence, page):
     sentence = re.search(r'<p class="sentence">(.*?)</p>', page)[1]
     assert sentence.startswith(
         f"FCL lowers ECE from {np.mean(theirs):.1f} to {np.mean(ours):.1f} points against cross-entropy on {SETTING}, "
-        "in all three seeds, at an error of"
+        "in all three seeds, while the error "
     )
     assert sentence.endswith("three seeds cannot show that this is more than chance.")
     assert page.index('class="sentence"') < page.index('id="chart-dots"') < page.index("<table")

@@ -87,7 +87,7 @@ def _error(change: ObjectiveChange) -> str:
     if change.error is None:
         return ""
     before, after = (f"{100 * value:.1f}" for value in change.error)
-    return f", at an error of {after} %" + (f" (before: {before} %)" if before != after else " as before")
+    return f", while the error {f'goes from {before} to {after}' if before != after else f'stays at {after}'} %"
 
 
 def _test(change: ObjectiveChange) -> str:
