@@ -299,6 +299,22 @@ def test_costs_say_when_to_act_and_what_calibration_saves(tmp_path):
     assert curve.net_benefit[at] == pytest.approx(expected)
 
 
+def test_a_calibrator_that_costs_more_is_said_to():
+    """Most scores are too extreme; those of .95 are right, and shrunk below the threshold of .9."""
+    draws = np.random.default_rng(0)
+    z = draws.choice([-1.5, 1.5, 3.0], p=[0.4, 0.4, 0.2], size=3000)
+    labels = (draws.random(3000) < 1 / (1 + np.exp(-np.where(z == 3.0, z, z / 3)))).astype(int)
+    p = 1 / (1 + np.exp(-z))
+    found = audit(np.c_[1 - p, p], labels, cost="fp=9,fn=1", calibrate="temperature", resamples=100)
+    assert found.decisions.change.low > 0
+    warning = "raises the cost of these decisions: for them leave the probabilities as they are."
+    assert warning in found.decisions.sentence
+    assert found.action.endswith(warning)
+    cheaper = audit(np.c_[1 - p, p], labels, cost="fp=1,fn=4", calibrate="temperature", resamples=100)
+    assert cheaper.decisions.change.estimate < 0
+    assert "the cost of these decisions" not in cheaper.action
+
+
 def test_costs_of_several_classes_are_those_of_their_decisions():
     draws = np.random.default_rng(0)
     logits = 2 * draws.normal(size=(2000, 3))

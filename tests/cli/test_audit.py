@@ -56,6 +56,23 @@ def test_gates_decide_the_exit_code(file, tmp_path):
     assert "ece is" in suite.find("testcase/failure").get("message")
 
 
+def test_what_a_user_trips_over_is_said(tmp_path):
+    """A scale that is not theirs, a name that no terminal holds, one column for two things."""
+    draws = np.random.default_rng(0)
+    p, far = draws.uniform(size=300), f"{'north ' * 20}end"
+    lines = [f"{a:.4f},{b:d},{far if k % 2 else 'south'},2" for k, (a, b) in enumerate(zip(p, p > 0.5, strict=True))]
+    table = tmp_path / "rows.csv"
+    table.write_text("\n".join(["score,y,site,w", *lines]))
+    command = ("audit", table, "--score", "score", "--labels", "y", "--calibrate", "none")
+    done = run(*command, "--groups", "site")
+    assert "No percentage" not in done.output
+    assert "\nnorth north north no...h north north end " in done.output
+    assert far in run(*command, "--groups", "site", "--json").output
+    assert "No percentage is above 1" in run(*command, "--scale", "percent").output
+    assert "--groups and --weights name one column, 'w'" in run(*command, "--groups", "site,w", "--weights", "w").output
+    assert "--out must be a folder" in run(*command, "--out", tmp_path / "page.html").output
+
+
 def test_what_is_written_and_applied(file, tmp_path):
     out = tmp_path / "audit"
     done = run("audit", file, "--calibrate", "temperature,vector", "--out", out, "--json")

@@ -52,7 +52,8 @@ def test_the_day_it_breaks(begun):
     suite = ElementTree.parse(begun / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert "since about 2026-04" in (begun / "page.html").read_text()
-    assert run(begun / "state.json").exit_code == 1  # an alarm stays
+    assert run(begun / "state.json", "--out", begun / "pages").exit_code == 1  # an alarm stays
+    assert "since about 2026-04" in (begun / "pages" / "monitor.html").read_text()
 
 
 def test_the_same_file_twice_is_said(begun):

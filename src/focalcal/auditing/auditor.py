@@ -110,7 +110,9 @@ class Audit:
         after = f"ECE {Percent(fixes.raw_ece).text} {arrow} {Percent(fixes.chosen.ece).text}"
         if self.event is not None and self.event.oe_after is not None:
             after = f"O/E {ratio(self.event.calibration.oe.estimate)} {arrow} {ratio(self.event.oe_after)}"
-        return f"Apply {fixes.step}: NLL {four(fixes.raw_nll).text} {arrow} {four(fixes.chosen.nll).text}, {after}."
+        said = f"Apply {fixes.step}: NLL {four(fixes.raw_nll).text} {arrow} {four(fixes.chosen.nll).text}, {after}."
+        caution = "" if self.decisions is None else self.decisions.caution
+        return f"{said} {caution}".rstrip()
 
     def check(self, requirement: str, *, on: Judged = "interval") -> bool:
         """Whether the rows are compatible with a requirement such as `ece < 0.05`.

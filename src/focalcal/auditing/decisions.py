@@ -75,7 +75,17 @@ class Decisions:
         if best is not None and self.before.best_per_1000 is not None:
             act = "never to act" if np.isinf(best) else f"to act from {percent(best)} on"
             found = f" Best on these very rows was {act}, {four(self.before.best_per_1000).text} per 1,000."
-        return f"{said}{same}.{found}"
+        return f"{said}{same}.{found}" + (f" {self.caution}" if self.caution else "")
+
+    @property
+    def caution(self) -> str:
+        """Where the recommended calibrator, which is chosen by the NLL, does not lower the cost."""
+        if self.change is None or self.change.estimate <= 0:
+            return ""
+        name = f"The calibrator that lowers the NLL, {self.calibrator},"
+        if self.change.low > 0:
+            return f"{name} raises the cost of these decisions: for them leave the probabilities as they are."
+        return f"{name} is not shown to lower the cost of these decisions."
 
     def metrics(self) -> dict[str, Interval]:
         """What gates may ask of: the cost, and, at a threshold that is known, what it flags."""

@@ -89,7 +89,7 @@ class LogAudit:
             fix = "" if audit.fixes is None else audit.fixes.sentence
             parts.append("\n".join([f"{task}:", *(f"  {each}" for each in (*said, fix, *audit.notes) if each)]))
             if audit.groups:
-                parts.append(f"  Subjects, worst first:\n{part_table(audit.groups[:_SHOWN]).text()}")
+                parts.append(f"  Subjects, worst first:\n{part_table(audit.groups[:_SHOWN], widest=40).text()}")
         return "\n\n".join(parts)
 
 

@@ -99,11 +99,11 @@ def _metrics(found: Mapping[str, Interval]) -> Table:
     )
 
 
-def part_table(parts: Sequence[Part], *, event: bool = False, groups: bool = False) -> Table:
-    """One row per class, group or period."""
+def part_table(parts: Sequence[Part], *, event: bool = False, groups: bool = False, widest: int | None = None) -> Table:
+    """One row per class, group or period; names of more than `widest` characters lose their middle."""
     sure, right = ("predicted", "observed") if event else ("confidence", "accuracy")
     columns: dict[str, list[Any]] = {
-        "name": [part.name for part in parts],
+        "name": [_shortened(part.name, widest) for part in parts],
         "rows": [part.rows for part in parts],
         sure: [Percent(part.confidence) for part in parts],
         right: [Percent(part.accuracy) for part in parts],
@@ -114,6 +114,12 @@ def part_table(parts: Sequence[Part], *, event: bool = False, groups: bool = Fal
     if groups and len(parts) > 2:
         columns["shrunk"] = [Percent(part.shrunk, signed=True) for part in parts]
     return Table(columns, bold={"name": [part.off for part in parts]})
+
+
+def _shortened(name: str, widest: int | None) -> str:
+    if widest is None or len(name) <= widest:
+        return name
+    return f"{name[: widest // 2]}...{name[len(name) - (widest - widest // 2 - 3) :]}"
 
 
 def trend_table(periods: Periods) -> Table:

@@ -8,80 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from focalcal.cli.evaluation_logs import are_logs, audit_of_logs, right_answers
-from focalcal.cli.options import (
-    FILE_FLAGS,
-    BadPart,
-    Decimal,
-    Delimiter,
-    DropMissing,
-    Encoding,
-    Files,
-    Json,
-    column_names,
-    given,
-    sources,
-    table_reading,
-)
+from focalcal.cli.evaluation_logs import AuditColumns, LogOptions, are_logs, audit_of_logs
+from focalcal.cli.options import FILE_FLAGS, BadPart, Files, Json, given, sources, takes
 from focalcal.cli.output import json_text, plain_failures, print_json
 
 if TYPE_CHECKING:
     from focalcal.auditing import Audit, Gate
 
 FAILED = 1  # exit code of a gate that is not met
-_SHOWN = 10  # groups and classes on the terminal
+_SHOWN, _WIDEST = 10, 40  # groups and classes on the terminal, and the characters of their names
 
 
 @plain_failures(flags=FILE_FLAGS)
+@takes(table=AuditColumns, logs=LogOptions)
 def audit(
     files: Files,
-    probs: Annotated[
-        str | None, typer.Option(help="The columns of probabilities: 'p_*' for p_0, p_1, ..., or names with commas.")
-    ] = None,
-    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
-    score: Annotated[
-        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="The label that the column of --score belongs to, where labels are names.")
-    ] = None,
+    table: AuditColumns,
+    logs: LogOptions,
     event: Annotated[
         str | None,
         typer.Option(
             help="The class whose probability is audited against the rest; of more classes names with commas."
         ),
     ] = None,
-    confidence: Annotated[
-        str | None,
-        typer.Option(
-            help="For rows without probabilities of all classes: the column with each prediction's confidence."
-        ),
-    ] = None,
-    correct: Annotated[
-        str | None, typer.Option(help="The column that says whether the prediction is right; goes with --confidence.")
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Columns whose values, and intersections, are audited apart, e.g. 'site' or 'site,age'."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="The column of weights: how many rows of the population each row stands for.")
-    ] = None,
-    clusters: Annotated[
-        str | None,
-        typer.Option(help="The column of what rows share, e.g. a patient: intervals are over these, not over rows."),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option("--time", "--times", help="The column of dates: a panel by day, week, month, quarter or year."),
-    ] = None,
-    ids: Annotated[str | None, typer.Option(help="A column of names for rows, to list mistakes by.")] = None,
-    classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
-    drop_missing: DropMissing = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
     on_bad_part: BadPart = "refuse",
     calibrate: Annotated[
         str, typer.Option(help="Which calibrators to try: auto for all, none, or names with commas.")
@@ -107,7 +56,8 @@ def audit(
         str, typer.Option(help="What a gate compares: interval (the end that favours the model) or estimate.")
     ] = "interval",
     out: Annotated[
-        Path | None, typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder.")
+        Path | None,
+        typer.Option(help="Write audit.html, metrics.json and calibrator.json into this folder, which may be new."),
     ] = None,
     executor: Annotated[
         Literal["local", "ray"],
@@ -125,42 +75,6 @@ def audit(
         Literal["tripod"] | None,
         typer.Option(help="Print, as Markdown, the items of TRIPOD+AI on calibration with the numbers filled in."),
     ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="In evaluation logs of JSON lines: the path of the task's name, e.g. meta.task.")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="In evaluation logs of JSON lines: the path of the question, which may repeat.")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="In evaluation logs: the score that says whether an answer is right.")
-    ] = None,
-    right_from: Annotated[
-        float | None, typer.Option(help="In evaluation logs: the least grade that counts as right.")
-    ] = None,
-    scale: Annotated[
-        Literal["unit", "percent", "1", "100"] | None,
-        typer.Option(help="Whether probabilities, or confidences in evaluation logs, are from 0 to 1 or percent."),
-    ] = None,
-    fallback: Annotated[
-        float | None, typer.Option(help="In evaluation logs: the confidence of answers that state none.")
-    ] = None,
-    logprobs: Annotated[
-        str | None, typer.Option(help="In JSON lines: the path of log-probabilities by option or token.")
-    ] = None,
-    answer: Annotated[str | None, typer.Option(help="Goes with --logprobs: the path of the right one.")] = None,
-    normalize: Annotated[
-        Literal["rows", "options", "none"] | None,
-        typer.Option(
-            help="rows: divide each row of probabilities by its sum, as for printed digits or counts. With --logprobs: "
-            "options (divide by their sum) or none (take them as they are)."
-        ),
-    ] = None,
-    missing: Annotated[
-        float | None, typer.Option(help="Goes with --logprobs: the probability of an option without one.")
-    ] = None,
-    answers: Annotated[
-        Path | None, typer.Option(help="For batches: a .json file with the right answer by custom_id.")
-    ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the gates as a JUnit file for CI systems.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -176,43 +90,23 @@ def audit(
 
     gates = [Gate.parse(text) for text in fail_if or ()]
     on = _judged(fail_on)
-    if out is not None and out.is_file():
-        raise ValueError(f"--out must be a folder, got the file {str(out)!r}; name another")
+    if out is not None and (out.is_file() or out.suffix == ".html"):
+        raise ValueError(f"--out must be a folder, got the file {str(out)!r}; name a folder, which gets audit.html")
     if pdf is not None:
         find_browser()
         if not pdf.absolute().parent.is_dir():
             raise ValueError(f"--pdf must be a file in a folder that exists, got {str(pdf)!r}; make the folder first")
-    if score is not None and probs is not None:
-        raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
     calibrators = None if calibrate == "none" else calibrate if calibrate == "auto" else calibrate.split(",")
-    reading = given(
-        confidence=confidence,
-        correct=correct,
-        task=task,
-        question=question,
-        group=groups,
-        metric=metric,
-        right_from=right_from,
-        scale=None if scale is None else 100 if scale in ("percent", "100") else 1,
-        fallback=fallback,
-        logprobs=logprobs,
-        answer=answer,
-        normalize=None if normalize == "rows" else normalize,
-        missing=missing,
-        answers=None if answers is None else right_answers(answers),
-    )
+    reading = logs.reading(table)
     paths = [Path(file) for file in files if file != "-" and "://" not in file]
     if len(paths) == len(files) and are_logs(paths, reading):
-        if normalize == "rows":
+        of_tables = table.given("confidence", "correct", "groups", "scale") | given(
+            event=event, trained_with=trained_with, cost=cost, threshold=threshold, pdf=pdf, report=report, junit=junit
+        )
+        if of_tables.pop("normalize", None) == "rows":
             raise ValueError(f"--normalize rows is for tables, got the evaluation log {files[0]}; leave it out")
-        tables = given(
-            probs=probs, logits=logits, score=score, labels=labels, positive=positive, event=event, weights=weights,
-            clusters=clusters, time=time, ids=ids, classes=classes, drop_missing=drop_missing or None,
-            delimiter=delimiter, decimal=decimal, encoding=encoding, trained_with=trained_with, cost=cost,
-            threshold=threshold, pdf=pdf, report=report, junit=junit,
-        )  # fmt: skip
-        if tables:
-            name = min(tables).replace("_", "-")
+        if of_tables:
+            name = min(of_tables).replace("_", "-")
             raise ValueError(f"--{name} is for tables, got the evaluation log {files[0]}; leave it out")
         tried = {} if calibrate == "auto" else {"calibrate": calibrators}
         about = given(title=title, model=model)
@@ -225,28 +119,13 @@ def audit(
         raise ValueError(
             f"--{min(others).replace('_', '-')} is for evaluation logs, got {files[0]}; leave it out, or name logs"
         )
-    columns = given(
-        probs=column_names(probs) if score is None else [score],
-        logits=column_names(logits),
-        labels=labels,
-        positive=positive,
-        confidence=confidence,
-        correct=correct,
-        groups=column_names(groups),
-        weights=weights,
-        clusters=clusters,
-        times=time,
-        ids=ids,
-        classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
-        **table_reading(scale, drop_missing, delimiter, decimal, encoding, normalize),
-    )
     names = ["standard input" if file == "-" else Path(file).name for file in files]
     data = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     found = audit_files(
         sources(files),
         on_bad_part=on_bad_part,
         baseline=baseline,
-        columns=columns,
+        columns=table.reading(),
         calibrate=calibrators,
         trained_with=trained_with,
         event=None if event is None else event.split(","),
@@ -307,7 +186,8 @@ def _text(found: Audit) -> str:
     classes = () if event is not None else found.classes
     for heading, rows in (("Groups, worst first", groups), ("Predicted classes, worst first", classes)):
         if rows:
-            shown = part_table(rows[:_SHOWN], event=event is not None and rows is groups).text()
+            by_event = event is not None and rows is groups
+            shown = part_table(rows[:_SHOWN], event=by_event, widest=_WIDEST).text()
             more = f" ({_SHOWN} of {len(rows)})" if len(rows) > _SHOWN else ""
             parts += [f"{heading}{more}:", shown]
     if found.periods is not None:

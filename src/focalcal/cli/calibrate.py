@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import (
-    FILE_FLAGS,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Normalize,
-    Scale,
-    column_names,
-    given,
-    table_reading,
-)
+from focalcal.cli.options import FILE_FLAGS, ScoreColumns, takes
 from focalcal.cli.output import plain_failures
 
 
+@dataclass(frozen=True, kw_only=True)
+class CalibratedColumns(ScoreColumns):
+    """By default those of the table that was audited."""
+
+    labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None
+
+
 @plain_failures(flags=FILE_FLAGS)
+@takes(table=CalibratedColumns)
 def calibrate(
     calibrator: Annotated[Path, typer.Argument(help="A calibrator.json that `focalcal audit --out` wrote.")],
     file: Annotated[
@@ -32,23 +31,12 @@ def calibrate(
         ),
     ],
     out: Annotated[Path, typer.Argument(help="The file to write, or the new folder, or - for CSV to stdout.")],
-    probs: Annotated[
-        str | None, typer.Option(help="The columns of probabilities; by default those of the audited file.")
-    ] = None,
-    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
-    score: Annotated[
-        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None,
-    scale: Scale = "unit",
-    normalize: Normalize = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
+    table: CalibratedColumns,
 ) -> None:
     """Apply a stored calibrator to predictions: calibrated scores in their place, all other columns as they are.
 
-    Rows need no labels. Files of any size are read and written part by part.
+    Rows need no labels. Files of any size are read and written part by part. Scores are looked for in the columns that
+    the audited table had them in, unless others are named.
 
     Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
     """
@@ -56,20 +44,18 @@ def calibrate(
     from focalcal.posthoc.calibrated_tables import SUFFIXES, calibrate_tables
     from focalcal.predictions.versioned_tables import plain_source
 
-    if score is not None and probs is not None:
-        raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    options = table.reading()
+    labels = {name: options.pop(name) for name in ("labels",) if name in options}
     fitted = load_calibrator(calibrator)
-    columns = given(probs=column_names(probs) if score is None else [score], logits=column_names(logits))
-    options = table_reading(scale, delimiter=delimiter, decimal=decimal, encoding=encoding, normalize=normalize)
     source = sys.stdin.buffer if file == "-" else plain_source(file)
     folder = isinstance(source, Path) and source.is_dir() and not any(source.glob("*.npy"))
     arrays = out.suffix.lower() not in (*SUFFIXES, "") or (
         isinstance(source, Path) and source.suffix in (".npz", ".npy")
     )
     if isinstance(source, Path) and not folder and (arrays or source.is_dir()):
-        _calibrate_arrays(fitted, source, out, given(labels=labels, **columns, **options))
+        _calibrate_arrays(fitted, source, out, options | labels)
     else:
-        calibrate_tables(fitted, source, sys.stdout.buffer if str(out) == "-" else out, **columns, **options)
+        calibrate_tables(fitted, source, sys.stdout.buffer if str(out) == "-" else out, **options)
     if str(out) != "-":
         typer.echo(out)
 

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from focalcal.cli.options import (
-    FILE_FLAGS,
-    Decimal,
-    Delimiter,
-    DropMissing,
-    Encoding,
-    Json,
-    Normalize,
-    Scale,
-    column_names,
-    given,
-    table_reading,
-)
+from focalcal.cli.options import FILE_FLAGS, Json, RowColumns, given, takes
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -51,7 +39,9 @@ app = typer.Typer(
 
 @app.command()
 @plain_failures(flags=FILE_FLAGS)
+@takes(table=RowColumns)
 def update(
+    table: RowColumns,
     state: Annotated[Path, typer.Argument(help="The monitor's state, a JSON file; made by the first call.")],
     files: Annotated[
         list[Path] | None,
@@ -96,39 +86,9 @@ def update(
     event: Annotated[
         str | None, typer.Option(help="The class whose probability is followed; by default the predicted class.")
     ] = None,
-    probs: Annotated[
-        str | None, typer.Option(help="The columns of probabilities: 'p_*', or names with commas.")
+    out: Annotated[
+        Path | None, typer.Option(help="Write the page to this .html file, or as monitor.html into this folder.")
     ] = None,
-    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None,
-    score: Annotated[
-        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="The label that --score belongs to, where they are names.")
-    ] = None,
-    confidence: Annotated[
-        str | None, typer.Option(help="The column of confidences, for rows without all probabilities.")
-    ] = None,
-    correct: Annotated[
-        str | None, typer.Option(help="The column that says whether the prediction is right; with --confidence.")
-    ] = None,
-    groups: Annotated[str | None, typer.Option(help="Columns whose values are followed too, with commas.")] = None,
-    ids: Annotated[str | None, typer.Option(help="The column of names of rows: overlaps are refused.")] = None,
-    times: Annotated[
-        str | None, typer.Option("--times", "--time", help="The column of times, which put rows into periods.")
-    ] = None,
-    clusters: Annotated[
-        str | None, typer.Option(help="The column that says which rows belong together, such as a customer.")
-    ] = None,
-    classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None,
-    scale: Scale = "unit",
-    normalize: Normalize = None,
-    drop_missing: DropMissing = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    out: Annotated[Path | None, typer.Option(help="Write the page to this .html file.")] = None,
     prometheus: Annotated[
         Path | None, typer.Option(help="Write gauges for node_exporter's textfile collector.")
     ] = None,
@@ -145,8 +105,10 @@ def update(
     from focalcal.auditing.monitoring import Monitor
     from focalcal.core.checks import rounding_collected, warn_of_rounding
 
-    if score is not None and probs is not None:
-        raise ValueError(f"--score and --probs both say where probabilities are, got {score!r} and {probs!r}; give one")
+    columns = table.reading()
+    if out is not None and (out.is_dir() or not out.suffix):
+        out.mkdir(parents=True, exist_ok=True)
+        out = out / "monitor.html"
     for path in (out, prometheus, junit, corrected, state):  # before anything is counted
         if path is not None and not path.absolute().parent.is_dir():
             raise ValueError(f"the folder of {str(path)!r} must exist; create it first")
@@ -160,32 +122,20 @@ def update(
         raise ValueError(f"the state {str(state)!r} must exist where no rows are given; check its name, or give rows")
     else:
         monitor = Monitor(**chosen)
-    columns = given(
-        probs=column_names(probs) if score is None else [score],
-        logits=column_names(logits),
-        labels=labels,
-        positive=positive,
-        confidence=confidence,
-        correct=correct,
-        groups=groups.split(",") if groups and "," in groups else groups,
-        ids=ids,
-        times=times,
-        clusters=clusters,
-        classes=None if classes is None else classes.read_text(encoding="utf-8").splitlines(),
-        **table_reading(scale, drop_missing, delimiter, decimal, encoding, normalize),
-    )
     if baseline is not None:
         baseline_from_files(monitor, baseline, columns)
     options = given(at=at, mature=None if mature is None else _duration(mature), as_of=as_of)
     if corrected is not None and len(files or ()) != 1:
         raise ValueError(f"--corrected is for one file at a time, got {len(files or ())}; call the command for each")
     if unlabelled:
-        options |= {"source": baseline if confidence is None else None, "corrected": corrected}
+        options |= {"source": baseline if table.confidence is None else None, "corrected": corrected}
     for file in files or ():
         with rounding_collected() as misses:
             done = update_from_files(monitor, file, columns, unlabelled=unlabelled, outcomes=outcomes, **options)
         for name, miss in misses.items():
-            warn_of_rounding(name, miss, used="used as they are" if normalize is None else "divided by their sums")
+            warn_of_rounding(
+                name, miss, used="used as they are" if table.normalize is None else "divided by their sums"
+            )
         for note in _notes(file, done):
             typer.echo(f"focalcal: note: {note}", err=True)
     if not monitor.pieces or add_only:

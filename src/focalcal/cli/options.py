@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from focalcal.predictions.locations import Location
 
-# How files are read; see `sources` and `table_reading`.
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -20,32 +23,146 @@ Files = Annotated[
         "models: .jsonl, .eval or .json files, or folders of them."
     ),
 ]
-Scale = Annotated[
-    Literal["unit", "percent"], typer.Option(help="Whether probabilities are from 0 to 1, or percent from 0 to 100.")
-]
-Normalize = Annotated[
-    Literal["rows"] | None,
-    typer.Option(help="rows: divide each row of probabilities by its sum, as for printed digits or counts."),
-]
-DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows without a value, and say how many, in place of an error.")
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        help="The character between the columns of text: comma, semicolon, tab, bar or itself; found if absent."
-    ),
-]
-Decimal = Annotated[
-    Literal["point", "comma"] | None, typer.Option(help="The decimal sign in the numbers of text; found if absent.")
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="The encoding of text, such as utf-8 or cp1252 (Windows); found if absent.")
-]
-BadPart = Annotated[
-    Literal["refuse", "skip"],
-    typer.Option("--on-bad-part", help="Stop at a part that cannot be read, or leave it out and name it."),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreColumns:
+    """Where a table has its scores, and how it is read: what every command has that reads one."""
+
+    probs: Annotated[
+        str | None, typer.Option(help="The columns of probabilities: 'p_*' for p_0, p_1, ..., or names with commas.")
+    ] = None
+    logits: Annotated[str | None, typer.Option(help="The columns of logits, in place of probabilities.")] = None
+    score: Annotated[
+        str | None, typer.Option(help="For two classes: the one column with the probability of the positive class.")
+    ] = None
+    labels: Annotated[str | None, typer.Option(help="The column of labels.")] = None
+    scale: Annotated[
+        Literal["unit", "percent", "1", "100"] | None,
+        typer.Option(help="Whether probabilities, or confidences in evaluation logs, are from 0 to 1 or percent."),
+    ] = None
+    normalize: Annotated[
+        Literal["rows"] | None,
+        typer.Option(help="rows: divide each row of probabilities by its sum, as for printed digits or counts."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            help="The character between the columns of text: comma, semicolon, tab, bar or itself; found if absent."
+        ),
+    ] = None
+    decimal: Annotated[
+        Literal["point", "comma"] | None, typer.Option(help="The decimal sign in the numbers of text; found if absent.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="The encoding of text, such as utf-8 or cp1252 (Windows); found if absent.")
+    ] = None
+
+    def reading(self) -> dict[str, Any]:
+        """The keywords of `Predictions.load`, of what was given."""
+        if self.score is not None and self.probs is not None:
+            raise ValueError(
+                f"--score and --probs both say where probabilities are, got {self.score!r} and {self.probs!r}; give one"
+            )
+        return given(
+            probs=column_names(self.probs) if self.score is None else [self.score],
+            logits=column_names(self.logits),
+            labels=self.labels,
+            scale="percent" if self.scale in ("percent", "100") else None,
+            normalize=self.normalize == "rows" or None,
+            delimiter=None if self.delimiter is None else _DELIMITERS.get(self.delimiter, self.delimiter),
+            decimal=_DECIMALS[self.decimal],
+            encoding=self.encoding,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowColumns(ScoreColumns):
+    """And where it has what is known of each row."""
+
+    positive: Annotated[
+        str | None, typer.Option(help="The label that the column of --score belongs to, where labels are names.")
+    ] = None
+    confidence: Annotated[
+        str | None,
+        typer.Option(
+            help="For rows without probabilities of all classes: the column with each prediction's confidence."
+        ),
+    ] = None
+    correct: Annotated[
+        str | None, typer.Option(help="The column that says whether the prediction is right; goes with --confidence.")
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns whose values are looked at apart, e.g. 'site' or 'site,age'; an audit takes their "
+            "intersections, too."
+        ),
+    ] = None
+    clusters: Annotated[
+        str | None,
+        typer.Option(help="The column of what rows share, e.g. a patient: intervals are over these, not over rows."),
+    ] = None
+    times: Annotated[
+        str | None,
+        typer.Option("--time", "--times", help="The column of dates: day, week, month, quarter or year are looked at."),
+    ] = None
+    ids: Annotated[
+        str | None, typer.Option(help="The column of names of rows: mistakes are listed by it, overlaps found.")
+    ] = None
+    classes: Annotated[Path | None, typer.Option(help="A text file with one class name per line.")] = None
+    drop_missing: Annotated[
+        bool,
+        typer.Option("--drop-missing", help="Leave out rows without a value, and say how many, in place of an error."),
+    ] = False
+
+    def reading(self) -> dict[str, Any]:
+        """The keywords of `Predictions.load`, of what was given."""
+        return super().reading() | given(
+            positive=self.positive,
+            confidence=self.confidence,
+            correct=self.correct,
+            groups=self.groups.split(",") if self.groups and "," in self.groups else self.groups,
+            clusters=self.clusters,
+            times=self.times,
+            ids=self.ids,
+            classes=None if self.classes is None else self.classes.read_text(encoding="utf-8").splitlines(),
+            drop_missing=self.drop_missing or None,
+        )
+
+
+def takes(**shared: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that classes declare as fields; it is called with an object of each, by its name."""
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        added = [
+            inspect.Parameter(
+                each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hint[each.name]
+            )
+            for kind in shared.values()
+            for hint in [get_type_hints(kind, include_extras=True)]
+            for each in fields(kind)
+        ]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            objects = {
+                name: kind(**{each.name: values.pop(each.name) for each in fields(kind)})
+                for name, kind in shared.items()
+            }
+            command(**objects, **values)
+
+        rest = [each.replace(kind=each.KEYWORD_ONLY) for name, each in own.parameters.items() if name not in shared]
+        named = [each for each in rest if each.default is each.empty]  # the arguments, before all options
+        signature = own.replace(parameters=[*named, *added, *(each for each in rest if each not in named)])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
+        return run
+
+    return with_options
+
+
 # What an error says in Python's words, as the command's options.
 FILE_FLAGS = {
     'scale="percent"': "--scale percent",
@@ -57,6 +174,10 @@ FILE_FLAGS = {
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 _DECIMALS = {"point": ".", "comma": ",", None: None}
 
+BadPart = Annotated[
+    Literal["refuse", "skip"],
+    typer.Option("--on-bad-part", help="Stop at a part that cannot be read, or leave it out and name it."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; null stands for NaN and infinity.")]
 
 
@@ -67,25 +188,6 @@ def sources(files: list[str]) -> list[str | Path | Location]:
     if files.count("-") > 1:
         raise ValueError(f"standard input can be read once, got - {files.count('-')} times; name it once")
     return [standard_input(sys.stdin.buffer) if file == "-" else file for file in files]
-
-
-def table_reading(
-    scale: str | None = None,
-    drop_missing: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    normalize: str | None = None,
-) -> dict[str, Any]:
-    """The options of the command line as keywords of `Predictions.load`; nothing for those that were not given."""
-    return given(
-        scale="percent" if scale in ("percent", "100") else None,
-        drop_missing=drop_missing or None,
-        delimiter=None if delimiter is None else _DELIMITERS.get(delimiter, delimiter),
-        decimal=_DECIMALS[decimal],
-        encoding=encoding,
-        normalize=normalize == "rows" or None,
-    )
 
 
 def given(**values: Any) -> dict[str, Any]:
