@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,8 @@ class Run:
         checksums: Checksums,
         *,
         glance: str | None = None,
-        left_out: Collection[str] = (),
     ) -> None:
-        self._folder, self._given, self._checksums = folder, records, checksums
-        self._glance, self._left_out = glance, left_out
+        self._folder, self._given, self._checksums, self._glance = folder, records, checksums, glance
 
     @property
     def key(self) -> str:
@@ -158,10 +156,6 @@ class Run:
             if kept or "/" in name or name == EPOCHS:
                 self._checksums.check(folder, name, record)
 
-    def without(self, evaluations: Collection[str]) -> Run:
-        """The run as if it had not these evaluations."""
-        return Run(self._folder, self._given, self._checksums, left_out=evaluations)
-
     def __repr__(self) -> str:
         """The key and what was run."""
         return f"Run({self.key[:12]}, {self.spec.name})"
@@ -176,9 +170,10 @@ class Run:
         own: dict[str, Any] = self._records["run"]
         return own
 
-    @cached_property
+    @property
     def _evaluations(self) -> dict[str, dict[str, Any]]:
-        return {name: record for name, record in self._records["evaluations"].items() if name not in self._left_out}
+        evaluations: dict[str, dict[str, Any]] = self._records["evaluations"]
+        return evaluations
 
     @cached_property
     def _split_files(self) -> dict[str, str]:

@@ -290,8 +290,8 @@ class Store:
             run.verify(kept=False)
         except OSError as error:
             raise unreadable(folder, error) from error
-        damaged = [evaluation for evaluation in run.evaluations if _damage(run, evaluation) is not None]
-        return run.without(damaged) if damaged else run
+        whole = {name: record for name, record in read.evaluations.items() if _damage(run, name) is None}
+        return Run(folder, {"run": read.record, "evaluations": whole}, self._checksums)
 
     def _place(self, target: Path, is_there: Callable[[], bool], write: Callable[[Path], None]) -> None:
         """Unless it is there, have a folder written and give it its name; what is not whole there is set aside."""
