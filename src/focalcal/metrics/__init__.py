@@ -5,7 +5,6 @@ from focalcal.metrics import table
 from focalcal.metrics.bootstrap import Interval, bootstrap
 from focalcal.metrics.corp import Corp, CorpParts, corp
 from focalcal.metrics.decision_cost import DecisionCost, compare_costs, decision_cost
-from focalcal.metrics.detection import auroc
 from focalcal.metrics.event import EventCalibration, Spiegelhalter, event_calibration
 from focalcal.metrics.event_curve import EventCurve
 from focalcal.metrics.graded import graded_scores
@@ -19,6 +18,7 @@ from focalcal.metrics.multilabel import (
 )
 from focalcal.metrics.murphy import Murphy, murphy
 from focalcal.metrics.net_benefit import DecisionCurve, Flagged, flagged_at, net_benefit
+from focalcal.metrics.ranking import auroc
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.summary import Summary, summary

@@ -25,12 +25,12 @@ from focalcal.core.arrays import Array, is_tensor, like_given
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
 from focalcal.core.numerics import softmax
-from focalcal.metrics.bootstrap_statistics import Classwise, Draw, Ranked, RankedPairs, Rowwise, batches, row_weights
-from focalcal.metrics.detection import auroc, ranked_input
+from focalcal.metrics.bootstrap_statistics import Classwise, Draw, Rowwise, batches, row_weights
 from focalcal.metrics.event_metrics import FromEvent, OfOutcomeDraws
 from focalcal.metrics.event_rows import event_of, read_event_scores
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
+from focalcal.metrics.ranking import Ranked, auroc, auroc_of, ranked_input
 from focalcal.metrics.reliability import check_level, wilson
 from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
 from focalcal.metrics.scan import check_bins, scan_inputs
@@ -231,9 +231,7 @@ class _Plan:
                 raise ValueError("a function of your own needs probs and labels, got confidence and correct")
         if AUROC in self.entries.values():
             self.rows, self.own = len(given.labels), given.weights
-            self.statistics: list[Callable[[Draw], Array]] = [
-                RankedPairs(given.scores, given.labels.astype(np.float64))
-            ]
+            self.statistics: list[Callable[[Draw], Array]] = [Ranked(auroc_of, given.scores, given.labels)]
             return
         self.sums = scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, brier=True, nll=True, rows=True)
         self.rows, self.own = self.sums.rows, self.sums.weights

@@ -8,17 +8,14 @@ in the order of the scores, which all metrics of ranks share.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import digamma
 
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.metrics.cells import CELLS, equal_mass_error
-from focalcal.metrics.detection import generalised_risk, optimal_aurc, runs
 from focalcal.metrics.smooth import Smoother, smooth_ece_of
 
 if TYPE_CHECKING:
@@ -77,11 +74,6 @@ def batches(rows: int, resamples: int) -> list[int]:
 def _sum_matrix(cells: Array, columns: int, values: Array) -> Any:
     """(columns, rows): each row's value in its cell, so that the product with weights is the sums over cells."""
     return sparse.csr_array((values, (cells, np.arange(len(cells)))), shape=(columns, len(cells)))
-
-
-def _over_runs(values: Array, start: Array) -> Array:
-    """Sums over runs of equal scores; where none are equal, which is usual, the values themselves."""
-    return values if len(start) == len(values) else np.add.reduceat(values, start, axis=0)
 
 
 class Binned:
@@ -190,123 +182,6 @@ class SmoothNodes:
             )
             self._matrices[intervals] = count, f
         return self._matrices[intervals]
-
-
-class Ranking:
-    """Rows by falling score, and what all metrics of that order have in common for a draw."""
-
-    def __init__(self, scores: Array, positives: Array) -> None:
-        self._order = np.argsort(-scores, kind="stable")
-        self.start, self.negative = runs(scores[self._order]), 1 - positives[self._order, None]
-        self._last: tuple[Draw, RankSums] | None = None
-
-    def sums(self, draw: Draw) -> RankSums:
-        """Those of the last draw are kept: several metrics ask for them."""
-        if self._last is None or self._last[0] is not draw:
-            weights = draw.weights[self._order]
-            size, negatives = (_over_runs(each, self.start) for each in (weights, weights * self.negative))
-            self._last = draw, RankSums(self, size, negatives)
-        return self._last[1]
-
-
-class RankSums:
-    """How many rows, and how many negatives, each run of equal scores has in each resample, (runs, resamples)."""
-
-    def __init__(self, ranking: Ranking, size: Array, negatives: Array) -> None:
-        self._ranking, self.size, self.negatives = ranking, size, negatives
-        self.up_to, self.negatives_up_to = size.cumsum(0), negatives.cumsum(0)
-        self.rows: Array = self.up_to[-1]
-
-    @cached_property
-    def auroc(self) -> Array:
-        """NaN of a resample without one of the outcomes."""
-        negatives = self.negatives_up_to[-1]
-        pairs = (self.rows - negatives) * negatives
-        below = negatives - self.negatives_up_to + self.negatives / 2
-        won = np.einsum("ij,ij->j", self.size - self.negatives, below)
-        value: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
-        return value
-
-    @cached_property
-    def aurc(self) -> Array:
-        """See `binary_aurc` for the sum over a run of equal confidences."""
-        reached = self._harmonic()
-        rise = np.diff(reached, axis=0, prepend=0.0)
-        before = self.up_to - self.size
-        if len(self.size) == len(self._ranking.negative):  # no two scores are equal: a row is wrong or it is not
-            before *= self._ranking.negative
-        else:
-            before *= np.divide(self.negatives, self.size, out=np.zeros_like(self.size), where=self.size > 0)
-        slope = self.negatives_up_to - self.negatives - before
-        value: Array = (self.negatives_up_to[-1] + np.einsum("ij,ij->j", slope, rise)) / self.rows
-        return value
-
-    def _harmonic(self) -> Array:
-        """1 + 1/2 + ... + 1/n for the rows up to each run; between whole numbers, as of weights, by digamma."""
-        places = self.up_to.astype(np.intp)
-        if (places == self.up_to).all():
-            return np.append(0.0, np.cumsum(1 / np.arange(1, int(self.rows.max()) + 1))).take(places)
-        sums: Array = digamma(self.up_to + 1) + np.euler_gamma
-        return sums
-
-
-class Ranked:
-    """A function of the order of the scores; the statistics of one plan share their `ranking`."""
-
-    def __init__(self, scores: Array, positives: Array) -> None:
-        self.ranking = Ranking(scores, positives)
-
-
-class RankedPairs(Ranked):
-    """`auroc`; `undefined` of a resample without one of the outcomes."""
-
-    def __init__(self, scores: Array, positives: Array, undefined: float = np.nan) -> None:
-        super().__init__(scores, positives)
-        self._undefined = undefined
-
-    def __call__(self, draw: Draw) -> Array:
-        """One value per resample."""
-        return np.nan_to_num(self.ranking.sums(draw).auroc, nan=self._undefined)
-
-
-class AreaUnderRiskCoverage(Ranked):
-    """`aurc`."""
-
-    def __call__(self, draw: Draw) -> Array:
-        """One value per resample."""
-        return self.ranking.sums(draw).aurc
-
-
-class ExcessRiskCoverage(Ranked):
-    """`e_aurc`."""
-
-    def __call__(self, draw: Draw) -> Array:
-        """One value per resample."""
-        sums = self.ranking.sums(draw)
-        value: Array = np.maximum(sums.aurc - optimal_aurc(sums.rows - sums.negatives_up_to[-1], sums.rows), 0.0)
-        return value
-
-
-class GeneralisedRiskCoverage(Ranked):
-    """`augrc`."""
-
-    def __call__(self, draw: Draw) -> Array:
-        """One value per resample."""
-        sums = self.ranking.sums(draw)
-        value: Array = generalised_risk(np.nan_to_num(sums.auroc, nan=0.5), 1 - sums.negatives_up_to[-1] / sums.rows)
-        return value
-
-
-class Coverage(Ranked):
-    """`coverage`, at its usual accuracy."""
-
-    def __call__(self, draw: Draw, accuracy: float = 0.95) -> Array:
-        """One value per resample."""
-        sums = self.ranking.sums(draw)
-        wrong = np.divide(sums.negatives_up_to, sums.up_to, out=np.ones_like(sums.up_to), where=sums.up_to > 0)
-        enough = 1 - wrong >= accuracy
-        value: Array = (sums.up_to * enough).max(0) / sums.rows
-        return value
 
 
 class Rowwise:

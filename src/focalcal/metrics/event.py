@@ -16,7 +16,6 @@ from focalcal.core.display import Displayed
 from focalcal.metrics.bootstrap import NULL_DRAWS, Interval, interval
 from focalcal.metrics.bootstrap_statistics import Draw
 from focalcal.metrics.corp import Corp, corp_of
-from focalcal.metrics.detection import auroc_influence
 from focalcal.metrics.event_cells import COARSEST, FINEST, EventCells
 from focalcal.metrics.event_curve import CurveErrors, EventCurve
 from focalcal.metrics.event_draws import EventDraws
@@ -24,6 +23,7 @@ from focalcal.metrics.event_metrics import citl_of, recalibration
 from focalcal.metrics.event_rows import NEVER_LESS_THAN, bounded, read_sampled_event
 from focalcal.metrics.event_sentence import event_sentence
 from focalcal.metrics.proper import binary_brier, binary_nll
+from focalcal.metrics.ranking import auroc_influence
 from focalcal.metrics.robust import Robust
 from focalcal.predictions.inputs import InputOptions, Inputs
 

@@ -10,7 +10,7 @@ from focalcal.core.arrays import as_array
 from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import between_zero_and_one, first_row, in_unit_interval
 from focalcal.metrics.binned_errors import ece_of
-from focalcal.metrics.detection import generalised_risk
+from focalcal.metrics.ranking import generalised_risk
 from focalcal.metrics.scan import check_bins
 
 

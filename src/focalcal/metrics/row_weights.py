@@ -100,7 +100,11 @@ def weighted_sums(index: Array, confidence: Array, correct: Array, weights: Arra
 
 
 def weighed_pieces(given: Inputs, ignore_index: int | None) -> Iterator[tuple[Array, Array, Array]]:
-    """Scores (rows, K), labels and weights of the rows that count, piece by piece."""
+    """Scores (rows, K), labels and weights of the rows that count, piece by piece; ones where there are no weights."""
+    if given.weights is None:
+        for scores, labels, _ in flat_pieces(given.scores, given.labels, ignore_index):
+            yield scores, labels, np.ones(len(labels))
+        return
     keep = kept_rows(given, ignore_index)
     weights = np.zeros(given.labels.size)
     weights[slice(None) if keep is None else keep] = kept_weights(given, ignore_index)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from focalcal.core.arrays import Array, scores_and_labels
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index, sums_at
-from focalcal.core.checks import possible_logits, simplex_miss, warn_of_rounding
-from focalcal.core.numerics import at_least_float32, softmax
-from focalcal.metrics.array_pass import Scan, flat_pieces
+from focalcal.core.numerics import at_least_float32
+from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, MeanOfRows
 from focalcal.metrics.cells import spread
 from focalcal.metrics.row_weights import weighed_pieces
@@ -167,37 +166,26 @@ class FromOutcomes(Source):
     """
 
     asks = MappingProxyType({"rows": True})
+    holds = "moments"
 
     def __init__(
-        self,
-        of: Callable[..., float],
-        *,
-        cells: Callable[..., Array] | None = None,
-        statistic: Callable[..., Statistic] | None = None,
+        self, of: Callable[..., float], *, cells: Callable[..., Array], statistic: Callable[..., Statistic]
     ) -> None:
         super().__init__(of)
         self.cells, self.statistic = cells, statistic
-        self.holds = "" if cells is None else "moments"
 
     @cached_property
     def sketch_options(self) -> dict[str, Any]:
         """Those of the function of cells."""
-        return {} if self.cells is None else defaults(self.cells)
+        return defaults(self.cells)
 
     def of_scan(self, sums: Scan | CalibrationSketch, **options: Any) -> float:
         """From the rows."""
         assert isinstance(sums, Scan)
-        if sums.weights is None:
-            return self.of_outcomes(*sums.outcomes, **options)
-        if "weights" in inspect.signature(self.of).parameters:
-            return float(self.of(*sums.outcomes, weights=sums.weights, **options))
-        statistic = self.resample_outcomes(*sums.outcomes, **options)
-        assert statistic is not None
-        return float(statistic(Draw(sums.weights[:, None]))[0])
+        return float(self.of(*sums.outcomes, weights=sums.weights, **options))
 
     def of_sketch(self, sketch: CalibrationSketch, **options: Any) -> float:
         """From the cells."""
-        assert self.cells is not None
         moments = sketch.moments[None]
         return float(self.cells(lambda cells: spread(moments, cells), **options)[0])
 
@@ -206,62 +194,29 @@ class FromOutcomes(Source):
         return float(self.of(confidence, correct, **options))
 
     def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
-        """From cells, nodes or ranks."""
-        pair = confidence.astype(np.float64), correct.astype(np.float64)
-        if self.statistic is None or not options.keys() <= self.sketch_options.keys():
+        """From cells or nodes."""
+        if not options.keys() <= self.sketch_options.keys():
             return None
-        return self.statistic(*pair, **options)
+        return self.statistic(confidence.astype(np.float64), correct.astype(np.float64), **options)
 
 
 class FromProbabilities(Source):
-    """The mean over rows of `of(probs, labels, **options)`, (n,), a value that needs the probabilities of all classes.
-
-    `order_only`: it depends on their order alone, so that logits will do as they are.
-    """
-
-    def __init__(self, of: Callable[..., Array], *, order_only: bool = False) -> None:
-        super().__init__(of)
-        self.order_only = order_only
+    """The mean over rows of `of(scores, labels, **options)`, (n,), which needs the order of all classes' scores."""
 
     needs_classes = True
 
     def measure(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
         """The mean over the rows."""
-        if given.weights is not None:
-            return self._weighed(given, ignore_index, options)
         total, rows = self.total(given, ignore_index, options)
         if rows == 0:
             raise no_rows(ignore_index)
         return total / rows
 
-    def _weighed(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> float:
-        """The weighted mean over the rows, which a pass has looked at."""
-        total = scan_inputs(given, n_bins=1, ignore_index=ignore_index).total
-        value = 0.0
-        for scores, labels, weights in weighed_pieces(given, ignore_index):
-            probs = at_least_float32(scores)
-            if given.kind == "logits" and not self.order_only:
-                probs = softmax(probs.astype(np.float64))
-            value += float(weights @ self.of(probs, labels, **options))
-        return value / total
-
-    def total(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> tuple[float, int]:
-        """The sum over the rows, piece by piece, and how many there are."""
-        scores, labels = given.scores, given.labels
-        if not given.checked:
-            scores, labels = scores_and_labels(given.kind, scores, labels, ignore_index=ignore_index)
-        total, rows, miss = 0.0, 0, 0.0
-        for piece, own, row_of in flat_pieces(scores, labels, ignore_index):
-            probs = at_least_float32(piece)
-            if given.kind == "probs":
-                miss = max(miss, simplex_miss("probs", probs, row_of))
-            else:
-                possible_logits("logits", probs, row_of)
-                probs = probs if self.order_only else softmax(probs.astype(np.float64))
-            total += float(self.of(probs, own, **options).sum(dtype=np.float64))
-            rows += len(own)
-        warn_of_rounding("probs", miss)
-        return total, rows
+    def total(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> tuple[float, float]:
+        """The sum over the rows, piece by piece, and what these weigh; a pass over them checks them."""
+        rows = scan_inputs(given, n_bins=1, ignore_index=ignore_index, allow_none=True).total
+        pieces = weighed_pieces(given, ignore_index)
+        return sum(float(own @ self.of(at_least_float32(scores), y, **options)) for scores, y, own in pieces), rows
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
         """Means of the rows' values."""

@@ -6,7 +6,6 @@ A new metric needs its formula in a file of its own, an entry here and a test.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from focalcal.core.named_table import NamedTable
 from focalcal.metrics.binned_errors import (
@@ -19,24 +18,8 @@ from focalcal.metrics.binned_errors import (
     mce_of,
     rms_ce_of,
 )
-from focalcal.metrics.bootstrap_statistics import (
-    AdaptiveCells,
-    AreaUnderRiskCoverage,
-    Coverage,
-    ExcessRiskCoverage,
-    GeneralisedRiskCoverage,
-    RankedPairs,
-    SmoothNodes,
-)
+from focalcal.metrics.bootstrap_statistics import AdaptiveCells, SmoothNodes
 from focalcal.metrics.cells import adaptive_ece_from_cells, smooth_ece_from_cells
-from focalcal.metrics.detection import (
-    binary_augrc,
-    binary_aurc,
-    binary_auroc,
-    binary_confidence_auroc,
-    binary_coverage,
-    binary_e_aurc,
-)
 from focalcal.metrics.event_metrics import (
     FromEvent,
     citl_of,
@@ -53,6 +36,15 @@ from focalcal.metrics.event_metrics import (
 from focalcal.metrics.metric import Metric
 from focalcal.metrics.multilabel_metric import MultilabelMetric
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, in_top
+from focalcal.metrics.ranking import (
+    FromRanks,
+    augrc_of,
+    aurc_of,
+    auroc_of,
+    confidence_auroc_of,
+    coverage_of,
+    e_aurc_of,
+)
 from focalcal.metrics.smooth import binary_smooth_ece
 from focalcal.metrics.sources import FromBins, FromClasses, FromOutcomes, FromProbabilities, FromTotal
 
@@ -128,7 +120,7 @@ confidence_gap = Metric(
 top_k_accuracy = Metric(
     "top_k_accuracy",
     "Top-k accuracy",
-    FromProbabilities(in_top, order_only=True),
+    FromProbabilities(in_top),
     "The share of rows whose label is among the k most probable classes; of equal ones the first come first.\n\n"
     "`k` is 5 unless told, or all classes where there are fewer.",
     better="higher",
@@ -138,15 +130,13 @@ top_k_accuracy = Metric(
 accuracy = Metric(
     "accuracy", "Accuracy", FromBins(accuracy_of, binned=False), better="higher", proportion=True, adapter="Accuracy"
 )
-aurc = Metric("aurc", "AURC", FromOutcomes(binary_aurc, statistic=AreaUnderRiskCoverage), adapter="AURC")
-e_aurc = Metric("e_aurc", "E-AURC", FromOutcomes(binary_e_aurc, statistic=ExcessRiskCoverage), adapter="ExcessAURC")
-augrc = Metric(
-    "augrc", "AUGRC", FromOutcomes(binary_augrc, statistic=GeneralisedRiskCoverage), limits=(0.0, 0.5), adapter="AUGRC"
-)
+aurc = Metric("aurc", "AURC", FromRanks(aurc_of), adapter="AURC")
+e_aurc = Metric("e_aurc", "E-AURC", FromRanks(e_aurc_of), adapter="ExcessAURC")
+augrc = Metric("augrc", "AUGRC", FromRanks(augrc_of), limits=(0.0, 0.5), adapter="AUGRC")
 confidence_auroc = Metric(
     "confidence_auroc",
     "AUROC of the confidence",
-    FromOutcomes(binary_confidence_auroc, statistic=partial(RankedPairs, undefined=0.5)),
+    FromRanks(confidence_auroc_of),
     unit="score",
     better="higher",
     adapter="ConfidenceAUROC",
@@ -154,7 +144,7 @@ confidence_auroc = Metric(
 coverage = Metric(
     "coverage",
     "Coverage at 95 % accuracy",
-    FromOutcomes(binary_coverage, statistic=Coverage),
+    FromRanks(coverage_of),
     better="higher",
     adapter="Coverage",
 )
@@ -186,7 +176,7 @@ METRICS: dict[str, Metric] = NamedTable(
 )
 """Every metric of (probs, labels) that is one number."""
 
-AUROC = Metric("auroc", "AUROC", FromOutcomes(binary_auroc, statistic=RankedPairs), unit="score", better="higher")
+AUROC = Metric("auroc", "AUROC", FromRanks(auroc_of), unit="score", better="higher")
 """Of one sigmoid output and its labels; `auroc` itself takes scores and positives."""
 
 multilabel_error = MultilabelMetric(

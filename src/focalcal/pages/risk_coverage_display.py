@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from focalcal.metrics.detection import binary_aurc
 from focalcal.metrics.reliability import outcomes
 from focalcal.metrics.selective import RiskCoverage, risk_coverage
+from focalcal.metrics.table import aurc
 from focalcal.pages.style import COLOURS, new_axes, plain
 from focalcal.pages.tables import Table
 from focalcal.predictions.inputs import InputOptions, read_inputs
@@ -57,7 +57,7 @@ class RiskCoverageDisplay:
         if given.weights is not None:
             raise ValueError("a risk-coverage curve takes no weights, got some; leave them out, or draw without them")
         sure, right = outcomes(given, ignore_index=ignore_index)
-        return cls(risk_coverage(sure.astype(np.float64), right), binary_aurc(sure, right), name)
+        return cls(risk_coverage(sure.astype(np.float64), right), aurc.source.of_outcomes(sure, right), name)
 
     def frame(self) -> Table:
         """One row per point."""

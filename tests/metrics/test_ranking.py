@@ -8,7 +8,6 @@ from references import brute_force
 
 from focalcal import metrics
 from focalcal.metrics.bootstrap_statistics import Draw
-from focalcal.metrics.detection import binary_aurc
 
 
 @given(rows=st.lists(st.tuples(st.integers(-2, 3), st.booleans()), min_size=2, max_size=40))
@@ -36,7 +35,7 @@ def test_auroc_takes_scores_of_any_scale():
 def test_aurc_is_the_mean_over_the_orders_of_ties(rows):
     confidence, wrong = np.array([c for c, _ in rows]), np.array([w for _, w in rows])
     expected = brute_force.aurc_of(confidence.tolist(), wrong.tolist())
-    assert binary_aurc(confidence, ~wrong) == pytest.approx(expected, abs=0.02)
+    assert metrics.aurc(confidence=confidence, correct=~wrong) == pytest.approx(expected, abs=0.02)
 
 
 def test_aurc_without_ties_is_the_mean_risk():
