@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.core.arrays import Array, as_values, is_tensor
-from focalcal.core.checks import one_of, whole, yes_or_no
+from focalcal.core.checks import whole
 from focalcal.core.display import html_table
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
-from focalcal.predictions.answer_options import Normalize, option_probs
+from focalcal.predictions.alike import ALIKE, OPTIONAL, PER_ROW, check_alike, comparable
+from focalcal.predictions.answer_options import Normalize
 from focalcal.predictions.field_checks import (
     checked_classes,
     checked_groups,
@@ -29,18 +30,13 @@ from focalcal.predictions.field_checks import (
     checked_times,
     checked_weights,
     provenance_text,
-    shares_of_percentages,
 )
-from focalcal.predictions.header import SCALES, Names, Place
-from focalcal.predictions.inputs import Inputs, read_inputs
+from focalcal.predictions.header import Names, Place
+from focalcal.predictions.inputs import Inputs
 from focalcal.predictions.model_outputs import of_hugging_face, of_sklearn
+from focalcal.predictions.score_forms import given_scores
 
-OTHER = "other"  # what answer options leave
 ROWS = 65536  # of a batch, unless told otherwise
-_OPTIONAL = ("ids", "groups", "clusters", "weights", "times", "posterior")
-_WHOLE = ("kind", "multilabel", "top1", "classes", "group_names", "split", "_provenance")
-_WIDTHS = {"float16", "float32", "float64"}
-_PER_ROW = ("scores", "labels", *_OPTIONAL)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
@@ -115,37 +111,10 @@ class Predictions:
         missing: float | None = None,
         scale: Literal["unit", "percent"] = "unit",
     ) -> None:
-        one_of("scale", scale, SCALES)
-        if scale == "percent":
-            if logits is not None or logprobs is not None:
-                raise ValueError("scale='percent' is for probs=, got logits= or logprobs=; leave it out")
-            probs = None if probs is None else shares_of_percentages("probs", probs)
-            confidence = None if confidence is None else shares_of_percentages("confidence", confidence)
-        if logprobs is not None:
-            if logits is not None or probs is not None or multilabel:
-                raise TypeError("logprobs take the place of logits and probs, one label per row; give one or the other")
-            probs, normalize = option_probs(logprobs, normalize=normalize, missing=missing), False
-            if classes is not None and probs.shape[1] > len(classes):
-                classes = [*classes, OTHER]
-        elif missing is not None or isinstance(normalize, str):
-            raise TypeError(f"missing and normalize={normalize!r} are for logprobs; leave them out, or pass logprobs=")
-        top1 = confidence is not None or correct is not None
-        if top1:
-            if any(given is not None for given in (logits, probs, labels, classes)) or multilabel:
-                raise TypeError("confidence and correct take the place of scores and labels; give one or the other")
-            outcomes = read_inputs(confidence=confidence, correct=correct)
-            probs, labels = np.stack([1 - outcomes.scores, outcomes.scores], 1), outcomes.labels.astype(np.int64)
-        if (logits is None) == (probs is None):
-            got = "neither" if logits is None else "both"
-            raise TypeError(f"give exactly one of logits= and probs=, got {got}; the name says what the scores are")
-        yes_or_no("multilabel", multilabel)
-        kind = "probs" if logits is None else "logits"
-        scores, truth, named = probs if logits is None else logits, labels, classes
-        if not multilabel:
-            inputs = read_inputs(probs, labels, logits=logits, classes=classes, positive=positive, normalize=normalize)
-            scores, truth, named = inputs.scores, inputs.labels, inputs.classes
-        elif positive is not None or normalize:
-            raise TypeError("positive and normalize are for one label per row; leave them out with multilabel=True")
+        kind, scores, truth, named, top1 = given_scores(
+            logits, probs, logprobs, labels, confidence, correct, multilabel=multilabel, classes=classes,
+            positive=positive, normalize=normalize, missing=missing, scale=scale,
+        )  # fmt: skip
         scores, truth = checked_scores(kind, scores, truth, multilabel=multilabel)
         n = len(scores)
         groups, group_names = (None, None) if groups is None else checked_groups(groups, n)
@@ -233,14 +202,14 @@ class Predictions:
         if self.classes is not None:
             shown = ", ".join(str(name)[:20] for name in self.classes[:5])
             more.append(f"classes: {shown}{', ...' if len(self.classes) > 5 else ''}")
-        more += [name for name in _OPTIONAL if getattr(self, name) is not None]
+        more += [name for name in OPTIONAL if getattr(self, name) is not None]
         if keys := " ".join(self.provenance):
             more.append(f"provenance: {keys[:100]}")
         return f"Predictions({', '.join([shape, f'split={self.split[:40]!r}', *more])})"
 
     def _repr_html_(self) -> str:
         """The first rows, of the first classes."""
-        labels = [name for name in ("labels", *_OPTIONAL) if getattr(self, name) is not None and name != "posterior"]
+        labels = [name for name in ("labels", *OPTIONAL) if getattr(self, name) is not None and name != "posterior"]
         names = ("wrong", "right") if self.top1 else self.classes or tuple(range(self.n_classes))
         columns = {name: list(map(str, getattr(self, name)[:5])) for name in labels}
         columns |= {f"{self.kind} {name}": self.scores[:5, k].tolist() for k, name in enumerate(names[:8])}
@@ -261,7 +230,7 @@ class Predictions:
         return self._rows(index)
 
     def _rows(self, rows: Any) -> Predictions:
-        fields = {name: getattr(self, name) for name in _PER_ROW}
+        fields = {name: getattr(self, name) for name in PER_ROW}
         changed: dict[str, Any] = {name: None if value is None else value[rows] for name, value in fields.items()}
         if not len(changed["scores"]):
             raise ValueError(f"rows must select at least one of {self.n} rows, got none")
@@ -284,10 +253,8 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        return all(getattr(self, name) == getattr(other, name) for name in _WHOLE) and all(
-            _comparable(getattr(self, name)) == _comparable(getattr(other, name))
-            and np.array_equal(getattr(self, name), getattr(other, name))
-            for name in _PER_ROW
+        return all(comparable(getattr(self, name)) == comparable(getattr(other, name)) for name in ALIKE) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in PER_ROW
         )
 
     @staticmethod
@@ -306,8 +273,8 @@ class Predictions:
         for number, part in enumerate(parts):
             if not isinstance(part, Predictions):
                 raise TypeError(f"parts must be Predictions, got {type(part).__name__}; make them such first")
-            _check_alike(first, part, number, stated=about)
-        columns = {name: [getattr(part, name) for part in parts] for name in _PER_ROW}
+            check_alike(first, part, number, stated=about)
+        columns = {name: [getattr(part, name) for part in parts] for name in PER_ROW}
         whole = {name: None if each[0] is None else np.concatenate(each) for name, each in columns.items()}
         return first._with_known(**whole, **about)
 
@@ -332,7 +299,10 @@ class Predictions:
         >>> Predictions.from_sklearn(LogisticRegression().fit(X, y), X, y, split="train")
         Predictions(probs float64 (4, 2), split='train', classes: no, yes, provenance: model)
         """
-        fields, classes = of_sklearn(model, X, y, multilabel=multilabel, **about)
+        return cls._of_model(split, *of_sklearn(model, X, y, multilabel=multilabel, **about))
+
+    @classmethod
+    def _of_model(cls, split: str, fields: dict[str, Any], classes: Sequence[Any] | None) -> Predictions:
         made = cls(split=split, **fields)
         return made if classes is None else made._with_known(classes=checked_classes(classes, made.n_classes))
 
@@ -361,11 +331,8 @@ class Predictions:
         >>> made.labels.tolist(), made.classes, dict(made.provenance)
         ([0, 1], ('ham', 'spam', 'other'), {'labels_of_-100_left_out': 1})
         """
-        fields, named = of_hugging_face(
-            output, classes=classes, multilabel=multilabel, shift_labels=shift_labels, **about
-        )
-        made = cls(split=split, **fields)
-        return made if named is None else made._with_known(classes=checked_classes(named, made.n_classes))
+        options: dict[str, Any] = {"classes": classes, "multilabel": multilabel, "shift_labels": shift_labels}
+        return cls._of_model(split, *of_hugging_face(output, **options, **about))
 
     @classmethod
     def load(
@@ -404,10 +371,9 @@ class Predictions:
         own names where labels are text), and an `InputWarning` says which. `classes`, `positive` and `normalize` are
         those of `Predictions`.
         `load("logits.npy", labels="labels.npy")` reads .npy files: a name that ends in .npy is a path, another one a
-        file beside the first. `groups` may be several columns. `clusters`, `weights` and `times` are read
-        from files of others only if they are named. `ids=False` leaves the ids out. `split` is "unknown" if nobody says
-        it. `dtype` converts scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on
-        write.
+        file beside the first. `groups` may be several columns. `clusters`, `weights` and `times` are read from files of
+        others only if they are named. `ids=False` leaves the ids out. `split` is "unknown" if nobody says it. `dtype`
+        converts scores and posterior. `mmap=True` leaves the arrays of .npy files on the disk, copied on write.
         `scale="percent"` reads probabilities of 0 to 100, and text such as "85 %". `drop_missing=True` leaves rows
         without a value out and says how many; ids are then their rows in the file unless they have others. Of text
         tables the `delimiter`, the `decimal` sign and the `encoding` are found, and said by an `InputWarning`, unless
@@ -422,12 +388,7 @@ class Predictions:
 
     @classmethod
     def stream(
-        cls,
-        path: files.Place,
-        *,
-        rows: int = ROWS,
-        row_groups: range | None = None,
-        **names: Any,
+        cls, path: files.Place, *, rows: int = ROWS, row_groups: range | None = None, **names: Any
     ) -> Iterator[Predictions]:
         """The rows of a file in order, at most `rows` at a time and in memory; `names` as in `load`.
 
@@ -437,21 +398,3 @@ class Predictions:
         batches after the iteration has ended without an error.
         """
         return files.stream(cls, path, Names(**names), whole("rows", rows, 1), row_groups)
-
-
-def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
-    """Refuse parts that differ in anything but their rows and what is stated for the whole."""
-    for name in (*_WHOLE, "n_classes", *_PER_ROW):
-        of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
-        widths = isinstance(getattr(first, name), np.ndarray) and {str(of_first), str(of_part)} <= _WIDTHS
-        if of_first != of_part and name not in stated and not widths:  # of two widths the whole has the larger
-            what = name.removeprefix("_")
-            remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
-            raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
-
-
-def _comparable(value: Any) -> Any:
-    """What must be alike in two parts: of arrays the type."""
-    if not isinstance(value, np.ndarray):
-        return value
-    return str(value.dtype) if value.dtype.kind in "fb" else "integers" if value.dtype.kind == "i" else "strings"
