@@ -221,7 +221,7 @@ class FromProbabilities(Source):
             given = given._replace(scores=arrays[0], labels=arrays[1])
         rows = scan_inputs(given, n_bins=1, ignore_index=ignore_index, allow_none=True).total
         pieces = weighed_pieces(given, ignore_index)
-        return sum(float(own @ self.of(at_least_float32(scores), y, **options)) for scores, y, own in pieces), rows
+        return sum(float(own @ self.of(at_least_float32(part), y, **options)) for part, y, own in pieces), rows
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic:
         """Means of the rows' values."""
