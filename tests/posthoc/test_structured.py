@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from focalcal.core.numerics import log_softmax
 from focalcal.posthoc import CalibrationWarning, StructuredScaling, TemperatureScaling, load_calibrator
 from focalcal.posthoc.affine import centred
-from focalcal.posthoc.ridge_path import Curvature, RidgeProblem
+from focalcal.posthoc.affine_fit import AffineProblem, Curvature
 from focalcal.posthoc.ridge_strength import _best_shares
 from focalcal.posthoc.stratified_folds import stratified_folds
 
@@ -58,7 +58,7 @@ def test_without_a_ridge_it_is_multinomial_regression():
 @pytest.mark.parametrize("strength", [0.0, 0.03])
 def test_the_gradient_is_that_of_the_loss(strength):
     inputs, labels = centred(rows(60, 4)[0]), rows(60, 4)[1]
-    problem = RidgeProblem(inputs, labels, np.linspace(0.5, 2, 60), Curvature(inputs, np.ones(60), 4))
+    problem = AffineProblem(inputs, labels, np.linspace(0.5, 2, 60), Curvature(inputs, np.ones(60), 4))
 
     def value(theta):
         return problem.value_and_gradient(theta[0], theta[1:].reshape(4, 5), strength)[0]
@@ -134,11 +134,11 @@ def test_labels_that_are_predicted_perfectly_leave_temperature_scaling():
 
 
 def test_a_single_wrong_row_costs_little():
-    logits, labels = confused(1000)
+    logits, labels = confused(900)
     logits[0] = 0
     logits[0, (labels[0] + 1) % 5] = 2000.0  # certain, and wrong
     mixed, plain = (StructuredScaling(mix=mix).fit(logits, labels) for mix in (True, False))
-    assert nll(mixed, logits[1:], labels[1:]) < nll(plain, logits[1:], labels[1:]) - 0.02
+    assert nll(mixed, logits[1:], labels[1:]) < nll(plain, logits[1:], labels[1:]) - 0.1
     assert np.isfinite(nll(mixed, logits, labels))
 
 

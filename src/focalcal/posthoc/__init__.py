@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any
 
 from focalcal.core.named_table import NamedTable
+from focalcal.posthoc.affine_scaling import DirichletCalibration, MatrixScaling, VectorScaling
 from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
@@ -11,7 +12,6 @@ from focalcal.posthoc.centred_isotonic import CentredIsotonic
 from focalcal.posthoc.choice import CalibratorChoice, calibrate
 from focalcal.posthoc.comparison import CalibratorCandidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
-from focalcal.posthoc.dirichlet import DirichletCalibration
 from focalcal.posthoc.early_stopping import EarlyStopping, EpochScores, epoch_scores
 from focalcal.posthoc.ensemble import EnsembleTemperatureScaling
 from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
@@ -20,7 +20,6 @@ from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import IsotonicCalibration
 from focalcal.posthoc.label_shift import LabelShift, label_shift
-from focalcal.posthoc.matrix import MatrixScaling
 from focalcal.posthoc.mixture import CalibratorMixture
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
@@ -34,7 +33,6 @@ from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
 from focalcal.posthoc.structured import StructuredScaling
 from focalcal.posthoc.temperature import TemperatureScaling
-from focalcal.posthoc.vector import VectorScaling
 from focalcal.posthoc.venn_abers import VennAbers
 from focalcal.posthoc.with_uniform import WithUniform
 

@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
 from focalcal.core.display import Displayed, text_table
+from focalcal.posthoc.affine_scaling import VectorScaling
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows
 from focalcal.posthoc.cross_fit import cross_fit
@@ -19,7 +20,6 @@ from focalcal.posthoc.estimator import Estimator, check_fitted, clone
 from focalcal.posthoc.group_effects import Effects, common_scores, fitted_effects, with_effects
 from focalcal.posthoc.group_names import group_columns
 from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
-from focalcal.posthoc.vector import VectorScaling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

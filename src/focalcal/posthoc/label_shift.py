@@ -12,11 +12,11 @@ from scipy.optimize import nnls
 from focalcal.core.arrays import like_given
 from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
 from focalcal.core.display import Displayed, text_table
+from focalcal.posthoc.affine_scaling import VectorScaling
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.calibrator_inputs import labelled_rows, rows_of
 from focalcal.posthoc.ensemble import GAP, mixture_weights
 from focalcal.posthoc.estimator import clone
-from focalcal.posthoc.vector import VectorScaling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

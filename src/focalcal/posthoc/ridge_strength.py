@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import logsumexp
+from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
-from focalcal.posthoc.ridge_path import AffineFit, Curvature, RidgeProblem
 from focalcal.posthoc.stratified_folds import stratified_folds
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def path_shares(
     sampled = products > _SAMPLED
     folds = max(2, round(products / _SAMPLED)) if sampled else min(folds, 5) if products > _SOME else folds
     visited = 1 if sampled else min(folds, 3) if products > _MANY else folds
-    inputs, labels, weights, fold = stratified_folds(inputs, labels, weights, folds)
+    inputs, labels, weights, fold = stratified_folds(inputs, labels, weights, folds, classes)
     held_out = [fold == at for at in range(min(visited, fold.max() + 1))]
     fitted = [fold == 1] if sampled else [~held for held in held_out]
     truth, counts = (np.concatenate([values[held] for held in held_out]) for values in (labels, weights))
@@ -59,7 +59,7 @@ def path_shares(
     moves: dict[tuple[int, float], Scores] = {}
     for columns, curvature in curvatures.items():
         own = inputs[:, :columns]
-        problems = [RidgeProblem(own[rows], labels[rows], weights[rows], curvature) for rows in fitted]
+        problems = [AffineProblem(own[rows], labels[rows], weights[rows], curvature) for rows in fitted]
         fits = [AffineFit(a, np.zeros((classes, columns + 1))) for a in starts]
         losses, gained = [_loss(plain, truth, counts)], -1
         for step, strength in enumerate(_STRENGTHS):

@@ -11,19 +11,23 @@ if TYPE_CHECKING:
 
 
 def stratified_folds(
-    logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"], folds: int
-) -> tuple[Float[np.ndarray, "m k"], Int[np.ndarray, " m"], Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    logits: Float[np.ndarray, "n m"],
+    labels: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+    folds: int,
+    classes: int | None = None,
+) -> tuple[Float[np.ndarray, "r m"], Int[np.ndarray, " m"], Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
     """Rows and the fold of each: the same whatever the order of rows and classes, and for weights as for copies.
 
     There are fewer folds where each would not have four different rows. Rows are sorted by how much their label leads,
-    so that all folds have easy and hard ones. Equal rows are in one fold; so many of them that the folds would not be
-    of one size are dealt to all folds in equal parts.
+    so that all folds have easy and hard ones; `classes` is how many first columns they are, by default all. Equal rows
+    are in one fold; so many of them that the folds would not be of one size are dealt to all folds in equal parts.
     """
     rows = np.arange(len(labels))
-    others = logits.copy()
+    others = logits[:, :classes].copy()
     own = others[rows, labels]
     others[rows, labels] = -np.inf
-    order = np.lexsort([(logits**2).sum(1), own - others.max(1)])
+    order = np.lexsort([(logits[:, :classes] ** 2).sum(1), own - others.max(1)])
     logits, labels, weights = logits[order], labels[order], weights[order]
     new = np.r_[True, (labels[1:] != labels[:-1]) | (logits[1:] != logits[:-1]).any(1)]
     logits, labels, weights = logits[new], labels[new], np.add.reduceat(weights, np.flatnonzero(new))

@@ -10,10 +10,10 @@ import numpy as np
 
 from focalcal.core.checks import finite_at_least, user_level, whole_number, yes_or_no
 from focalcal.core.numerics import namespace, softmax
-from focalcal.posthoc.affine import affine_probs, blas_threads, centred, unit_scaled
+from focalcal.posthoc.affine import affine_probs, blas_threads, centred
+from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature, unit_temperature
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
-from focalcal.posthoc.ridge_path import AffineFit, Curvature, RidgeProblem
 from focalcal.posthoc.ridge_strength import path_shares
 from focalcal.posthoc.storage import Decoder, amounts, count, positive, share, vector, wide_matrix, word
 from focalcal.posthoc.uniform_part import uniform_part
@@ -138,10 +138,7 @@ class StructuredScaling(Calibrator):
         """
         classes = inputs.shape[1] // 2
         x, p = inputs[:, :classes], inputs[:, classes:]
-        optimum = optimal_inverse_temperature(x, labels, weights)
-        scale = optimum.inverse_temperature
-        if optimum.status is not TemperatureStatus.CONVERGED:
-            scale = 1 / unit_scaled(x, weights)[1]
+        optimum, scale = unit_temperature(x, labels, weights)
         size, tol = len(x) * classes**2, self.tol
         with_p = self.strength == "auto" and classes > 2 and weights.sum() >= _WITH_P and size <= _LARGE_WITH_P
         ratio = math.sqrt(float((x**2).sum() / max((p**2).sum(), 1e-300))) if with_p else 1.0
@@ -165,7 +162,7 @@ class StructuredScaling(Calibrator):
         total, problem, fit = start, None, start
         for (columns, strength), part in shares.items():
             if problem is None or fit.part.shape[1] != columns + 1:
-                problem = RidgeProblem(inputs[:, :columns], labels, weights, curvatures[columns])
+                problem = AffineProblem(inputs[:, :columns], labels, weights, curvatures[columns])
                 fit = _temperature(classes, columns, start.scale)
             fit = problem.fit(strength, fit, tol=tol, max_iter=self.max_iter)
             total = total.moved(fit, start, part)

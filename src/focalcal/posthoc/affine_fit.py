@@ -1,11 +1,12 @@
-"""Softmax of an affine map held to a multiple of the identity by a ridge: one solver for every strength of it.
+"""Softmax of an affine map with a ridge on what it has beside a multiple of the identity: one solver for all such maps.
 
 On inputs f (n, m), of whose columns the first K are x, with temperature's optimum at 1, it minimises
 
-    L(a, M) = mean of -log softmax(a x + M (f, 1))_y + strength |M|^2
+    L(a, M) = mean of -log softmax(a x + M (f, 1))_y + sum of strength_ij M_ij^2
 
-M (K, m + 1) being what W has beside a 1 and, as its last column, the bias c;
-by L-BFGS in coordinates in which the curvature is nearly the identity; derived in docs/math/structured.md.
+M (K, m + 1) being what W has beside a 1 and, as its last column, the bias c; or (K, 2), the diagonal and the bias.
+What has an infinite strength stays 0. L-BFGS in coordinates in which the curvature is nearly the identity; derived in
+docs/math/structured.md.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from scipy.optimize import minimize
 from focalcal._native.softmax import affine_loss
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import softmax
+from focalcal.posthoc.affine import unit_scaled
+from focalcal.posthoc.newton_temperature import Optimum, TemperatureStatus, optimal_inverse_temperature
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _PAIRS = 12  # steps that L-BFGS remembers
 _FLAT = 1e-12  # a curvature that counts as none
+_LEAST = 1e-8  # of the largest curvature: the least that coordinates are scaled by, so that rounding does not grow
 
 
 @dataclass(frozen=True)
@@ -50,32 +54,49 @@ class Curvature:
 
     The Hessian of a row is (diag p - p p') x f f', f with a 1 at its end; A is the mean of the first factors, C the
     mean of the second ones, weighted by the trace of the first. Their eigenvectors are the coordinates of the search.
+    With `diagonal` it is the diagonal of the Hessian in the diagonal of W and in the bias, (K, 2).
     """
 
-    def __init__(self, inputs: Float[np.ndarray, "n m"], weights: Float[np.ndarray, " n"], classes: int) -> None:
+    def __init__(
+        self,
+        inputs: Float[np.ndarray, "n m"],
+        weights: Float[np.ndarray, " n"],
+        classes: int,
+        *,
+        diagonal: bool = False,
+    ) -> None:
         columns = inputs.shape[1] + 1
         left, right = np.zeros((classes, classes)), np.zeros((columns, columns))
+        self.values, self.diagonal = np.zeros((classes, 2)), diagonal
         along = spread = 0.0
         for start, rows in row_chunks(inputs):
             share = weights[start : start + len(rows)]
             features = np.column_stack([rows.astype(np.float64, copy=False), np.ones(len(rows))])
             x = features[:, :classes]
             probs = softmax(x)
+            along += float(share @ ((probs * x**2).sum(1) - (probs * x).sum(1) ** 2))
+            if diagonal:
+                bend = share[:, None] * probs * (1 - probs)
+                self.values += np.stack([(bend * x**2).sum(0), bend.sum(0)], 1)
+                continue
             trace = share * (1 - (probs**2).sum(1))
             left[np.diag_indices(classes)] += share @ probs
             left -= probs.T @ (probs * share[:, None])
             right += features.T @ (features * trace[:, None])
-            along += float(share @ ((probs * x**2).sum(1) - (probs * x).sum(1) ** 2))
             spread += float(trace.sum())
         total = float(weights.sum())
+        self.along = max(along / total, _FLAT)  # the second derivative in a
+        if diagonal:
+            self.values /= total
+            self.left, self.right = np.eye(classes), np.eye(2)
+            return
         left_values, self.left = np.linalg.eigh(left / total)
         right_values, self.right = np.linalg.eigh(right / max(spread, _FLAT))
         self.values = np.outer(left_values.clip(min=0), right_values.clip(min=0))
-        self.along = max(along / total, _FLAT)  # the second derivative in a
 
 
-class RidgeProblem:
-    """Inputs (n, m), labels and weights of rows, to be fitted at one strength after another."""
+class AffineProblem:
+    """Inputs (n, m), labels and weights of rows, to be fitted with one strength after another."""
 
     def __init__(
         self,
@@ -88,29 +109,38 @@ class RidgeProblem:
         self._curvature = curvature
 
     def value_and_gradient(
-        self, scale: float, part: Float[np.ndarray, "k m+1"], strength: float
+        self, scale: float, part: Float[np.ndarray, "k m+1"], strength: float | Float[np.ndarray, "k m+1"]
     ) -> tuple[float, float, Float[np.ndarray, "k m+1"]]:
-        """L, and its derivatives in a and in M."""
-        weight = part[:, :-1].copy()
-        weight[np.diag_indices(len(weight))] += scale
-        value, d_weight, d_bias = affine_loss(*self._rows, weight, part[:, -1])
+        """L, and its derivatives in a and in M; the strengths are finite."""
+        if self._curvature.diagonal:
+            value, d_weight, d_bias = affine_loss(*self._rows, scale + part[:, 0], part[:, 1])
+            d_scale = float(d_weight.sum())
+        else:
+            weight = part[:, :-1].copy()
+            weight[np.diag_indices(len(weight))] += scale
+            value, d_weight, d_bias = affine_loss(*self._rows, weight, part[:, -1])
+            d_scale = float(np.trace(d_weight))
         gradient = np.column_stack([d_weight, d_bias]) + 2 * strength * part
-        return value + strength * float((part**2).sum()), float(np.trace(d_weight)), gradient
+        return value + float((strength * part**2).sum()), d_scale, gradient
 
-    def fit(self, strength: float, start: AffineFit, *, tol: float, max_iter: int) -> AffineFit:
+    def fit(
+        self, strength: float | Float[np.ndarray, "k m+1"], start: AffineFit, *, tol: float, max_iter: int
+    ) -> AffineFit:
         """The minimum from `start`, until the gradient in the search's coordinates is shorter than `tol`."""
-        left, right = self._curvature.left, self._curvature.right
-        sizes = 1 / np.sqrt(self._curvature.values + 2 * strength + _FLAT)
+        left, right, values = self._curvature.left, self._curvature.right, self._curvature.values
+        free = np.isfinite(strength)
+        strength = np.where(free, strength, 0.0)
+        sizes = 1 / np.sqrt(values + 2 * strength.mean() + _LEAST * values.max() + _FLAT)
         along = 1 / math.sqrt(self._curvature.along)
         norm = math.inf
 
         def unpacked(theta: Any) -> tuple[float, Any]:
-            return float(theta[0]) * along, left @ (theta[1:].reshape(sizes.shape) * sizes) @ right.T
+            return float(theta[0]) * along, free * (left @ (theta[1:].reshape(sizes.shape) * sizes) @ right.T)
 
         def objective(theta: Any) -> tuple[float, Any]:
             nonlocal norm
             value, d_scale, d_part = self.value_and_gradient(*unpacked(theta), strength)
-            gradient = np.concatenate([[d_scale * along], ((left.T @ d_part @ right) * sizes).ravel()])
+            gradient = np.concatenate([[d_scale * along], ((left.T @ (free * d_part) @ right) * sizes).ravel()])
             norm = float(np.sqrt(gradient @ gradient))
             return value, gradient
 
@@ -123,3 +153,12 @@ class RidgeProblem:
         found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options, callback=settled)
         scale, part = unpacked(found.x)
         return AffineFit(scale, part, float(np.sqrt(found.jac @ found.jac)), int(found.nit))
+
+
+def unit_temperature(
+    x: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+) -> tuple[Optimum, float]:
+    """Temperature's optimum, and the factor on x after which it is 1; where there is none, the one to unit size."""
+    optimum = optimal_inverse_temperature(x, labels, weights)
+    converged = optimum.status is TemperatureStatus.CONVERGED
+    return optimum, optimum.inverse_temperature if converged else 1 / unit_scaled(x, weights)[1]
