@@ -5,10 +5,8 @@ from typing import Any
 
 from focalcal.core.named_table import NamedTable
 from focalcal.posthoc.affine_scaling import DirichletCalibration, MatrixScaling, VectorScaling
-from focalcal.posthoc.beta import BetaCalibration
 from focalcal.posthoc.calibrated_model import CalibratedModel
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.centred_isotonic import CentredIsotonic
 from focalcal.posthoc.choice import CalibratorChoice, calibrate
 from focalcal.posthoc.comparison import CalibratorCandidate
 from focalcal.posthoc.conformal import ConformalSets, SetCoverage
@@ -18,14 +16,13 @@ from focalcal.posthoc.focal_temperature import FocalTemperatureScaling
 from focalcal.posthoc.groupwise import GroupGains, GroupwiseCalibration
 from focalcal.posthoc.headroom import Headroom, headroom
 from focalcal.posthoc.histogram import HistogramBinning
-from focalcal.posthoc.isotonic import IsotonicCalibration
+from focalcal.posthoc.isotonic import CentredIsotonic, IsotonicCalibration, VennAbers
 from focalcal.posthoc.label_shift import LabelShift, label_shift
+from focalcal.posthoc.logistic_maps import BetaCalibration, PlattScaling, QuadraticScaling
 from focalcal.posthoc.mixture import CalibratorMixture
 from focalcal.posthoc.multilabel import MultilabelCalibration
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
-from focalcal.posthoc.platt import PlattScaling
-from focalcal.posthoc.quadratic import QuadraticScaling
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.selective_threshold import SelectiveThreshold, selective_threshold
 from focalcal.posthoc.spline import SplineCalibration
@@ -33,7 +30,6 @@ from focalcal.posthoc.split_half import SplitHalf, split_half
 from focalcal.posthoc.storage import Stored, read, stored_from
 from focalcal.posthoc.structured import StructuredScaling
 from focalcal.posthoc.temperature import TemperatureScaling
-from focalcal.posthoc.venn_abers import VennAbers
 from focalcal.posthoc.with_uniform import WithUniform
 
 __all__ = [

@@ -118,7 +118,7 @@ class Rated:
                 except ValueError as error:  # a fold without rows of some class, say
                     failed[name] = str(error).split(";")[0]
         other = "brier" if by == "nll" else "nll"
-        # Of scores that are the same to nine digits the first in the table is the first, not the one that rounding made.
+        # Of scores that are the same to nine digits the first is the first of the table, not the one of rounding.
         return sorted(found, key=lambda each: [float(f"{getattr(each, one):.9g}") for one in (by, other)]), failed
 
     def _candidate(self, name: str, calibrator: Calibrator, by: Score) -> CalibratorCandidate:

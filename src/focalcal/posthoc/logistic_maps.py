@@ -1,0 +1,160 @@
+"""Platt, beta and quadratic calibration: logistic regression on a few terms, one class against the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from focalcal.core.numerics import namespace, sigmoid
+from focalcal.posthoc.logistic import logistic_coefficients
+from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, bounded_logs
+from focalcal.posthoc.storage import Decoder, vector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Bool, Float, Int
+
+_CERTAIN = 40.0  # log odds beyond which float64 does not tell a probability from 0 or 1
+
+
+class PlattScaling(OneVsRestCalibrator):
+    """sigmoid(a_k s_k + c_k) for each class k, normalised; s_k = log p_k - log(1 - p_k), p = softmax(logits).
+
+    a_k and c_k minimise the log loss against Platt's (1999) targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), which keep
+    them finite for classes that are separable or absent. The score is the log odds, as exact for p near 1 as near 0.
+
+    Attributes: `slope_` (K,), `intercept_` (K,), `classes_`, `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"slope_": vector, "intercept_": vector}
+    slope_: Any
+    intercept_: Any
+
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        odds = _log_odds(logits.astype(np.float64))
+        self.slope_, self.intercept_ = np.empty(odds.shape[1]), np.empty(odds.shape[1])
+        for k in range(odds.shape[1]):
+            positive = labels == k
+            count, others = weights[positive].sum(), weights[~positive].sum()
+            targets = np.where(positive, (count + 1) / (count + 2), 1 / (others + 2))
+            features = np.stack([odds[:, k], np.ones(len(labels))], 1)
+            (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets, weights)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {"slope": self.slope_, "intercept": self.intercept_}
+
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        return sigmoid(_log_odds(logits) * learnt["slope"] + learnt["intercept"])
+
+
+class BetaCalibration(OneVsRestCalibrator):
+    """sigmoid(a_k log p_k - b_k log(1 - p_k) + c_k) for each class k, a_k, b_k >= 0, normalised; p = softmax(logits).
+
+    The three-parameter map of Kull, Silva Filho and Flach (2017): a = b = 1, c = 0 is the identity. The log loss is
+    convex, so the best point of a face on which a or b is 0 is the answer when the free optimum has one of them
+    negative. A class that no label names gets the constant 1 / (N + 2), as Platt's targets would give.
+
+    Attributes: `a_`, `b_`, `c_`, each (K,), `classes_`, `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = {"a_": vector, "b_": vector, "c_": vector}
+    a_: Any
+    b_: Any
+    c_: Any
+
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        log_p, log_not_p = bounded_logs(logits.astype(np.float64))
+        terms = np.stack([log_p, -log_not_p, np.ones(log_p.shape)], 2)
+        signs, faces = np.eye(3)[:2], [np.eye(3)[free] for free in ([0, 1, 2], [0, 2], [1, 2], [2])]
+        maps = [_held_map(terms[:, k], faces, signs, labels == k, weights) for k in range(log_p.shape[1])]
+        self.a_, self.b_, self.c_ = np.array(maps).T.copy()
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, f"{name}_") for name in "abc"}
+
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        log_p, log_not_p = bounded_logs(logits)
+        return sigmoid(learnt["a"] * log_p - learnt["b"] * log_not_p + learnt["c"])
+
+
+class QuadraticScaling(OneVsRestCalibrator):
+    """sigmoid(a_k + b_k z_k + c_k z_k^2) for each class k, rising in z_k, normalised; z_k the log odds of p_k.
+
+    Platt scaling with one more number, which bends it: over-confidence that grows with the score, say. The log loss is
+    least among the maps that do not fall between the smallest and the largest fitted z; beyond these the map goes on
+    in a straight line. It is convex, so that the best point of a face is the answer where the free optimum falls. z is
+    taken at most 40 either way. A class that no label names gets the constant 1 / (N + 2), as Platt's targets would
+    give.
+
+    Attributes: `a_`, `b_`, `c_`, and `lowest_`, `highest_`, between which it is quadratic, each (K,); `classes_`,
+    `n_features_in_`.
+    """
+
+    _state: ClassVar[dict[str, Decoder]] = dict.fromkeys(("a_", "b_", "c_", "lowest_", "highest_"), vector)
+    a_: Any
+    b_: Any
+    c_: Any
+    lowest_: Any
+    highest_: Any
+
+    def _fit(
+        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        odds = _log_odds(logits.astype(np.float64), _CERTAIN)
+        self.lowest_, self.highest_ = odds.min(0), odds.max(0)
+        terms, maps = np.stack([odds, odds * odds, np.ones(odds.shape)], 2), []
+        for k, ends in enumerate(zip(self.lowest_, self.highest_, strict=True)):
+            slopes = np.array([[1, 2 * end, 0] for end in ends])
+            # The slope may be 0 at the lower end, at the upper one, or at both.
+            faces = [np.eye(3), *(np.array([[-2 * end, 1, 0], [0, 0, 1]]) for end in ends), np.eye(3)[[2]]]
+            maps.append(_held_map(terms[:, k], faces, slopes, labels == k, weights))
+        self.b_, self.c_, self.a_ = np.array(maps).T.copy()
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, f"{name}_") for name in ("a", "b", "c", "lowest", "highest")}
+
+    def _class_probs(self, logits: Any, **learnt: Any) -> Any:
+        xp, odds = namespace(logits), _log_odds(logits, _CERTAIN)
+        inside = xp.minimum(xp.maximum(odds, learnt["lowest"]), learnt["highest"])
+        slope = learnt["b"] + 2 * learnt["c"] * inside  # that of the straight line beyond an end
+        bent = learnt["a"] + learnt["b"] * inside + learnt["c"] * inside * inside
+        return sigmoid(bent + slope * (odds - inside))
+
+
+def _log_odds(logits: Any, most: float | None = None) -> Any:
+    log_p, log_not_p = bounded_logs(logits)
+    odds = log_p - log_not_p
+    return odds if most is None else namespace(logits).clip(odds, -most, most)
+
+
+def _held_map(
+    terms: Float[np.ndarray, "n d"],
+    faces: Sequence[Float[np.ndarray, "f d"]],
+    held: Float[np.ndarray, "c d"],
+    positive: Bool[np.ndarray, " n"],
+    weights: Float[np.ndarray, " n"],
+) -> Float[np.ndarray, " d"]:
+    """The coefficients w of least log loss with held w >= 0: the free optimum, or the best of the faces.
+
+    The rows of a face span what is free on it; the first one is all of the space. The last term is the constant.
+    """
+    best, least = np.zeros(terms.shape[1]), math.inf
+    if not positive.any():
+        best[-1] = -math.log(weights.sum() + 1)
+        return best
+    for face in faces:
+        coefficients, loss = logistic_coefficients(terms @ face.T, positive.astype(np.float64), weights)
+        w = coefficients @ face
+        room = 1e-9 * np.abs(held) @ np.abs(w)  # rounding, where a face has a slope of 0
+        if (held @ w >= -room).all() and loss < least:
+            best, least = w, loss
+            if len(face) == terms.shape[1]:
+                break
+    return best
