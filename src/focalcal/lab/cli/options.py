@@ -34,6 +34,11 @@ Classes = Annotated[int | None, typer.Option(help="The number of classes of that
 Model = Annotated[
     str | None, typer.Option(help="The network instead of the recipe's, by name or as package.module:Class.")
 ]
+Mean = Annotated[
+    str | None,
+    typer.Option(help="The mean of the channels of an image between 0 and 1, such as 0.49,0.48,0.45; or one number."),
+]
+Std = Annotated[str | None, typer.Option(help="Likewise the standard deviation.")]
 Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, metavar="N")]
 Device = Annotated[str, typer.Option(help="The device that torch uses: cpu, cuda, cuda:1, mps.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1, metavar="N")]
@@ -83,6 +88,17 @@ def chosen_recipe(name: str, data_option: list[str] | None, model_option: list[s
     ):
         changed |= {field: name_values(flag, words)} if words else {}
     return override_recipe(recipe(name), changed)
+
+
+def normalisation(mean: str | None, std: str | None) -> dict[str, list[float] | None]:
+    """The fields of a recipe for these options."""
+    fields: dict[str, list[float] | None] = {}
+    for name, words in (("mean", mean), ("std", std)):
+        try:
+            fields[name] = None if words is None else [float(part) for part in words.split(",")]
+        except ValueError:
+            raise ValueError(f"--{name} must be numbers with commas between, got {words!r}") from None
+    return fields
 
 
 def check_device(name: str) -> str:

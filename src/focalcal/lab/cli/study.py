@@ -126,12 +126,12 @@ def study(
         with grid_display(cell_names(chosen.specs(smoke), told_by(chosen, smoke=smoke)["labels"])) as activity.display:
             result = run_study(chosen, folder, where, smoke=smoke, on_event=activity.display)
         activity.interrupted = result.outcome.interrupted
-        _print_results(result, as_json=as_json)
+        print_results(result, as_json=as_json)
         if report and not as_json and not result.outcome.interrupted:
-            _write_report(result, named=name)
+            write_study_report(result, named=name)
         if server is not None and not result.outcome.interrupted:
             server.wait_for_pages()
-    _print_gaps(result)
+    print_gaps(result)
 
 
 def _print_studies(*, as_json: bool) -> None:
@@ -195,7 +195,8 @@ def _total(left: list[PlannedCell], jobs: int, device: str) -> str:
     return told + others
 
 
-def _print_results(result: StudyResult, *, as_json: bool) -> None:
+def print_results(result: StudyResult, *, as_json: bool) -> None:
+    """The table of its runs."""
     if as_json:
         print_json([{"key": run.key, **run.spec.as_dict(), **run.record} for run in result.runs])
         return
@@ -210,7 +211,7 @@ def _print_results(result: StudyResult, *, as_json: bool) -> None:
         typer.echo(titled.text(), nl=False)
 
 
-def _write_report(result: StudyResult, *, named: str) -> None:
+def write_study_report(result: StudyResult, *, named: str) -> None:
     """Where it cannot be written, in a store that may only be read say, a sentence says so: the table was printed."""
     import shlex
     from tempfile import TemporaryFile
@@ -239,7 +240,7 @@ def _write_report(result: StudyResult, *, named: str) -> None:
     typer.echo(f"\nreport: {written.page}")
 
 
-def _print_gaps(result: StudyResult) -> None:
+def print_gaps(result: StudyResult) -> None:
     """What is missing, why, and what to do about it; the exit code says that something is."""
     from focalcal.lab.evidence.labels import cell_names
 

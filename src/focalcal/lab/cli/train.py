@@ -15,12 +15,15 @@ from focalcal.lab.cli.options import (
     DataSet,
     Device,
     Epochs,
+    Mean,
     Model,
+    Std,
     Store,
     TensorBoard,
     Threads,
     check_device,
     chosen_recipe,
+    normalisation,
     open_store,
 )
 
@@ -45,6 +48,8 @@ def train(
     data_option: DataOption = None,
     classes: Classes = None,
     model: Model = None,
+    mean: Mean = None,
+    std: Std = None,
     model_option: Annotated[
         list[str] | None, typer.Option(help="An option of the network, NAME=VALUE; may be repeated.")
     ] = None,
@@ -93,7 +98,7 @@ def train(
 
     protocol = Protocol(imbalance=imbalance, allow_partial=allow_partial)
     fields = {"data_set": data_set, "classes": classes, "model": model, "epochs": epochs}
-    chosen = chosen_recipe(recipe, data_option, model_option, **fields)
+    chosen = chosen_recipe(recipe, data_option, model_option, **fields, **normalisation(mean, std))
     try:
         values = {**given(gamma=gamma, lam=lam), **name_values("--option", option)}
         spec = spec_of(chosen, objective, values, seed=seed, protocol=protocol, data_dir=data_dir)

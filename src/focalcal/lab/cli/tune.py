@@ -18,20 +18,28 @@ from focalcal.lab.cli.options import (
     Device,
     Epochs,
     Jobs,
+    Mean,
     Model,
+    Std,
     Store,
     check_device,
     chosen_recipe,
+    normalisation,
     open_store,
 )
 
 if TYPE_CHECKING:
+    from focalcal.lab.store import Store as RunStore
+    from focalcal.lab.studies import LocalExecutor
+    from focalcal.lab.studies.study_file import Study
     from focalcal.lab.studies.tuning import TuneResult
 
 
 @plain_failures(resumable=True)
 def tune(
-    recipe: Annotated[str, typer.Argument(help="A recipe by name (see `focalcal train --list`).")],
+    recipe: Annotated[
+        str, typer.Argument(help="A recipe by name (see `focalcal train --list`), or a study file with [tune].")
+    ],
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,9 +50,22 @@ def tune(
         ),
     ] = None,
     trials: Annotated[
-        int, typer.Option(help="How many candidates are trained with the first seed.", min=1, metavar="N")
-    ] = 16,
-    seeds: Annotated[int, typer.Option(help="How many seeds each finalist is trained with.", min=1, metavar="N")] = 3,
+        int | None,
+        typer.Option(
+            help="How many candidates are trained with the first seed, of a study for each objective; default: 16, or "
+            "what the study says.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="How many seeds each finalist is trained with; default: 3, or what the study says.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
     finalists: Annotated[
         int, typer.Option(help="How many candidates are repeated over seeds.", min=1, metavar="N")
     ] = 3,
@@ -62,6 +83,11 @@ def tune(
     data_option: DataOption = None,
     classes: Classes = None,
     model: Model = None,
+    mean: Mean = None,
+    std: Std = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Search a study at its smallest size, to see that it works.")
+    ] = False,
     storage: Annotated[
         str | None, typer.Option(help="An Optuna storage URL, for a search by several machines.")
     ] = None,
@@ -74,29 +100,55 @@ def tune(
 ) -> None:
     """Search the objective, gamma and lam of a recipe on its validation rows, and say what to train with.
 
-    Every trial is a run of the store. Stopped at any moment, the same command goes on where it was.
+    Of a study file with [tune], search every objective with the same number of trials, then train the seeds of what
+    was chosen and report them. Every trial is a run of the store. Stopped at any moment, the same command goes on.
 
     Example: focalcal tune digits_small_cnn_lite --trials 12 --out tuned
     """
     from focalcal.lab.cli.progress import grid_display
-    from focalcal.lab.studies import LocalExecutor
+    from focalcal.lab.studies import LocalExecutor, load_study
     from focalcal.lab.studies.tuning import tune as search
     from focalcal.lab.studies.tuning.tuner import OBJECTIVES
 
-    chosen = chosen_recipe(recipe, data_option, None, epochs=epochs, data_set=data_set, classes=classes, model=model)
+    executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
+    if _is_study(recipe):
+        of_recipes = {
+            "--objective": objective,
+            "--select": select,
+            "--epochs": epochs,
+            "--data-set": data_set,
+            "--mean": mean,
+            "--data-option": data_option,
+            "--classes": classes,
+            "--model": model,
+            "--storage": storage,
+            "--std": std,
+            "--lr": learning_rate,
+            "--weight-decay": weight_decay,
+            "--out": out,
+        }
+        if given := [flag for flag, value in of_recipes.items() if value]:
+            raise ValueError(f"{given[0]} is for the search of a recipe; of a study its file says it")
+        study = load_study(recipe, seeds=seeds, data_dir=data_dir)
+        _tune_study(study, trials, open_store(store, create=True), executor, smoke=smoke, as_json=as_json)
+        return
+    if smoke:
+        raise ValueError("--smoke is for a study; give a study file with [tune], or lower --epochs and --trials")
+    fields = {"epochs": epochs, "data_set": data_set, "classes": classes, "model": model}
+    chosen = chosen_recipe(recipe, data_option, None, **fields, **normalisation(mean, std))
     with grid_display() as display:
         result = search(
             chosen,
             open_store(store, create=True),
             objectives=objective or OBJECTIVES,
-            trials=trials,
-            seeds=seeds,
+            trials=16 if trials is None else trials,
+            seeds=3 if seeds is None else seeds,
             finalists=finalists,
             sampler=sampler,  # type: ignore[arg-type]  # checked there
             select=select or "nll",
             learning_rate=learning_rate,
             weight_decay=weight_decay,
-            executor=LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir}),
+            executor=executor,
             jobs=jobs,
             data_dir=data_dir,
             storage=storage,
@@ -111,6 +163,47 @@ def tune(
         if out is not None:
             typer.echo(out / "tune.html")
     if result.interrupted:
+        typer.echo(to_go_on(), err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _is_study(name: str) -> bool:
+    """Whether it is a file with settings, as a recipe's has none."""
+    path = Path(name)
+    if path.suffix != ".toml" or not path.is_file():
+        return False
+    text = path.read_text("utf-8", errors="replace")
+    return any(line.strip() in ("[tune]", "[[settings]]") for line in text.splitlines())
+
+
+def _tune_study(
+    study: Study, trials: int | None, store: RunStore, executor: LocalExecutor, *, smoke: bool, as_json: bool
+) -> None:
+    from dataclasses import replace
+
+    from focalcal.lab.cli.progress import grid_display
+    from focalcal.lab.cli.study import print_gaps, print_results, write_study_report
+    from focalcal.lab.studies.tuning import tune_study
+
+    if study.tune is not None and trials is not None:
+        study._set(tune=replace(study.tune, trials=trials))
+    with grid_display() as display:
+        tuned = tune_study(study, store, executor, smoke=smoke, on_event=display)
+    if as_json:
+        print_json(tuned.record())
+    else:
+        if tuned.chosen:
+            typer.echo(tuned.table().text(), nl=False)
+        for note in tuned.notes:
+            typer.echo(note)
+    if tuned.result is not None and not as_json:
+        print_results(tuned.result, as_json=False)
+        typer.echo(f"\nchosen: {tuned.file}")
+        if not tuned.interrupted:
+            write_study_report(tuned.result, named=str(tuned.file))
+    if tuned.result is not None:
+        print_gaps(tuned.result)
+    elif tuned.interrupted:
         typer.echo(to_go_on(), err=True)
         raise typer.Exit(INTERRUPTED)
 

@@ -43,7 +43,7 @@ def run_labels(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyT
     places: dict[str, list[Spec]] = {}
     for spec in specs:
         places.setdefault(called[spec.key].setting, []).append(spec)
-    settings = {key: name for place, own in places.items() for key, name in _settings(place, own).items()}
+    settings = {key: name for place, own in places.items() for key, name in _settings(place, own, called).items()}
     points: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for spec in specs:
         points.setdefault((settings[spec.key], called[spec.key].objective), []).append(_point(spec))
@@ -65,13 +65,13 @@ def _point(spec: Spec) -> dict[str, Any]:
     return {**dict(spec.objective_options), **({"code": code[:8]} if code else {})}
 
 
-def _settings(place: str, specs: Sequence[Spec]) -> dict[str, str]:
+def _settings(place: str, specs: Sequence[Spec], called: Mapping[str, Label]) -> dict[str, str]:
     """By key, for the runs of one data set and network."""
     ways = {spec.key: dict(_leaves("", {**spec.training, **spec.protocol.as_dict()})) for spec in specs}
     of_point: dict[str, list[dict[str, Any]]] = {}
     for spec in specs:
         ways[spec.key].pop(".sources.objective", None)  # of the point, not of how it was trained
-        of_point.setdefault(f"{spec.objective} {_point(spec)}", []).append(ways[spec.key])
+        of_point.setdefault(f"{called[spec.key].objective} {_point(spec)}", []).append(ways[spec.key])
     if all(way == own[0] for own in of_point.values() for way in own):
         return dict.fromkeys(ways, place)
     paths = dict.fromkeys(path for way in ways.values() for path in way)

@@ -19,7 +19,7 @@ from focalcal.lab.store.spec import NOTHING_MORE
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.evaluate import WEIGHTS
 from focalcal.lab.studies.plugin_trial import try_plugins
-from focalcal.lab.studies.study_file import Study, load_study
+from focalcal.lab.studies.study_file import Study, check_untuned, load_study
 
 _NOT_TIMED = ("epochs", "schedule", "optimizer")  # of the training: counted apart, or without effect on an epoch's time
 
@@ -48,6 +48,7 @@ def plan_study(
     be written to is an OSError.
     """
     chosen = study if isinstance(study, Study) else load_study(study, data_dir=data_dir)
+    check_untuned(chosen)
     place = Path(folder)
     store = Store(place, create=False) if place.exists() else None
     cells = plan_cells(chosen.specs(smoke), store, chosen.evaluations(smoke), device=device, threads=threads)

@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from focalcal.core.checks import unknown_name, whole_number
-from focalcal.core.schema import Count, Described, Fault, KeyPath, Name, Seed, frozen, validated
+from focalcal.core.schema import UNSET, Count, Described, Fault, KeyPath, Name, Seed, frozen, validated
 from focalcal.lab.store.spec import Evaluations, Spec
+from focalcal.lab.studies.search_space import dimension
 from focalcal.lab.studies.shipped import shipped_file, shipped_names
-from focalcal.lab.studies.study_grid import StudyGrid, build_grid
+from focalcal.lab.studies.study_grid import CellLabel, StudyGrid, build_grid
 
 _DEEP_KEY = re.compile(r"(?<![\w'\"-])(?:[\w'\"-]++[ \t]*+\.[ \t]*+){100}")  # a.a.a...
 _STAND_IN = {"title": "?", "seeds": [0], "settings": [{}]}  # of what is missing or faulty, to check the rest
@@ -54,6 +55,32 @@ class Smoke(Described):
     protocol: dict[str, Any] = Field(default_factory=dict)
 
 
+_AROUND = {"low": 0.125, "high": 8.0, "log": True}
+
+
+def _space(value: Any) -> Any:
+    dimension(value)
+    return value
+
+
+@frozen
+class Tuning(Described):
+    """`[tune]`: how the options of every objective are chosen, with the same number of trials for each.
+
+    trials         of each objective in each setting; the first has the recipe's values and the objective's defaults
+    learning_rate  where it is searched, in multiples of the recipe's: a list, or { low = ..., high = ..., log = true }
+    weight_decay   likewise; of a recipe without any in multiples of 1e-4
+    select         "scaled_nll", validation NLL after a temperature, cross-fitted, or "nll", as it is
+    seed           of the sequence of points
+    """
+
+    trials: Count = 16
+    learning_rate: Annotated[Any, AfterValidator(_space)] = Field(default_factory=lambda: dict(_AROUND))
+    weight_decay: Annotated[Any, AfterValidator(_space)] = Field(default_factory=lambda: dict(_AROUND))
+    select: Literal["scaled_nll", "nll"] = "scaled_nll"
+    seed: Seed = 0
+
+
 @frozen
 class Study(Described):
     """What a study's file says. `specs()` are its cells, which are crossed once per size.
@@ -63,6 +90,9 @@ class Study(Described):
     protocol              fields of `Protocol`, which are part of a run, and of `Evaluations`
     temperature           where reports fit temperatures
     section               what makes another section of the report, `package.module:function`; "" for none
+    candidate             the objective that reports are about, by its label or its loss; None: fcl, else the first that
+                          is not ce
+    tune                  how options are chosen before the seeds are trained: `focalcal tune` then, not `study`
 
     Data that are not shipped are loaded from `data_dir`, or where FOCALCAL_DATA points, for their fingerprints.
     """
@@ -75,6 +105,8 @@ class Study(Described):
     protocol: dict[str, Any] = Field(default_factory=dict)
     temperature: Literal["halves", "validation"] = "halves"
     section: str = ""
+    candidate: Annotated[Name | None, UNSET] = None
+    tune: Tuning | None = None
     smoke: Smoke = Smoke()
 
     file: ClassVar[str] = "study.toml"
@@ -87,16 +119,23 @@ class Study(Described):
 
     def specs(self, smoke: bool = False) -> list[Spec]:
         """What every cell trains, each once: setting by setting, seed by seed, in the order of the objectives."""
-        if smoke not in self._specs:
-            self._specs[smoke] = self.grids[smoke].specs(self.data_dir)
-        return list(self._specs[smoke])
+        return list(self._cells_of(smoke))
+
+    def labels(self, smoke: bool = False) -> dict[str, CellLabel]:
+        """By key what the study calls the setting and the objective of a cell, where it does."""
+        return {spec.key: label for spec, label in self._cells_of(smoke).items() if any(label)}
 
     def evaluations(self, smoke: bool = False) -> Evaluations:
         """Those of every trained network; a cell is complete when it has them."""
         return self.grids[smoke].evaluations
 
+    def _cells_of(self, smoke: bool) -> dict[Spec, CellLabel]:
+        if smoke not in self._cells:
+            self._cells[smoke] = self.grids[smoke].cells(self.data_dir)
+        return self._cells[smoke]
+
     @cached_property
-    def _specs(self) -> dict[bool, tuple[Spec, ...]]:
+    def _cells(self) -> dict[bool, dict[Spec, CellLabel]]:
         return {}
 
     @cached_property
@@ -153,6 +192,15 @@ def parse_study(
     return study
 
 
+def check_untuned(study: Study) -> None:
+    """Refuse a study whose options are still to be searched."""
+    if study.tune is not None:
+        raise ValueError(
+            f"{study.file} must have no [tune] to be run as it is; search it with `focalcal tune {study.file}`, which "
+            "then trains the seeds of what it has chosen"
+        )
+
+
 def check_study(written: Mapping[str, Any]) -> tuple[Study, list[Fault]]:
     """The study of these tables and every fault of it; what is faulty at the top is left out, to check the rest."""
     study, faults = validated(Study, written)
@@ -164,6 +212,10 @@ def check_study(written: Mapping[str, Any]) -> tuple[Study, list[Fault]]:
     if "objectives" not in written and not all(table.get("objectives") for table in study.settings):
         faults.append(Fault(("objectives",), "must be given"))
     crossed = [fault for grid in study.grids.values() for fault in grid.faults]
+    pairs = [objective for grid in study.grids.values() for _, objective in grid.pairs]
+    known = dict.fromkeys(name for objective in pairs for name in (objective.label, objective.name) if name)
+    if study.candidate is not None and study.candidate not in known and not crossed:
+        faults.append(Fault(("candidate",), unknown_name("an objective of this study", study.candidate, known)))
     return study, [*faults, *(fault for fault in crossed if fault.path[0] not in faulty)]
 
 

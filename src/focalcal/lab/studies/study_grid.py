@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from focalcal.core.checks import unknown_name
 from focalcal.core.schema import Fault, KeyPath, among, frozen, validated
 from focalcal.lab.store.spec import EVERYTHING, NOTHING_MORE, Evaluations, Protocol, Spec
 from focalcal.lab.studies.own_data import own_fingerprint
+from focalcal.lab.studies.search_space import SPACE, Dimension, dimension
 from focalcal.lab.studies.shifts import SHIFTS
 from focalcal.lab.studies.spec_builder import (
     build_loss,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from focalcal.lab.studies.study_file import Smoke, Study, Tables
 
 _MOST_CELLS = 100_000  # half a gigabyte to plan, and months to train
-_SETTING_KEYS = ("recipe", "objectives", *(field.name for field in fields(Recipe)))
+_NO_RECIPE = ("recipe", "objectives", "label")  # keys of a setting that are no fields of its recipe
+_SETTING_KEYS = (*_NO_RECIPE, *(field.name for field in fields(Recipe)))
+_NO_OPTION = ("name", "label", "training", "search")  # keys of an objective that are no options of its loss
 _PROTOCOL = [field.name for field in fields(Protocol)]
 _NO_VALUE = "must hold at least one value, got an empty list; leave it out for the default"
 _NO_VALIDATION = "'validation' needs validation examples, and {} holds none out; set data_options.validation, e.g. 5000"
@@ -47,21 +50,44 @@ class _Rules(Protocol, Evaluations):
 
 @dataclass(frozen=True)
 class StudySetting:
-    """A recipe with its changes, where it is named, and its own objectives if it has any in place of the study's."""
+    """A recipe with its changes, where it is named, and its own objectives if it has any in place of the study's.
+
+    base   the name of the recipe before the changes
+    label  what reports call it; "" for its data set and network
+    """
 
     path: KeyPath
+    base: str
     recipe: Recipe
     objectives: tuple[StudyObjective, ...] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True)
 class StudyObjective:
-    """A loss, those of its options that the study states, or in a pair all, and where it and each of them is named."""
+    """A loss, those of its options that the study states, or in a pair all, and where it and each of them is named.
+
+    label      what reports call it; "" for the loss
+    training   changes of the recipe that go with it
+    search     where options are searched, and `predicted`, lam as so many times what cross-entropy predicts: of a study
+               with `[tune]`; the options of a pair are those that its search begins with
+    """
 
     path: KeyPath
     name: str
     options: Mapping[str, Any]
     places: Mapping[str, KeyPath]
+    label: str = ""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Dimension] = field(default_factory=dict)
+    predicted: float | None = None
+
+
+class CellLabel(NamedTuple):
+    """What a study calls the setting and the objective of a cell; "" where it does not say."""
+
+    setting: str = ""
+    objective: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,12 +100,12 @@ class StudyGrid:
     evaluations: Evaluations
     faults: Sequence[Fault]
 
-    def specs(self, data_dir: Path | None = None) -> tuple[Spec, ...]:
+    def cells(self, data_dir: Path | None = None) -> dict[Spec, CellLabel]:
         """A spec for each pair and seed, each once; seeds vary slower than the pairs of one setting.
 
         Data that are not shipped are loaded from `data_dir`, once each, for their fingerprints.
         """
-        by_setting: dict[KeyPath, list[dict[str, Any]]] = {}
+        by_setting: dict[KeyPath, list[tuple[dict[str, Any], CellLabel]]] = {}
         fingerprints: dict[Any, str | None] = {}
         for setting, objective in self.pairs:
             recipe = setting.recipe
@@ -94,9 +120,12 @@ class StudyGrid:
                 "training": training_of(recipe, objective.name, fingerprints[data]),
                 "protocol": self.protocol,
             }
-            by_setting.setdefault(setting.path, []).append(cell)
+            by_setting.setdefault(setting.path, []).append((cell, CellLabel(setting.label, objective.label)))
         products = (product(self.seeds, cells) for cells in by_setting.values())
-        return tuple(dict.fromkeys(Spec(seed=seed, **cell) for seed, cell in chain.from_iterable(products)))
+        labels: dict[Spec, CellLabel] = {}
+        for seed, (cell, label) in chain.from_iterable(products):
+            labels.setdefault(Spec(seed=seed, **cell), label)
+        return labels
 
 
 def build_grid(study: Study, smoke: Smoke | None = None) -> StudyGrid:
@@ -130,7 +159,35 @@ def build_grid(study: Study, smoke: Smoke | None = None) -> StudyGrid:
     for model in dict.fromkeys(setting.recipe.model for setting in settings):
         if (problem := saliency_problem(model, evaluations)) is not None:
             faults.append(Fault((*of_saliency, "protocol", "saliency"), problem))
-    return StudyGrid(_pairs(crossed, faults), seeds, protocol, evaluations, faults)
+    if study.tune is None:
+        searched = [objective for _, objective in crossed if objective.search or objective.predicted is not None]
+        message = "needs the table [tune] of the study; add it"
+        faults += [Fault((*objective.path[:-2], "search"), message) for objective in searched]
+    else:
+        faults += _faults_of_tuning(settings, crossed)
+    return StudyGrid(_pairs(crossed, faults), seeds, protocol, evaluations, list(dict.fromkeys(faults)))
+
+
+def _faults_of_tuning(
+    settings: Iterable[StudySetting], crossed: Iterable[tuple[StudySetting, StudyObjective]]
+) -> Iterator[Fault]:
+    """What a study with `[tune]` needs besides: validation rows, settings that can be told apart, cross-entropy."""
+    places: dict[str, KeyPath] = {}
+    for setting in settings:
+        recipe = setting.recipe
+        if not has_validation(recipe.data_set, recipe.data_options):
+            yield Fault(
+                ("tune",),
+                f"needs validation rows, and {recipe.data_set} holds none out; set data_options.validation, e.g. 2000",
+            )
+        place = setting.label or f"{recipe.data_set}/{recipe.model}"
+        if places.setdefault(place, setting.path) != setting.path:
+            message = f"must be given, since there is another setting {place!r}: each has options of its own"
+            yield Fault((*setting.path[:2], "label"), message)
+    compared = {setting.path for setting, objective in crossed if objective.name == "ce"}
+    for setting, objective in crossed:
+        if objective.predicted is not None and setting.path not in compared:
+            yield Fault(objective.places["lam"], "needs the objective ce in the same setting, which predicts it")
 
 
 def _listed(value: Any) -> list[Any]:
@@ -169,7 +226,8 @@ def _settings(tables: Tables, at: KeyPath, faults: list[Fault]) -> list[StudySet
         path = (*at, position)
         unknown = [key for key in table if key not in _SETTING_KEYS]
         faults += [Fault((*path, key), unknown_name("a key here", key, _SETTING_KEYS)) for key in unknown]
-        changes = {key: value for key, value in table.items() if key in _SETTING_KEYS[2:]}
+        changes = {key: value for key, value in table.items() if key in _SETTING_KEYS and key not in _NO_RECIPE}
+        label = _label(table, path, faults)
         own = tuple(_objectives(table.get("objectives", []), (*path, "objectives"), faults))
         for place, name in _names(table, "recipe", path, faults):
             if name not in RECIPES:
@@ -179,8 +237,19 @@ def _settings(tables: Tables, at: KeyPath, faults: list[Fault]) -> list[StudySet
             faults += found
             if recipe is not None:
                 faults += [Fault((*path, field, option), message) for field, option, message in unknown_options(recipe)]
-            settings.append(StudySetting(place, recipe or RECIPES[name], own))  # to check the objectives in any case
+            # To check the objectives in any case.
+            settings.append(StudySetting(place, name, recipe or RECIPES[name], own, label))
     return settings
+
+
+def _label(table: Mapping[str, Any], path: KeyPath, faults: list[Fault]) -> str:
+    label = table.get("label", "")
+    if not isinstance(label, str) or (label and not label.strip()):
+        faults.append(Fault((*path, "label"), f"must be a text, got {label!r}"))
+        return ""
+    if label and any(isinstance(table.get(key), list) and len(table[key]) > 1 for key in ("recipe", "name")):
+        faults.append(Fault((*path, "label"), f"must be of one, got {label!r} for several; give each its own table"))
+    return label
 
 
 def _objectives(tables: Any, at: KeyPath, faults: list[Fault]) -> list[StudyObjective]:
@@ -191,7 +260,12 @@ def _objectives(tables: Any, at: KeyPath, faults: list[Fault]) -> list[StudyObje
         return objectives
     for position, table in enumerate(tables):
         path = (*at, position)
-        options = {option: _listed(values) for option, values in table.items() if option != "name"}
+        options = {option: _listed(values) for option, values in table.items() if option not in _NO_OPTION}
+        label, training = _label(table, path, faults), table.get("training", {})
+        if not isinstance(training, dict):
+            faults.append(Fault((*path, "training"), f"must be a table of a recipe's fields, got {training!r}"))
+            training = {}
+        predicted = _predicted(options, path, faults)
         for place, name in _names(table, "name", path, faults):
             try:
                 known = known_options(name)
@@ -204,11 +278,54 @@ def _objectives(tables: Any, at: KeyPath, faults: list[Fault]) -> list[StudyObje
             wrong |= {option: _NO_VALUE for option, values in options.items() if option in known and not values}
             faults += [Fault((*path, option), message) for option, message in wrong.items()]
             right = {option: values for option, values in options.items() if option not in wrong}
+            search = _search(table.get("search"), name, known, options, path, faults)
             for points in product(*map(enumerate, right.values())):
                 places = {option: (*path, option, point[0]) for option, point in zip(right, points, strict=True)}
                 values = {option: point[1] for option, point in zip(right, points, strict=True)}
-                objectives.append(StudyObjective(place, name, values, places))
+                objectives.append(StudyObjective(place, name, values, places, label, training, search, predicted))
     return objectives
+
+
+def _predicted(options: dict[str, list[Any]], path: KeyPath, faults: list[Fault]) -> float | None:
+    """The factor of `lam = { predicted = 0.5 }`, which 1 stands for until it is known."""
+    given = next(iter(options.get("lam", [])), None)
+    if not isinstance(given, dict):
+        return None
+    factor = given.get("predicted")
+    if set(given) != {"predicted"} or isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0:
+        faults.append(Fault((*path, "lam"), f"must be {{ predicted = FACTOR }} with a factor above 0, got {given!r}"))
+        factor = 1.0
+    if len(options.get("gamma", [])) != 1:
+        faults.append(Fault((*path, "gamma"), "must be given, one value, where lam is predicted for it"))
+    options["lam"] = [1.0]
+    return float(factor)
+
+
+def _search(
+    given: Any, name: str, known: Mapping[str, Any], options: Mapping[str, Any], path: KeyPath, faults: list[Fault]
+) -> dict[str, Dimension]:
+    """The options that are searched, and where."""
+    if given is None:
+        return {}
+    if given == "default" and name in SPACE:
+        return {option: where for option, where in SPACE[name].items() if option not in options}
+    if not isinstance(given, dict):
+        message = f"must be a table from options to their values, or 'default' for {', '.join(SPACE)}, got {given!r}"
+        faults.append(Fault((*path, "search"), message))
+        return {}
+    space: dict[str, Dimension] = {}
+    for option, values in given.items():
+        place = (*path, "search", option)
+        if option not in known:
+            faults.append(Fault(place, unknown_name(f"an option of {name}", option, known)))
+        elif option in options:
+            faults.append(Fault(place, f"must not be given as an option too, got {options[option][0]!r} there"))
+        else:
+            try:
+                space[option] = dimension(values)
+            except ValueError as error:
+                faults.append(Fault(place, str(error)))
+    return space
 
 
 def _pairs(
@@ -218,8 +335,15 @@ def _pairs(
     pairs: list[tuple[StudySetting, StudyObjective]] = []
     losses: dict[str, Any] = {}  # each built once, so that it can refuse its options
     for setting, objective in crossed:
+        if objective.training:
+            path = (*objective.path[:-2], "training")
+            recipe, found = validated(Recipe, merged(setting.recipe, objective.training), path)
+            faults += [fault for fault in found if fault not in faults]
+            setting = replace(setting, recipe=recipe or setting.recipe)  #
         try:
-            options = objective_options(objective.name, objective.options, setting.recipe)
+            known = known_options(objective.name)
+            start = {option: where.start(known[option]) for option, where in objective.search.items()}
+            options = objective_options(objective.name, {**objective.options, **start}, setting.recipe)
             which = repr((objective.name, options))
             if which not in losses:
                 losses[which] = build_loss(objective.name, options)

@@ -11,7 +11,7 @@ from focalcal.lab.studies.completeness import CellGap, examine_cells, find_gaps
 from focalcal.lab.studies.events import OnEvent
 from focalcal.lab.studies.executors.local import LocalExecutor
 from focalcal.lab.studies.grid import Executor, Outcome, run_grid
-from focalcal.lab.studies.study_file import Study, load_study
+from focalcal.lab.studies.study_file import Study, check_untuned, load_study
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def run_study(
     goes on where it was.
     """
     chosen = study if isinstance(study, Study) else load_study(study)
+    check_untuned(chosen)
     opened = store if isinstance(store, Store) else Store(store)
     specs, evaluations = tuple(chosen.specs(smoke)), chosen.evaluations(smoke)
     stored = examine_cells(specs, opened)

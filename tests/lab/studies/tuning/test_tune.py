@@ -16,8 +16,9 @@ import focalcal
 from focalcal.cli.app import app
 from focalcal.core.numerics import softmax
 from focalcal.lab.store import Protocol, Store
+from focalcal.lab.studies.search_space import SPACE
 from focalcal.lab.studies.tuning import judge, tune
-from focalcal.lab.studies.tuning.candidates import SPACE, TuneCandidate, candidate, grid, optimizer_ranges
+from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate, grid, optimizer_ranges
 from focalcal.lab.studies.tuning.tuner import OBJECTIVES
 from focalcal.predictions import Predictions
 

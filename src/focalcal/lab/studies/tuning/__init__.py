@@ -12,12 +12,18 @@ from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from focalcal.lab.studies.tuning.candidates import TuneCandidate as TuneCandidate
+    from focalcal.lab.studies.tuning.equal_trials import EqualTrial as EqualTrial
+    from focalcal.lab.studies.tuning.equal_trials import TunedStudy as TunedStudy
+    from focalcal.lab.studies.tuning.equal_trials import tune_study as tune_study
     from focalcal.lab.studies.tuning.judgement import Judgement as Judgement
     from focalcal.lab.studies.tuning.judgement import judge as judge
     from focalcal.lab.studies.tuning.result import TuneResult as TuneResult
     from focalcal.lab.studies.tuning.tuner import tune as tune
 
 _HOME = {
+    "EqualTrial": "equal_trials",
+    "TunedStudy": "equal_trials",
+    "tune_study": "equal_trials",
     "TuneCandidate": "candidates",
     "Judgement": "judgement",
     "TuneResult": "result",
@@ -25,6 +31,6 @@ _HOME = {
     "tune": "tuner",
 }
 
-__all__ = ["Judgement", "TuneCandidate", "TuneResult", "judge", "tune"]
+__all__ = ["EqualTrial", "Judgement", "TuneCandidate", "TuneResult", "TunedStudy", "judge", "tune", "tune_study"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from focalcal.lab.studies.search_space import SPACE, Range, rounded
 from focalcal.lab.studies.spec_builder import override_recipe, spec_of
 
 if TYPE_CHECKING:
@@ -17,42 +17,10 @@ if TYPE_CHECKING:
     from focalcal.lab.store import Protocol, Spec
     from focalcal.lab.training import Recipe
 
-_DIGITS = 3  # of a number that was searched, so that a trial and the line to paste are the same run
 _FACTOR = 16.0  # how far from the recipe's a learning rate or weight decay goes, down and up
 _STEP = 4.0  # between the points of a grid over them
 
 
-@dataclass(frozen=True)
-class Range:
-    """Where a number is searched, the points of a grid over it, and the recipe's own value if that is among them."""
-
-    low: float
-    high: float
-    grid: tuple[float, ...]
-    log: bool = False
-    own: float | None = None
-
-    def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> float:
-        """The sampler's choice, rounded."""
-        return _rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
-
-    def clip(self, value: float) -> float:
-        """The nearest number of the range."""
-        return _rounded(min(max(value, self.low), self.high))
-
-
-_GAMMA = Range(0.5, 6.0, (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
-_LAM = Range(0.03, 30.0, (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0), log=True)
-# What is searched of each objective. One that is not here, somebody's own for one, is tried with its defaults.
-SPACE: Mapping[str, Mapping[str, Range]] = MappingProxyType(
-    {
-        "fcl": {"gamma": _GAMMA, "lam": _LAM},
-        "focal": {"gamma": _GAMMA},
-        "dual_focal": {"gamma": _GAMMA},
-        "ls": {"epsilon": Range(0.01, 0.3, (0.01, 0.03, 0.05, 0.1, 0.2, 0.3), log=True)},
-        "mmce": {"lam": Range(0.25, 8.0, (0.25, 0.5, 1.0, 2.0, 4.0, 8.0), log=True)},
-    }
-)
 # The learning rate of the recipe is cross-entropy's; on this scale it carries over.
 _FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: {"scale": "matched"} for name in ("fcl", "focal", "brier")}
@@ -146,9 +114,5 @@ def _changed(settings: Mapping[str, float], optimizer: Mapping[str, Range]) -> d
 
 
 def _around(value: float) -> Range:
-    own = _rounded(value)
+    own = rounded(value)
     return Range(own / _FACTOR, own * _FACTOR, (own / _STEP, own, own * _STEP), log=True, own=own)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else value

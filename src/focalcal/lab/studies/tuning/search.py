@@ -16,7 +16,8 @@ from focalcal.core.extras import required
 from focalcal.lab.store import Run
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.grid import run_grid
-from focalcal.lab.studies.tuning.candidates import SPACE, TuneCandidate, candidate, grid, suggest, usual
+from focalcal.lab.studies.search_space import SPACE
+from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate, grid, suggest, usual
 from focalcal.lab.studies.tuning.judgement import Judgement, check_held_out, judge
 from focalcal.posthoc import operating_point
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from focalcal.lab.store import Protocol, Spec, Store
     from focalcal.lab.studies.events import OnEvent
     from focalcal.lab.studies.grid import Executor
-    from focalcal.lab.studies.tuning.candidates import Range
+    from focalcal.lab.studies.search_space import Range
     from focalcal.lab.training import Recipe
 
 Sampler = Literal["tpe", "grid"]
