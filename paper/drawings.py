@@ -14,6 +14,7 @@ from focalcal.stats import compare
 from paper.operating_point.alike import CURVES, Alike
 from paper.operating_point.trial import TOLERANCE
 from paper.published import Records, by_training_rows, scale_of, training_rows
+from paper.tasks.answers import MARGIN, TaskRecords
 from paper.trials import Trials, recorded_tasks, seeds_of
 
 if TYPE_CHECKING:
@@ -200,10 +201,72 @@ def equal_access() -> Figure:
     return figure
 
 
+def tasks_differences() -> Figure:
+    """Of questions 1 to 3 every comparison: each task's mean difference in NLL, and the mean over tasks."""
+    answers = TaskRecords.read().family("1 to 3")
+    names = sorted({task for answer in answers for task in answer.by_task})
+    with drawing(0.13 * len(names) + 1.6) as figure:
+        panels = figure.subplots(1, len(answers), sharey=True)
+        for panel, answer in zip(panels, answers, strict=True):
+            panel.axvline(0, color=GUIDE, lw=0.8)
+            panel.axvspan(answer.low, answer.high, color=COLOURS[0], alpha=0.2, lw=0)
+            panel.axvline(answer.difference, color=COLOURS[0], lw=1.2)
+            values = [answer.by_task.get(name, math.nan) for name in names]
+            colours = [COLOURS[0] if value < 0 else COLOURS[4] for value in values]
+            panel.scatter(values, range(len(names)), c=colours, s=8)
+            panel.set_xscale("symlog", linthresh=1)
+            panel.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
+            panel.minorticks_off()
+            panel.set_title(answer.name.replace(" - ", "\n- ").replace(", ", ",\n"), fontsize=6)
+        panels[0].set_yticks(range(len(names)), names, fontsize=6)
+        panels[0].invert_yaxis()
+        figure.supxlabel(
+            "difference in test NLL, points of the labels' entropy; below zero the first is better", fontsize=8
+        )
+    return figure
+
+
+def _intervals(family: str) -> Figure:
+    answers = TaskRecords.read().family(family)
+    with drawing(0.24 * len(answers) + 0.8) as figure:
+        axes = figure.subplots()
+        axes.axvline(0, color=GUIDE, lw=0.8)
+        axes.axvspan(-MARGIN, MARGIN, color=GUIDE, alpha=0.15, lw=0)
+        for place, answer in enumerate(answers):
+            mean = answer.difference
+            axes.errorbar(mean, place, xerr=[[max(0, mean - answer.low)], [max(0, answer.high - mean)]], fmt="o", ms=3,
+                          lw=1, color=COLOURS[0] if mean < 0 else COLOURS[4])  # fmt: skip
+        axes.set_yticks(range(len(answers)), [answer.name for answer in answers])
+        axes.set_xlabel("difference in test NLL, points of the labels' entropy, 95 %")
+        axes.invert_yaxis()
+    return figure
+
+
+def tasks_temperatures() -> Figure:
+    """The share of cells whose test rows need no more than a temperature, for every tolerance of |log T|."""
+    records = TaskRecords.read()
+    shown = ("cross-entropy", "FCL", "FCL(3, 3)", "label smoothing", "focal", "Brier", "AdaFocal", "BSCE-GRA")
+    curves = {name: records.misses(name) for name in shown}
+    curves["cross-entropy with T"] = records.misses("cross-entropy", scaled=True)
+    with drawing(2.9) as figure:
+        axes = figure.subplots()
+        for at, (name, misses) in enumerate(curves.items()):
+            shares = [(place + 1) / len(misses) for place in range(len(misses))]
+            axes.step([0, *misses], [0, *shares], where="post", color=COLOURS[at % len(COLOURS)], label=name,
+                      lw=1.8 if name == "FCL" else 1.1, ls="-" if at < 5 else "--")  # fmt: skip
+        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="tolerance of |log T|", ylabel="share of cells within it")
+        figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
 DRAWINGS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "distance_by_rows": (tuple(_SOURCES), distance_by_rows),
     "operating_points": (("operating-point",), operating_points),
     "tolerance": (("operating-point", "operating-point-real", "operating-point-again"), tolerance),
     "surfaces": (("surface",), surfaces),
     "equal_access": (("equal-access-digits",), equal_access),
+    "tasks_differences": (("tasks",), tasks_differences),
+    "tasks_epochs": (("tasks",), lambda: _intervals("4")),
+    "tasks_refinement": (("tasks",), lambda: _intervals("5")),
+    "tasks_temperatures": (("tasks",), tasks_temperatures),
 }

@@ -33,6 +33,7 @@ from paper.published import (
     with_tags,
 )
 from paper.record import RECORDS
+from paper.tasks.answers import TaskRecords
 from paper.trials import (
     Trials,
     across,
@@ -57,6 +58,7 @@ NEEDED = {
     "cifar10.md": ("cifar10", "cifar10-all"),
     "audits.md": ("audits",),
     "overhead.md": ("overhead",),
+    "tasks.md": ("tasks",),
     "equal_access.md": ("equal-access-digits", "confirmation-digits"),
 }
 DOCS = Path(__file__).parent.parent / "docs" / "results"
@@ -94,6 +96,7 @@ def pages(only: str | None = None) -> dict[str, str]:
         "surface_corners": surface_corners,
         "recorded_tasks": recorded_tasks,
         "transfer": transfer,
+        "tasks": TaskRecords.read,
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from focalcal.lab.data import data_folder, load_data
+from focalcal.lab.data import DataSetError, data_folder
 from focalcal.lab.store import Run, Store
 from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import run_spec
@@ -122,17 +122,6 @@ def size(task: Task) -> int:
     return (task.train_examples or 45_000) * (4 if task.kind == "text" else 1)
 
 
-def here(task: Task) -> bool:
-    """Whether its data can be loaded."""
-    try:
-        chosen = task.recipe_of(LENGTHS[0], 0, task.rates()[0], table_rows(task, data_folder()))
-        load_data(chosen.data_set, data_folder(), allow_partial=True, **dict(chosen.data_options))
-    except (OSError, ValueError) as error:
-        print(f"{task.name} is left out: {error}")
-        return False
-    return True
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(TASKS), metavar="TASK", help="these tasks alone")
@@ -142,20 +131,27 @@ def main() -> None:
     parser.add_argument("--records", type=Path, default=RECORDS / "tasks.parquet")
     asked = parser.parse_args()
     done = {(row["task"], row["length"], row["seed"]) for row in read_rows(asked.records)}
-    names = [name for name in asked.only or TASKS if here(TASKS[name])]
-    missing = [unit for unit in units(names, asked.seeds) if unit not in done]
+    missing = [unit for unit in units(asked.only or list(TASKS), asked.seeds) if unit not in done]
     print(f"{len(missing)} units of a task, a length and a seed are missing", flush=True)
     work = partial(unit_rows, store_path=store_folder(asked.store))
     if asked.jobs == 1:
         for unit in missing:
-            add_rows(asked.records, work(unit))
-            print(*unit, flush=True)
+            finish(asked.records, unit, partial(work, unit))
         return
     with ProcessPoolExecutor(asked.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(work, unit): unit for unit in missing}
         for future in as_completed(waiting):
-            add_rows(asked.records, future.result())
-            print(*waiting[future], flush=True)
+            finish(asked.records, waiting[future], future.result)
+
+
+def finish(path: Path, unit: Unit, rows: Callable[[], list[dict[str, Any]]]) -> None:
+    """Write what a unit says; one whose data are not there is left out."""
+    try:
+        add_rows(path, rows())
+    except (DataSetError, FileNotFoundError) as error:
+        print(*unit, f"is left out: {error}", flush=True)
+    else:
+        print(*unit, flush=True)
 
 
 if __name__ == "__main__":
