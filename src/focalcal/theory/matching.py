@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 
 from focalcal.theory.minimiser import SolverError
 from focalcal.theory.posteriors import above_zero, focusing, one_number
-from focalcal.theory.temperature import inverse_temperature, population
+from focalcal.theory.temperature import inverse_temperature, weighted_posteriors
 
-LARGEST_GAMMA = 64.0  # where the search for a gamma ends
+_LARGEST_GAMMA = 64.0  # where the search for a gamma ends
 
 
 class MatchStatus(StrEnum):
@@ -89,7 +89,7 @@ def matching_lam(
     wanted = one_number("temperature", above_zero("temperature", temperature))
     focus = one_number("gamma", focusing(gamma))
     relative = max(one_number("precision", above_zero("precision", precision)), 1e-14)
-    posterior, weight = population(eta, weights)
+    posterior, weight = weighted_posteriors(eta, weights)
     if wanted <= 1:
         return Match(math.inf, focus, wanted, 1.0, MatchStatus.NOT_OVERCONFIDENT)
 
@@ -130,7 +130,7 @@ def _smallest_gamma(inverse: Callable[[float], float], wanted: float, gamma: flo
     """Where 1/T_pop at lam = 0 reaches `wanted`, above a gamma at which it is smaller; inf if it does not."""
     low, high = gamma, max(2 * gamma, 1.0)
     while inverse(high) < wanted:
-        if high >= LARGEST_GAMMA:
+        if high >= _LARGEST_GAMMA:
             return math.inf
-        low, high = high, min(2 * high, LARGEST_GAMMA)
+        low, high = high, min(2 * high, _LARGEST_GAMMA)
     return float(brentq(lambda g: inverse(g) - wanted, low, high, xtol=1e-6))

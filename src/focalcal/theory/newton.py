@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal import _native
-from focalcal.theory.newton_point import NewtonPoint, Rows, evaluate, start
+from focalcal.theory.newton_point import NewtonPoint, Problems, newton_point, start
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -96,13 +96,13 @@ def solve_with_numpy(
     at = np.flatnonzero((eta > 0).sum(1) > 1)
     swap = _top_first(eta)
     with np.errstate(all="ignore"):  # log 0 is meant, and what is NaN outside the support is masked
-        rows = Rows.of(np.take_along_axis(eta, swap, 1)[at], gamma[at], lam[at], absolute=absolute)
-        point = evaluate(rows, *start(rows))
+        rows = Problems.of(np.take_along_axis(eta, swap, 1)[at], gamma[at], lam[at], absolute=absolute)
+        point = newton_point(rows, *start(rows))
         share = point.reach
         for _ in range(max_steps):
             if not len(at):
                 break
-            trial = evaluate(rows, *point.moved(rows.eta, share))
+            trial = newton_point(rows, *point.moved(rows.eta, share))
             better = trial.excess < point.excess * (1 - 1e-4 * share)
             better &= trial.q[:, 0] > np.maximum(0.1 * point.q[:, 0], rows.lowest)
             point = point.improved(better, trial)

@@ -18,7 +18,7 @@ _HUGE = float(np.finfo(np.float64).max)  # keeps infinity out of quotients
 
 
 @dataclass(frozen=True)
-class Rows:
+class Problems:
     """The problems, one per row, with the class m in column 0."""
 
     eta: Float[np.ndarray, "b k"]
@@ -30,11 +30,11 @@ class Rows:
     log_pull: Float[np.ndarray, "b k"] | None  # of the absolute anchor: log 2 lam (eta_m - eta_k)
 
     @staticmethod
-    def of(eta: np.ndarray, gamma: np.ndarray, lam: np.ndarray, *, absolute: bool) -> Rows:
+    def of(eta: np.ndarray, gamma: np.ndarray, lam: np.ndarray, *, absolute: bool) -> Problems:
         """Those problems, with the largest eta_k in column 0 already and at least two classes in each support."""
         outside = eta == 0
         log_2lam = (np.log(2.0) + np.log(lam))[:, None]
-        return Rows(
+        return Problems(
             eta=eta,
             log_eta=np.log(eta),
             gamma=gamma[:, None],
@@ -44,13 +44,13 @@ class Rows:
             log_pull=log_2lam + np.log(eta[:, :1] - eta) if absolute else None,
         )
 
-    def __getitem__(self, rows: np.ndarray) -> Rows:
+    def __getitem__(self, rows: np.ndarray) -> Problems:
         """Some of the rows."""
 
         def some(part: Any) -> Any:
             return None if part is None else part[rows]
 
-        return Rows(*(some(getattr(self, field.name)) for field in fields(self)))
+        return Problems(*(some(getattr(self, field.name)) for field in fields(self)))
 
     def masked(self, values: Float[np.ndarray, "b k"]) -> Float[np.ndarray, "b k"]:
         """The values on the support, 0 outside."""
@@ -97,7 +97,7 @@ class NewtonPoint:
         return np.where(far, q, eta + d), np.where(far, from_q, d), self.sigma + share * self.d_sigma
 
 
-def start(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def start(rows: Problems) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q = eta, and the s that is right for an infinitely strong anchor: the mean of -psi(eta_k) over the support."""
     here = at_posterior(rows.eta, rows.gamma[:, 0])
     log_minus_psi = np.where(here.support, here.log_minus_psi, -np.inf)
@@ -118,7 +118,7 @@ class _Focal:
     rounding: Float[np.ndarray, "b k"]  # what it does to log_weight
 
 
-def _focal(rows: Rows, q: Float[np.ndarray, "b k"], rest: Float[np.ndarray, " b"]) -> _Focal:
+def _focal(rows: Problems, q: Float[np.ndarray, "b k"], rest: Float[np.ndarray, " b"]) -> _Focal:
     gamma = rows.gamma
     own, not_q, log_q, log_not_q = q.copy(), 1 - q, np.log(q), np.log1p(-q)
     own[:, 0] = not_q[:, 0] = rest
@@ -149,7 +149,7 @@ class _Balance:
     s_share: Float[np.ndarray, "b k"]
 
 
-def _quadratic(rows: Rows, focal: _Focal, d: np.ndarray, sigma: np.ndarray) -> _Balance:
+def _quadratic(rows: Problems, focal: _Focal, d: np.ndarray, sigma: np.ndarray) -> _Balance:
     falls, log_s = d < 0, sigma[:, None]
     log_anchor = rows.log_2lam + np.log(np.abs(d))
     beside = np.where(falls, focal.log_weight, log_s)
@@ -164,14 +164,14 @@ def _quadratic(rows: Rows, focal: _Focal, d: np.ndarray, sigma: np.ndarray) -> _
     )
 
 
-def _absolute(rows: Rows, focal: _Focal, sigma: np.ndarray) -> _Balance:
+def _absolute(rows: Problems, focal: _Focal, sigma: np.ndarray) -> _Balance:
     log_right = np.logaddexp(0.0, rows.log_pull - sigma[:, None])
     rho = focal.log_weight - sigma[:, None] - log_right
     return _Balance(rho, focal.elasticity, np.zeros(rho.shape), np.exp(-log_right))
 
 
-def evaluate(
-    rows: Rows, q: Float[np.ndarray, "b k"], d: Float[np.ndarray, "b k"], sigma: Float[np.ndarray, " b"]
+def newton_point(
+    rows: Problems, q: Float[np.ndarray, "b k"], d: Float[np.ndarray, "b k"], sigma: Float[np.ndarray, " b"]
 ) -> NewtonPoint:
     """rho and the Newton step at (q, d, log s). Those of the class m follow from the others, whatever is given."""
     q, d = q.copy(), d.copy()

@@ -41,7 +41,7 @@ def effective_temperature(eta: Any, *, gamma: Any, lam: Any, weights: Any = None
     >>> float(effective_temperature(eta, gamma=3.0, lam=1.0).round(4))
     0.6228
     """
-    posterior, weight = population(eta, weights)
+    posterior, weight = weighted_posteriors(eta, weights)
     focus, anchor = np.broadcast_arrays(focusing(gamma), at_least_zero("lam", lam))
     pairs = zip(focus.flat, anchor.flat, strict=True)
     inverse = [inverse_temperature(posterior, weight, float(g), float(a)) for g, a in pairs]
@@ -54,7 +54,7 @@ def small_distortion_temperature(eta: Any, *, gamma: float, lam: float, weights:
     V_i is the variance of log eta_ik under eta_i, and d_i the `pre_asymptotic_bias`, so that nothing is solved for.
     The error falls with 1 / lam^2. Arguments as in `effective_temperature`.
     """
-    posterior, weight = population(eta, weights)
+    posterior, weight = weighted_posteriors(eta, weights)
     gamma, lam = one_number("gamma", focusing(gamma)), one_number("lam", at_least_zero("lam", lam))
     bias = pre_asymptotic_bias(posterior, gamma=gamma, lam=lam)
     log_eta, _ = _relative_logs(posterior)
@@ -65,7 +65,7 @@ def small_distortion_temperature(eta: Any, *, gamma: float, lam: float, weights:
     return float(1 / (1 - weight @ ((log_eta - mean[:, None]) * bias).sum(1) / spread))
 
 
-def population(eta: Any, weights: Any) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, " n"]]:
+def weighted_posteriors(eta: Any, weights: Any) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, " n"]]:
     """Checked posteriors and weights; a posterior of weight 0 is left out."""
     posterior = state_rows("eta", np.atleast_2d(distributions("eta", eta)))
     weight = state_weights(weights, len(posterior))

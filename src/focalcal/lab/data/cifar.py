@@ -37,7 +37,7 @@ _PUBLISHED = {
     "test_batch": "2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
 }
 _BATCHES_100 = {"train": ("train",), "test": ("test",)}
-CORRUPTIONS = (
+_CORRUPTIONS = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
     *("snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate", "jpeg_compression"),
 )
@@ -64,7 +64,7 @@ def load_cifar10c(
     folder: Path, *, allow_partial: bool = False, corruption: str = "gaussian_noise", severity: int = 5
 ) -> DataSet:
     """One corruption at one severity, 1 .. 5."""
-    one_of("corruption", corruption, CORRUPTIONS)
+    one_of("corruption", corruption, _CORRUPTIONS)
     whole_number("severity", severity, least=1, most=_SEVERITIES, remedy="5 is the strongest")
     sources = SourceFiles("cifar10c", folder, allow_partial=allow_partial)
     test = _corrupted(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)

@@ -16,14 +16,14 @@ from focalcal.lab.data.archives import unpack
 from focalcal.lab.data.catalogue import Remote, by_hand, catalogue_entry, describe
 from focalcal.lab.data.errors import DataSetError, problem
 
-Progress = Callable[[int, int], None]
+OnBytes = Callable[[int, int], None]
 UNFINISHED = (".part", ".lock")  # what a download that is under way, or was interrupted, leaves beside its file
 _PIECE = 1 << 18
 _TIMEOUT = 30  # seconds without a byte
 _NO_SUCH_RANGE = 416
 
 
-def fetch_data_set(name: str, folder: Path, *, progress: Progress | None = None) -> Path | None:
+def fetch_data_set(name: str, folder: Path, *, progress: OnBytes | None = None) -> Path | None:
     """Download and unpack what is missing of a data set; the folder its loader reads, None if it needs no file.
 
     Files that are there already are verified, unless they have been unpacked.
@@ -67,7 +67,7 @@ def fetch(
     remote: Remote,
     folder: Path,
     *,
-    progress: Progress | None = None,
+    progress: OnBytes | None = None,
     attempts: int = 3,
     then: Sequence[Remote] = (),
 ) -> Path:
@@ -133,7 +133,7 @@ def _alone(part: Path) -> Iterator[None]:
         lock.release()
 
 
-def _continue(remote: Remote, part: Path, progress: Progress) -> None:
+def _continue(remote: Remote, part: Path, progress: OnBytes) -> None:
     have = part.stat().st_size if part.exists() and remote.checksum else 0
     if have and have == remote.size:
         return

@@ -27,7 +27,7 @@ FINSEN_CLASSES = (
     *("Housing Market", "Inflation and Prices", "Labor Market Conditions Index", "Market Indicators", "Other"),
     *("Production and Utilization", "Trade and Commerce"),
 )
-ROWS = 15_534  # of the whole file, by its published split of 13,203 / 2,331
+_ROWS = 15_534  # of the whole file, by its published split of 13,203 / 2,331
 _COLUMNS = ["Title", "Tag", "Content", "Category"]
 
 
@@ -61,9 +61,9 @@ def load_finsen(
     """85 / 15 per cent, stratified, seed 42; `validation` of the training items are held out."""
     sources = SourceFiles("finsen", folder, allow_partial=allow_partial)
     items = finsen_items(sources)
-    whole = len(items) >= ROWS
+    whole = len(items) >= _ROWS
     if not whole and not allow_partial:
-        raise problem("finsen", f"must hold {ROWS} items", len(items), f"take the whole file, or {PART_WILL_DO}")
+        raise problem("finsen", f"must hold {_ROWS} items", len(items), f"take the whole file, or {PART_WILL_DO}")
     texts = [item.stripped() if strip_tags else item.content for item in items]
     labels = np.array([FINSEN_CLASSES.index(item.category) for item in items], np.int64)
     documents = Documents(texts, labels, numbered_ids("row", len(items)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from focalcal.lab.data.errors import problem, reading
 from focalcal.lab.data.source_files import PART_WILL_DO, data_folder, file_sha256, locate
 
-WORDS = 400_000  # in each of the four files of 6B
+_WORDS = 400_000  # in each of the four files of 6B
 
 
 def word_vectors(
@@ -54,8 +54,8 @@ def glove_contents(data_dir: str | os.PathLike[str] | None = None, *, allow_part
     for path in sorted(folder.glob("glove.6B.*d.txt")):
         with reading(path, "a GloVe text file"):
             dimensions = [numbers.count(b" ") + 1 for _, numbers in _lines(path)]
-        if len(dimensions) < (1 if allow_partial else WORDS):
-            raise problem(path, f"must hold {WORDS} words", len(dimensions), PART_WILL_DO)
+        if len(dimensions) < (1 if allow_partial else _WORDS):
+            raise problem(path, f"must hold {_WORDS} words", len(dimensions), PART_WILL_DO)
         contents[path.name] = {"words": len(dimensions), "dimension": dimensions[0], "sha256": file_sha256(path)}
     if not contents:
         raise problem(folder, "must hold glove.6B.100d.txt", "none such", "run `focalcal data get glove`")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from focalcal.lab.models.weight_files import HEAD
+from focalcal.lab.models.weight_files import HEAD_PREFIX
 
 Weights = dict[str, Tensor]
 
@@ -21,7 +21,7 @@ _BLOCK = (
     (r"\.attn\.", ".attention."),
 )
 _VIT = (
-    (r"^(head|head\.fc)\.(?=weight|bias)", HEAD),
+    (r"^(head|head\.fc)\.(?=weight|bias)", HEAD_PREFIX),
     (r"^cls_token$", "vit.embeddings.cls_token"),
     (r"^pos_embed$", "vit.embeddings.position_embeddings"),
     (r"^patch_embed\.proj\.", "vit.embeddings.patch_embeddings.projection."),
@@ -30,7 +30,7 @@ _VIT = (
     *_BLOCK,
 )
 _SWIN = (
-    (r"^(head|head\.fc)\.(?=weight|bias)", HEAD),
+    (r"^(head|head\.fc)\.(?=weight|bias)", HEAD_PREFIX),
     (r"^patch_embed\.proj\.", "swin.embeddings.patch_embeddings.projection."),
     (r"^patch_embed\.norm\.", "swin.embeddings.norm."),
     (r"^layers\.", "swin.encoder.layers."),

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from focalcal.core.extras import required
 
 FILES = ("model.safetensors", "pytorch_model.bin")  # what a folder or a hub repository calls its weights
-HEAD = "classifier."  # what the names of the last layer begin with
-SUFFIXES = (".safetensors", ".bin", ".pth", ".pt")
-WRAPPERS = ("model", "state_dict")  # under which training scripts keep the weights
+HEAD_PREFIX = "classifier."  # what the names of the last layer begin with
+_SUFFIXES = (".safetensors", ".bin", ".pth", ".pt")
+_WRAPPERS = ("model", "state_dict")  # under which training scripts keep the weights
 
 
 class PublishedWeightsError(ValueError):
@@ -50,7 +50,7 @@ def fill(network: nn.Module, weights: Mapping[str, Tensor], source: object) -> N
     # Batch norm's count of batches is bookkeeping that no output depends on, and files leave it out.
     expected = {name: value for name, value in network.state_dict().items() if not name.endswith("num_batches_tracked")}
     given = {name: value for name, value in weights.items() if not name.endswith("num_batches_tracked")}
-    head = [name for name in expected if name.startswith(HEAD)]
+    head = [name for name in expected if name.startswith(HEAD_PREFIX)]
     if any(name not in given or given[name].shape != expected[name].shape for name in head):
         expected, given = _without_head(expected), _without_head(given)
     shared = sorted(expected.keys() & given.keys())
@@ -75,7 +75,7 @@ def fill(network: nn.Module, weights: Mapping[str, Tensor], source: object) -> N
 
 
 def _without_head(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value for name, value in weights.items() if not name.startswith(HEAD)}
+    return {name: value for name, value in weights.items() if not name.startswith(HEAD_PREFIX)}
 
 
 def _on_disk(pretrained: str | os.PathLike[str]) -> Path | None:
@@ -84,7 +84,7 @@ def _on_disk(pretrained: str | os.PathLike[str]) -> Path | None:
     if place.exists():
         return place
     text = os.fspath(pretrained)
-    if isinstance(pretrained, str) and text.count("/") <= 1 and text[:1] not in "./~" and place.suffix not in SUFFIXES:
+    if isinstance(pretrained, str) and text.count("/") <= 1 and text[:1] not in "./~" and place.suffix not in _SUFFIXES:
         return None
     raise FileNotFoundError(f"pretrained must be a file or folder of weights or a hub id, and {text!r} does not exist")
 
@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, Tensor]:
         raise _refusal(
             path, f"it is damaged, another file, or holds more than tensors ({type(error).__name__})"
         ) from error
-    for wrapper in WRAPPERS:
+    for wrapper in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
     if not isinstance(content, Mapping) or not content:

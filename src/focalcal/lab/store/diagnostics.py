@@ -20,8 +20,8 @@ from focalcal.lab.store.layout import EVALUATIONS, is_key, json_bytes, now
 if TYPE_CHECKING:
     from focalcal.lab.store.spec import Spec
 
-Kind = Literal["damaged", "foreign", "newer", "older", "unreadable", "set aside", "left out", "no failure"]
-_REMEDIES: dict[Kind, str] = {
+ProblemKind = Literal["damaged", "foreign", "newer", "older", "unreadable", "set aside", "left out", "no failure"]
+_REMEDIES: dict[ProblemKind, str] = {
     "damaged": "run it again (the folder is then set aside), or remove it with `focalcal runs rm`",
     "foreign": "move this elsewhere",
     "newer": "install a newer focalcal to read it",
@@ -49,7 +49,7 @@ class StoreProblem:
     """
 
     path: Path
-    kind: Kind
+    kind: ProblemKind
     fact: str
 
     @property
@@ -78,7 +78,7 @@ class StoreProblem:
 class RunProblem(ValueError):
     """A run that cannot be used: its `problem` is why."""
 
-    def __init__(self, path: Path, kind: Kind, fact: str) -> None:
+    def __init__(self, path: Path, kind: ProblemKind, fact: str) -> None:
         self.problem = StoreProblem(path, kind, fact)
         super().__init__(f"{path}: {self.problem.message}")
 

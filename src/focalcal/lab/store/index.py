@@ -18,7 +18,7 @@ from focalcal.core.atomic import atomic_file
 from focalcal.lab.store.diagnostics import RunProblem, StoreProblem
 from focalcal.lab.store.layout import INDEX, LAYOUT, RUNS
 from focalcal.lab.store.run import Run, glance_of
-from focalcal.lab.store.run_folder import Checksums, State, read_folder, state_of, unreadable
+from focalcal.lab.store.run_folder import Checksums, FileStates, read_folder, state_of, unreadable
 
 _COLUMNS = ("name", "state", "glance", "records")
 _STALE = 50  # the file is made again when more than one row of so many is missing or too many
@@ -75,7 +75,7 @@ def run_folders(store: Path) -> list[str]:
     return []
 
 
-def _digest(state: State) -> str:
+def _digest(state: FileStates) -> str:
     text = repr(sorted(state.items())).encode(errors="surrogateescape")
     return hashlib.blake2b(text, digest_size=12).hexdigest()
 

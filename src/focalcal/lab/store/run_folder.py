@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.core.checks import whole
-from focalcal.lab.store.diagnostics import Kind, RunProblem, StoreProblem
+from focalcal.lab.store.diagnostics import ProblemKind, RunProblem, StoreProblem
 from focalcal.lab.store.keys import spec_key
 from focalcal.lab.store.layout import EPOCHS, EVALUATIONS, LAYOUT, PREDICTIONS, RECORD, is_key, split_file
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from focalcal.lab.store.spec import Evaluation, Spec
     from focalcal.predictions import Predictions
 
-State = dict[str, tuple[int, int]]  # of each file: size and time of change
+FileStates = dict[str, tuple[int, int]]  # of each file: size and time of change
 
 _SEAL = b',\n "sha256": "'  # between what is sealed and its checksum
 _OURS = (RECORD, EPOCHS, PREDICTIONS, EVALUATIONS)
@@ -43,7 +43,7 @@ class FolderContents(NamedTuple):
     problems: list[StoreProblem]
 
 
-def read_folder(folder: str, state: State | None = None) -> FolderContents:
+def read_folder(folder: str, state: FileStates | None = None) -> FolderContents:
     """The run in a folder, or `RunProblem`."""
     try:
         state = state_of(folder) if state is None else state
@@ -60,16 +60,16 @@ def read_folder(folder: str, state: State | None = None) -> FolderContents:
     return FolderContents(record, evaluations, problems)
 
 
-def state_of(folder: str) -> State:
+def state_of(folder: str) -> FileStates:
     """Size and time of every file, by its name in the folder; files that are not ours included, links left out."""
     if os.path.islink(folder):
         raise NotADirectoryError(errno.ENOTDIR, "a link", folder)
-    state: State = {}
+    state: FileStates = {}
     _add_state(folder, "", state)
     return state
 
 
-def _add_state(folder: str, within: str, state: State) -> None:
+def _add_state(folder: str, within: str, state: FileStates) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
@@ -81,7 +81,7 @@ def _add_state(folder: str, within: str, state: State) -> None:
                 _add_state(entry.path, f"{within}{entry.name}/", state)
 
 
-def _read_evaluations(folder: Path, key: str, state: State) -> tuple[dict[str, Any], list[StoreProblem]]:
+def _read_evaluations(folder: Path, key: str, state: FileStates) -> tuple[dict[str, Any], list[StoreProblem]]:
     """By name and then number, `saliency-8` before `saliency-10`."""
 
     def by_number(name: str) -> tuple[str, int]:
@@ -105,7 +105,7 @@ def _read_evaluations(folder: Path, key: str, state: State) -> tuple[dict[str, A
     return evaluations, problems
 
 
-def _read_record(folder: Path, state: State) -> dict[str, Any]:
+def _read_record(folder: Path, state: FileStates) -> dict[str, Any]:
     """What is sealed was written by `write_run`, which had checked it; the files are those that it lists."""
     _check_there(folder, RECORD, state)
     text = (folder / RECORD).read_bytes()
@@ -133,7 +133,7 @@ def _refuse_schema(folder: Path, text: bytes) -> None:
         raise RunProblem(folder, "newer" if schema > LAYOUT else "older", fact)
 
 
-def _check_there(folder: Path, name: str, state: State) -> None:
+def _check_there(folder: Path, name: str, state: FileStates) -> None:
     if name not in state:
         linked = any(path.is_symlink() for path in (folder / name, (folder / name).parent))
         raise damage(folder, f"{name} must be a file of the run itself, got a link" if linked else f"{name} is missing")
@@ -176,7 +176,7 @@ def damage(folder: Path, fact: str) -> RunProblem:
 
 def unreadable(folder: str, error: OSError) -> RunProblem:
     """The problem of a folder that the operating system does not give us."""
-    kinds: dict[type[OSError], Kind] = {FileNotFoundError: "damaged", NotADirectoryError: "foreign"}
+    kinds: dict[type[OSError], ProblemKind] = {FileNotFoundError: "damaged", NotADirectoryError: "foreign"}
     fact = f"{error.strerror or error} ({error.filename})"
     return RunProblem(Path(folder), kinds.get(type(error), "unreadable"), fact)
 

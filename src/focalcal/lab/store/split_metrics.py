@@ -13,10 +13,10 @@ from focalcal.metrics import auroc, multilabel_summary, summary
 from focalcal.predictions import Predictions
 from focalcal.theory import ece_chain
 
-Record = dict[str, float]
+MetricRecord = dict[str, float]
 
 
-def split_metrics(predictions: Predictions, classes: Sequence[str]) -> Record:
+def split_metrics(predictions: Predictions, classes: Sequence[str]) -> MetricRecord:
     """The numbers of `summary`; against the true posterior where it is known; of each label where there are several.
 
     With several labels a metric's name alone is the mean over the labels, and `ece/Hernia` that of one label.
@@ -27,7 +27,7 @@ def split_metrics(predictions: Predictions, classes: Sequence[str]) -> Record:
     return {**measured, **(_against_posterior(predictions) if predictions.posterior is not None else {})}
 
 
-def shift_metrics(shifted: Predictions, clean: Predictions) -> Record:
+def shift_metrics(shifted: Predictions, clean: Predictions) -> MetricRecord:
     """How well the confidence tells the shifted set from the clean test set, and the mean confidence there.
 
     auroc: the chance that a clean image has the higher max_k p_k of a clean and a shifted one, ties counting a half.
@@ -56,7 +56,7 @@ def _probs(predictions: Predictions) -> Array:
     return normalised
 
 
-def _against_posterior(predictions: Predictions) -> Record:
+def _against_posterior(predictions: Predictions) -> MetricRecord:
     """What needs the true posterior eta, with S the confidence and yhat the predicted class.
 
     posterior_distance   mean total variation, |p - eta|_1 / 2
@@ -73,7 +73,7 @@ def _against_posterior(predictions: Predictions) -> Record:
     }
 
 
-def _multilabel(predictions: Predictions, classes: Sequence[str]) -> Record:
+def _multilabel(predictions: Predictions, classes: Sequence[str]) -> MetricRecord:
     probs = predictions.probs
     measured = multilabel_summary(probs, predictions.labels)
     record: dict[str, Any] = {"rows": len(predictions), "n_labels": predictions.n_classes, **measured.mean}

@@ -14,7 +14,7 @@ from torch import nn
 from focalcal.lab.data import DataSet, Examples
 from focalcal.lab.store import Evaluation, Evaluations, Protocol
 from focalcal.lab.store.layout import now
-from focalcal.lab.store.split_metrics import Record, shift_metrics, split_metrics
+from focalcal.lab.store.split_metrics import MetricRecord, shift_metrics, split_metrics
 from focalcal.lab.studies.saliency import saliency_of_test_images
 from focalcal.lab.studies.shifts import Shift, load_shifts
 from focalcal.lab.studies.spec_builder import check_evaluations
@@ -41,7 +41,7 @@ class Trained:
     about: Mapping[str, Any]
     known: Mapping[str, Outputs] = field(default_factory=dict)
 
-    def measure_splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, Record]]:
+    def measure_splits(self, on_split: OnSplit) -> tuple[dict[str, Predictions], dict[str, MetricRecord]]:
         """Predictions and metrics of train, val and test; an empty split has neither."""
         predictions: dict[str, Predictions] = {}
         for split, examples in self.data.splits.items():
@@ -93,7 +93,7 @@ def make_evaluation(
     """The evaluation, to be stored; `clean` are the predictions of the test split, which shifted ones are told from."""
     started, began = now(), time.perf_counter()
     predictions: list[Predictions] = []
-    metrics: dict[str, Record] = {}
+    metrics: dict[str, MetricRecord] = {}
     sources: dict[str, Any] = {}
     for shift in task.shifts:
         examples, source = shift.load()
