@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from focalcal.lab.evidence.comparisons import (
     BASELINES,
@@ -22,6 +23,7 @@ from focalcal.stats import verdict_counts
 from focalcal.stats.comparison import Verdict
 
 ALPHA = 0.05
+_FAMILIES: WeakKeyDictionary[Evidence, list[Family]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,16 @@ class Headline:
 
 
 def study_families(evidence: Evidence) -> list[Family]:
-    """The candidate against every other objective; without one, the first objective; none of a grid."""
-    candidate = candidate_of(evidence)
-    if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
-        candidate = evidence.objectives[0]
-    return [] if candidate is None else comparisons(evidence, candidate, alpha=ALPHA)
+    """The candidate against every other objective; without one, the first objective; none of a grid.
+
+    Tables, page and sentences ask for them: they are computed once.
+    """
+    if evidence not in _FAMILIES:
+        candidate = candidate_of(evidence)
+        if candidate is None and 2 <= len(evidence.objectives) <= MOST_COMPARED:
+            candidate = evidence.objectives[0]
+        _FAMILIES[evidence] = [] if candidate is None else comparisons(evidence, candidate, alpha=ALPHA)
+    return _FAMILIES[evidence]
 
 
 def significance(families: Sequence[Family]) -> Significance | None:
@@ -137,7 +144,8 @@ def headline(evidence: Evidence) -> Headline | None:
     baseline = (usual or others)[0]
     verdicts = {
         family.setting: comparison.verdict
-        for family in comparisons(evidence, candidate, [baseline])
+        for family in study_families(evidence)
+        if family.baseline == baseline
         for comparison in family.comparisons
         if comparison.metric == "ece" and comparison.reachable
     }

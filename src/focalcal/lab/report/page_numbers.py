@@ -53,7 +53,7 @@ MEANINGS = {  # by what stands above a column
     "seeds": TERMS["seed"],
 }
 MOST_EPOCH_VALUES = 200_000  # about 2 MB
-MOST_BIN_VALUES = 150_000  # of diagrams epoch by epoch, about 1 MB
+MOST_BIN_VALUES = 100_000  # of diagrams epoch by epoch, less than 1 MB
 MOST_CLASS_VALUES = 100_000  # of diagrams of single classes
 _CLOUD = 250  # points of a known posterior
 
@@ -67,7 +67,7 @@ def page_data(evidence: Evidence, views: Iterable[View] = ()) -> dict[str, Any]:
     cells = evidence.cells
     every = _every(len(SPLITS) * len(CURVES) * sum(len(run.epochs) for run in evidence.runs), MOST_EPOCH_VALUES)
     every_bins = _every(
-        3 * BINS * sum(max(len(run.epochs) for run in runs) for runs in cells.values()), MOST_BIN_VALUES
+        5 * BINS * sum(max(len(run.epochs) for run in runs) for runs in cells.values()), MOST_BIN_VALUES
     )
     shown: dict[str, list[dict[str, Any]]] = {}
     for view in views:

@@ -138,10 +138,10 @@ def test_reliability_pools_the_rows_of_the_seeds_and_is_drawn_where_a_bin_has_en
         np.testing.assert_allclose(whole[name]["confidence"], bins.confidence[filled], rtol=1e-4)
         np.testing.assert_allclose(whole[name]["accuracy"], bins.accuracy[filled], rtol=1e-4)
         assert whole[name]["ece"] == pytest.approx(bins.ece)
-        assert whole[name]["few"] == (bins.count[filled] < 8).tolist()  # 1 % of 800 rows
+        assert whole[name]["least"] == 8  # 1 % of 800 rows
     figure = readable(views["whole"].plot())
     for row, axes in zip(views["whole"].rows, figure.axes[::2], strict=True):
-        shown = [at for at, few in enumerate(row["few"]) if not few]
+        shown = [at for at, rows in enumerate(row["rows"]) if rows >= 8]
         (curve,) = (one for one in axes.lines if one.get_label() != "_diagonal")
         np.testing.assert_array_equal(curve.get_ydata(), np.array(row["accuracy"])[shown])
         assert len(axes.patches) == len(shown)  # the band of chance

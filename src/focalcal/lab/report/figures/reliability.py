@@ -160,7 +160,7 @@ def _pooled(objective: str, diagrams: Iterable[Reliability | None]) -> Row:
 
 
 def _row(objective: str, seeds: int, *, count: Any, confidence: Any, correct: Any) -> Row:
-    """Of sums per bin; empty bins are left out, and `few` marks bins that estimate no accuracy.
+    """Of sums per bin; empty bins are left out, and those of fewer than `least` rows estimate no accuracy.
 
     Seeds are tested on the same examples, so that what chance gives is that of one seed's number of rows.
     """
@@ -168,7 +168,6 @@ def _row(objective: str, seeds: int, *, count: Any, confidence: Any, correct: An
     n = np.rint(np.asarray(count, float)[filled])
     sure, right = (np.asarray(sums, float)[filled] / n for sums in (confidence, correct))
     half = _Z * np.sqrt(np.clip(sure * (1 - sure), 0, None) / np.maximum(1, n / seeds))
-    least = min(100.0, max(5.0, 0.01 * n.sum()))
     return {
         "objective": objective,
         "seeds": seeds,
@@ -178,13 +177,13 @@ def _row(objective: str, seeds: int, *, count: Any, confidence: Any, correct: An
         "rows": n.astype(int).tolist(),
         "confidence": rounded(sure),
         "accuracy": rounded(right),
-        "chance": rounded(half),
-        "few": (n < least).tolist(),
+        "chance": rounded(half, 3),
+        "least": min(100.0, max(5.0, 0.01 * n.sum())),
     }
 
 
 def _diagram(axes: Axes, row: Row, style: dict[str, Any], *, chance: bool) -> None:
-    shown = [at for at, few in enumerate(row["few"]) if not few]
+    shown = [at for at, rows in enumerate(row["rows"]) if rows >= row["least"]]
     sure, right, half = (np.array(row[name])[shown] for name in ("confidence", "accuracy", "chance"))
     axes.plot([0, 1], [0, 1], color=GUIDE, linewidth=0.8, linestyle="--", label="_diagonal", zorder=2)
     if chance:
@@ -198,8 +197,8 @@ def _diagram(axes: Axes, row: Row, style: dict[str, Any], *, chance: bool) -> No
 def _counts(axes: Axes, row: Row, colour: str, place: int, number: int) -> None:
     width = 1 / BINS / number
     left = (np.array(row["bin"]) - 1) / BINS + place * width
-    pale = [0.25 if few else 0.8 if place + 1 == number else 0.45 for few in row["few"]]
-    for x, rows, alpha in zip(left, row["rows"], pale, strict=True):
+    for x, rows in zip(left, row["rows"], strict=True):
+        alpha = 0.25 if rows < row["least"] else 0.8 if place + 1 == number else 0.45
         axes.bar(x, math.sqrt(rows), width, align="edge", color=colour, alpha=alpha, label="_rows")
 
 

@@ -95,9 +95,17 @@ def _row(objective: str, runs: Sequence[RunEvidence], metric: str) -> Row | None
     usable = [at for at, run in enumerate(runs) if run.optimum]
     row: Row = {"objective": objective, "seed": [run.seed for run in runs], "bounded": bounded}
     row["T"] = [scaling.temperature if scaling else None for scaling in fitted]
-    row |= {"value": raw, "after_scaling": after, "t": _mean([row["T"][at] for at in usable])}
+    row |= {
+        "value": [_short(value) for value in raw],
+        "after_scaling": [_short(value) for value in after],
+        "t": _mean([row["T"][at] for at in usable]),
+    }
     row |= {"before": _mean([before[at] for at in usable]), "after": _mean([after[at] for at in usable])}
     return row | {"raw": _mean(raw), "scaled": math.nan if any(bounded) else _mean(after)}
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.5g}")
 
 
 def _mean(values: Sequence[Any]) -> float:

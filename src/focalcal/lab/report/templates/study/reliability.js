@@ -16,7 +16,7 @@ const ReliabilityView = (() => {
   }
 
   /* One entry per bin that is not empty. */
-  const bins = (row) => row.bin.map((bin, at) => ({ from: (bin - 1) / Study.data.bins, to: bin / Study.data.bins, rows: row.rows[at], sure: row.confidence[at], right: row.accuracy[at], chance: row.chance[at], few: row.few[at] }));
+  const bins = (row) => row.bin.map((bin, at) => ({ from: (bin - 1) / Study.data.bins, to: bin / Study.data.bins, rows: row.rows[at], sure: row.confidence[at], right: row.accuracy[at], chance: row.chance[at], few: row.rows[at] < row.least }));
 
   function diagram(group, list, box, { large = false } = {}) {
     const x = Axes.linear([0, 1], [box.left, box.right]);
