@@ -201,11 +201,11 @@ def _table_batches(
         for column in [place] if isinstance(place, str) else place:
             if column not in rows.columns:
                 raise missing_column(column, rows.columns)
-    first_row = 0
-    for table in whole_batches(rows, names, keep_text=False):
+    first_row, percent = 0, reading.scale == "percent"
+    for table in whole_batches(rows, names, keep_text=False, percent=percent):
         if not table.num_rows:
             continue
-        scores = numbers_of(rows, table, names, first_row, percent=reading.scale == "percent")
+        scores = numbers_of(rows, table, names, first_row, percent=percent)
         fields = {field: _values(table, place) for field, place in named.items()}
         labels: NDArray[Any] = np.zeros(len(scores), np.int64)
         kept = np.arange(len(scores))

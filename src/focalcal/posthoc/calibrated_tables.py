@@ -109,7 +109,8 @@ def _write(calibrator: Any, rows: Any, place: _Place, handle: IO[bytes], suffix:
     """Batch by batch; the schema is that of the first one."""
     count, write = 0, None
     with ExitStack() as stack, rounding_collected() as misses:
-        batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv")
+        percent = reading.scale == "percent"
+        batches = whole_batches(rows, place.columns, keep_text=suffix == ".csv", percent=percent)
         for batch in _named_errors(batches, name):
             try:
                 table = _calibrated(calibrator, rows, batch, place, count, reading)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from focalcal.predictions.arrays_file import stored
 from focalcal.predictions.columns import COLUMNS, PREFIXES, Layout, find_layout
-from focalcal.predictions.header import KEY, KINDS, Header, Names, PredictionsFileError, check_unpacked_size
+from focalcal.predictions.header import KEY, Header, Names, PredictionsFileError, check_unpacked_size
 from focalcal.predictions.locations import Source, folder_values, suffix_of
 from focalcal.predictions.parquet_table import ParquetTable
 from focalcal.predictions.reading_notes import Missing
@@ -134,8 +134,9 @@ def row_batches(
         batches = table.batches(
             [name for name in layout.all_columns if name not in folders],
             types,
-            numbers=[name for field in (*KINDS, "posterior", "weights") for name in layout.columns.get(field, ())],
+            numbers={name: kind for name, kind in kinds.items() if name not in types},
             null_values=MISSING if names.drop_missing else (),
+            percent=names.scale == "percent",
             rows=rows,
             row_groups=row_groups,
         )

@@ -36,16 +36,17 @@ def open_rows(source: Source | IO[bytes], names: Names, stack: ExitStack) -> Any
     return READERS[suffix](place, names, stack)
 
 
-def whole_batches(table: Any, numbers: Sequence[str], *, keep_text: bool) -> Iterator[Any]:
+def whole_batches(table: Any, numbers: Sequence[str], *, keep_text: bool, percent: bool = False) -> Iterator[Any]:
     """Arrow's tables with every column, at least one; those of `numbers` as `numbers_of` takes them.
 
     With `keep_text` the rest of a text is as it stands there, to be written so; otherwise it is what Arrow finds.
     """
     arrow, schema = arrow_module(), None
     types = dict.fromkeys(table.columns, arrow.string()) if keep_text else {}
-    options = {"numbers": numbers, "null_values": () if keep_text else None, "rows": _BATCH, "dictionaries": False}
+    kinds = dict.fromkeys(numbers, arrow.float64())
+    options = {"null_values": () if keep_text else None, "percent": percent, "rows": _BATCH, "dictionaries": False}
     try:
-        for batch in table.batches(table.columns, types, **options):
+        for batch in table.batches(table.columns, types, numbers=kinds, **options):
             schema = batch.schema
             yield arrow.Table.from_batches([batch])
     except arrow.ArrowInvalid as error:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
 
 from focalcal.predictions import text_dialect
 from focalcal.predictions.columns import check_width
@@ -128,29 +131,32 @@ class CsvTable:
         columns: Sequence[str],
         types: Mapping[str, Any],
         *,
-        numbers: Sequence[str] = (),
+        numbers: Mapping[str, Any],
         null_values: Sequence[str] | None = (),
+        percent: bool = False,
         **_: Any,
     ) -> Iterator[Any]:
-        """Arrow's batches, with `numbers` as text; other columns are of their types, or what Arrow finds."""
-        self.decimal = self._decimal_sign(numbers)
+        """Arrow's batches, in which `numbers` are of these types, or from some batch on text for `numbers_of_text`.
+
+        They are text where they may be percentages, and where Arrow meets a cell that is no number, or an infinity,
+        which it makes of -1e400 as well. Other columns are of their `types`, or what Arrow finds.
+        """
+        arrow, types_ = arrow_module(), arrow_module(".types")
+        self.decimal, done = self._decimal_sign(list(numbers)), 0
         self._say()
-        arrow, reader = arrow_module(), arrow_module(".csv")
-        block = _BLOCK if len(self.columns) < _MANY else min(_BLOCK, max(1 << 21, 32 * len(self.columns)))
-        reading = reader.ReadOptions(column_names=self.columns, block_size=block, use_threads=False)
-        converting = reader.ConvertOptions(
-            include_columns=list(columns),
-            column_types={**types, **dict.fromkeys(numbers, arrow.string())},
-            null_values=None if null_values is None else list(null_values),
-            decimal_point=self.decimal,
-        )
-        stream, unpacked = self._text.stream(), 0
-        try:
-            with stream:
-                stream.read(self._head.length)
-                for batch in reader.open_csv(stream, reading, self._parsing, converting):
-                    self._text.checked(unpacked := unpacked + batch.nbytes)
+        floats = [name for name, kind in numbers.items() if types_.is_floating(kind)]
+        if not percent:
+            with suppress(arrow.ArrowInvalid):
+                for batch in self._batches(columns, {**types, **numbers}, null_values):
+                    if any(np.isinf(batch.column(name)).any() for name in floats):
+                        break
+                    done += 1
                     yield batch
+                else:
+                    return
+        try:
+            texts = {**types, **dict.fromkeys(numbers, arrow.string())}
+            yield from islice(self._batches(columns, texts, null_values), done, None)
         except arrow.ArrowInvalid as error:
             if "invalid UTF8" in str(error):
                 raise PredictionsFileError(
@@ -159,6 +165,23 @@ class CsvTable:
                 ) from error
             if "Empty CSV file" not in str(error):
                 raise
+
+    def _batches(self, columns: Sequence[str], types: Mapping[str, Any], nulls: Sequence[str] | None) -> Iterator[Any]:
+        reader = arrow_module(".csv")
+        block = _BLOCK if len(self.columns) < _MANY else min(_BLOCK, max(1 << 21, 32 * len(self.columns)))
+        reading = reader.ReadOptions(column_names=self.columns, block_size=block, use_threads=False)
+        converting = reader.ConvertOptions(
+            include_columns=list(columns),
+            column_types=types,
+            null_values=None if nulls is None else list(nulls),
+            decimal_point=self.decimal,
+        )
+        unpacked = 0
+        with self._text.stream() as stream:
+            stream.read(self._head.length)
+            for batch in reader.open_csv(stream, reading, self._parsing, converting):
+                self._text.checked(unpacked := unpacked + batch.nbytes)
+                yield batch
 
     def _say(self) -> None:
         names = self._names
@@ -212,7 +235,7 @@ class JsonLinesTable:
         return self._schema
 
     def batches(
-        self, columns: Sequence[str], types: Mapping[str, Any], *, numbers: Sequence[str] = (), **_: Any
+        self, columns: Sequence[str], types: Mapping[str, Any], *, numbers: Mapping[str, Any], **_: Any
     ) -> Iterator[Any]:
         """Arrow's batches, with numbers as float64 whatever the first lines have, and lists of them."""
         arrow, kinds, fields = arrow_module(), arrow_module(".types"), []
