@@ -165,12 +165,6 @@ def test_it_passes_for_a_function(name):
 
 
 @ALL
-def test_logits_are_their_softmax(name, rows):
-    logits = np.log(rows[0])
-    assert METRICS[name](logits=logits, labels=rows[1]) == pytest.approx(METRICS[name](*rows), abs=1e-9)
-
-
-@ALL
 def test_predictions_tables_and_names_give_the_same(name, rows):
     probs, labels = rows
     metric, expected = METRICS[name], pytest.approx(METRICS[name](*rows), abs=1e-9)

@@ -120,14 +120,6 @@ def test_a_tiny_probability_is_no_zero(engine):
     assert metrics.nll(logits=np.array([[-800.0, 0.0]]), labels=[0]) == pytest.approx(800.0)
 
 
-def test_logits_between_zero_and_one_are_not_taken_for_probabilities(engine):
-    logits = np.array([[0.2, 0.9], [0.7, 0.1]])
-    with pytest.raises(ValueError, match="sum of"):
-        metrics.ece(logits, [1, 0])
-    expected = metrics.nll(torch.from_numpy(logits).softmax(1), [1, 0])
-    assert metrics.nll(logits=logits, labels=[1, 0]) == pytest.approx(expected)
-
-
 def test_the_mean_of_a_folded_normal_is_scipys():
     mean, deviation = np.array([-0.3, 0.0, 0.02, 0.5]), np.array([0.1, 0.2, 0.05, 0.4])
     expected = foldnorm.mean(np.abs(mean) / deviation, scale=deviation)

@@ -140,12 +140,6 @@ def test_torchmetrics_differs_by_float32_and_a_phantom_bin(network):
     assert torchmetrics_ce(whole, labels, "l2") == pytest.approx(rms_ce(whole, labels), abs=1e-5)
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 10, 100])
-def test_any_number_of_bins(network, n_bins):
-    _, probs, labels = network
-    assert ece(probs, labels, n_bins=n_bins) == pytest.approx(NetcalECE(n_bins).measure(probs, labels), abs=1e-12)
-
-
 # ---- classwise ECE ----
 
 

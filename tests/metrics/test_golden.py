@@ -4,7 +4,6 @@ Origins: ECE, AdaECE ("fc"), classwise ECE, MCE, NLL and Brier score from torrvi
 apple/ml-calibration (relplot). The AdaECE with a closed first bin and the smECE with whole ends are our own rules.
 """
 
-import numpy as np
 import pytest
 import torch
 from references.golden import TOLERANCE, single_label
@@ -31,26 +30,3 @@ VALUES = [
 def test_single_label(metric, options, value, dtype, engine):
     logits, labels = single_label()
     assert metric(logits.softmax(1).to(dtype), labels, **options) == pytest.approx(value, abs=TOLERANCE)
-
-
-def test_summary_holds_them_all(engine):
-    logits, labels = single_label()
-    found = metrics.summary(logits.softmax(1), labels).as_dict()
-    for metric, options, value in VALUES:
-        if not options:
-            assert found[metric.__name__] == pytest.approx(value, abs=TOLERANCE)
-    assert metrics.summary(logits=logits, labels=labels).as_dict() == pytest.approx(found, abs=1e-12)
-
-
-def binary():
-    i = np.arange(1, 1001)
-    f = np.mod(0.6180339887498949 * i, 1.0)
-    return f[:, None], (np.mod(0.7548776662466927 * i, 1.0) < f**1.3)[:, None].astype(int)
-
-
-def test_binary_smooth_ece():
-    probs, labels = binary()
-    theirs = metrics.multilabel_smooth_ece(probs, labels, convention="relplot")
-    assert theirs == pytest.approx(0.0628440856, abs=1e-9)
-    # Probabilities all over [0, 1]: a thousandth of them lies in the intervals at the ends.
-    assert metrics.multilabel_smooth_ece(probs, labels) == pytest.approx(theirs, abs=5e-5)

@@ -97,29 +97,6 @@ def test_logits_of_any_precision(engine, dtype, shape, monkeypatch):
 
 
 @pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
-@pytest.mark.parametrize("classes", [2, 10, 31, 32, 64, 65, 200, 1000])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_every_instruction_set_gives_the_same_sums(classes, dtype):
-    from focalcal._native import scores
-    from focalcal.core.binning import equal_width_edges
-
-    generator = torch.Generator().manual_seed(0)
-    probs = (torch.randn(777, classes, generator=generator, dtype=dtype) * 4).softmax(1).numpy()
-    labels = torch.randint(classes, (777,), generator=generator).numpy()
-    wanted = {"classes": True, "brier": True, "nll": True, "rows": True}
-    found = [
-        scores.score_pass(probs, labels, equal_width_edges(15), 1e-5, 0.0, instruction_set=at, **wanted)
-        for at in range(len(_native.instruction_sets()))
-    ]
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.bins[0], found[0].bins[0])
-        np.testing.assert_array_equal(other.classes[0], found[0].classes[0])
-        np.testing.assert_array_equal(other.correct, found[0].correct)
-        for name in ("totals", "bins", "classes", "brier", "nll"):
-            np.testing.assert_allclose(getattr(other, name), getattr(found[0], name), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 def test_the_number_of_threads_changes_nothing():
     generator = torch.Generator().manual_seed(0)
     probs = (torch.randn(30_000, 12, generator=generator) * 3).softmax(1)

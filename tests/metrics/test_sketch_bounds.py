@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focalcal.core.numerics import softmax
-from focalcal.metrics import CalibrationSketch, adaptive_ece, smooth_ece
 from focalcal.metrics.binned_errors import binary_adaptive_ece
 from focalcal.metrics.cells import CELLS, adaptive_ece_bound_of, adaptive_ece_of, smooth_ece_bound_of, spread
 from focalcal.metrics.smooth import (
@@ -140,15 +138,3 @@ def test_a_fixed_width_is_within_the_slack(step):
     slack = h / 4 * (kink * (float(np.abs(f - a).mean()) + h) + count_kink * found) + h * h / 4 * slope
     assert abs(found - exact) > slack / 4  # the bound is not idle
     assert abs(found - exact) <= slack
-
-
-@pytest.mark.parametrize("name", ["resnet20", "resnet32", "resnet44", "resnet56"])
-def test_sketches_of_networks(name, data_folder):
-    with np.load(data_folder / "logits" / "cifar10_test_logits_akamaster_resnets.npz") as file:
-        probs = softmax(file[name].astype(np.float64))
-        labels = file["labels"].astype(np.int64)
-    sketch = CalibrationSketch.of(probs, labels)
-    assert sketch.smooth_ece_bound() <= 1e-9
-    assert sketch.smooth_ece() == pytest.approx(smooth_ece(probs, labels), abs=1e-12)
-    assert sketch.adaptive_ece() == pytest.approx(adaptive_ece(probs, labels), abs=1e-7)
-    assert sketch.adaptive_ece_bound() < 0.012

@@ -206,15 +206,6 @@ def test_one_column_and_names_of_labels_in_files(tmp_path):
     assert masked.probs.tolist() == [[1.0, 0.0]]
 
 
-def test_rounded_digits_are_taken_and_four_of_them_are_mentioned(tmp_path):
-    six, four = (f"label,prob_0,prob_1,prob_2\n0,{p},{p},{p}\n" for p in ("0.333333", "0.3333"))
-    assert text(tmp_path / "a.csv", six).probs.tolist() == [[0.333333] * 3]
-    with pytest.warns(ProbabilityWarning, match="probs has rows that miss a sum of 1 by up to 0.0001, "):
-        assert text(tmp_path / "a.csv", four).probs.tolist() == [[0.3333] * 3]
-    with pytest.raises(PredictionsFileError, match=r"within 0.001 over the classes, got a sum of 0.99 in row 0"):
-        text(tmp_path / "a.csv", four.replace("0.3333", "0.33"))
-
-
 def test_a_stream_mentions_rounded_digits_once(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("label,prob_0,prob_1,prob_2\n" + "0,0.3333,0.3333,0.3333\n" * 10)

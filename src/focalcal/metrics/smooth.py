@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 STEPS = 1024  # widths are searched for among the multiples of 1 / 1024
 _COARSEST = 1000  # node intervals of all widths from 0.01 on
 _FINEST_COARSE = 11  # of the multiples of 1 / 1024; what is narrower costs a transform of its own
-_GUESS_BINS = 20  # of the ECE at which the search for a width begins
 
 
 def binary_smooth_ece(
@@ -54,18 +53,10 @@ def binary_smooth_ece(
     one_of("convention", convention, ("whole", "relplot"))
     if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
         raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
-    coarse = interval_moments(confidence, correct, _COARSEST, weights)
-
-    def nodes(intervals: int) -> Array:
-        sums = coarse if intervals == _COARSEST else interval_moments(confidence, correct, intervals, weights)
-        return node_sums(sums[None])
-
-    smoother, only = Smoother(nodes, convention), np.array([0])
+    smoother = Smoother(lambda n: node_sums(interval_moments(confidence, correct, n, weights)[None]), convention)
     if bandwidth is not None:
-        return float(smoother.error(bandwidth, only)[0])
-    residual = (coarse[1] - coarse[2]).reshape(_GUESS_BINS, -1).sum(1)
-    guess = float(np.abs(residual).sum() / coarse[0].sum())  # an ECE: near the width that is looked for
-    return _search(lambda width: float(smoother.error(width, only)[0]), guess)
+        return float(smoother.error(bandwidth, np.array([0]))[0])
+    return float(smooth_ece_of(smoother, 1)[0][0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,30 +85,13 @@ def smooth_reliability(
     confidence: Float[Array, " n"], correct: Bool[Array, " n"], weights: Array | None = None
 ) -> SmoothReliability:
     """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
-    smoother = Smoother(lambda intervals: node_sums(interval_moments(confidence, correct, intervals, weights)[None]))
+    smoother = Smoother(lambda n: node_sums(interval_moments(confidence, correct, n, weights)[None]))
     (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
     (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
     at, density = np.linspace(0, 1, len(density)), density.clip(0)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = (at - residual / density).clip(0, 1)
     return SmoothReliability(at, accuracy, density, bandwidth)
-
-
-def _search(error: Callable[[float], float], guess: float) -> float:
-    """The error at its own width; `smooth_ece_of` for one set, without the arrays."""
-    narrow, wide, value = 1, STEPS, None
-    trial = min(max(math.ceil(guess * STEPS), 2), STEPS - 1)
-    for attempt in range(2 * STEPS.bit_length()):
-        if wide - narrow <= 1:
-            break
-        at_trial = error(trial / STEPS)
-        if trial / STEPS >= at_trial:
-            wide, value = trial, at_trial
-        else:
-            narrow = trial
-        pointed = math.ceil(at_trial * STEPS) if attempt < 4 else (narrow + wide) // 2
-        trial = min(max(pointed, narrow + 1), wide - 1)
-    return error(1.0) if value is None else value
 
 
 def interval_moments(

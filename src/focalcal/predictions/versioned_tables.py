@@ -60,12 +60,6 @@ def plain_source(place: str | os.PathLike[str] | Location) -> Source:
     return copy
 
 
-def refuse_versions(path: Path) -> None:
-    """Refuse a Delta or Iceberg table, and a file of one."""
-    if (table := _versioned(path)) is not None:
-        raise _refusal(table)
-
-
 def _refusal(table: _Versioned) -> PredictionsFileError:
     return PredictionsFileError(
         f"predictions must be in plain files, got {table.kind} table in {table.folder}, whose files can hold rows that "
