@@ -16,7 +16,7 @@ import argparse
 import math
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import run_spec
 from focalcal.lab.studies.spec_builder import override_recipe, spec_of
 from focalcal.lab.training import NonFiniteLossError, Recipe, recipe
+from focalcal.lab.training.precision import has_bfloat16
 from paper.record import RECORDS, by_split, write_table
 from paper.tasks.__main__ import BY_RULE, RULES, predicted_lam
 from paper.tasks.cells import OBJECTIVES, is_predicted
@@ -49,7 +50,10 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Regime:
-    """A recipe with changes, on some of its rows; `factors` are those of its learning rate."""
+    """A recipe with changes, on some of its rows; `factors` are those of its learning rate.
+
+    Its networks are trained in float32 where the processor has no bfloat16, and rows say in which they were.
+    """
 
     name: str
     recipe: str
@@ -72,7 +76,8 @@ class Regime:
     @property
     def base(self) -> Recipe:
         """The recipe with its changes."""
-        return override_recipe(recipe(self.recipe), self.changes)
+        changed = override_recipe(recipe(self.recipe), self.changes)
+        return replace(changed, bfloat16=changed.bfloat16 and has_bfloat16())
 
     def spec(self, cell: Cell) -> Spec:
         """The run of a cell."""
@@ -123,6 +128,7 @@ def measured_rows(regime: Regime, cell: Cell, run: Run) -> list[Row]:
     for rule in RULES if cell.objective in BY_RULE else ("last",):
         row: Row = {"regime": regime.name, **cell._asdict(), "rule": rule, "failed": False}
         row |= {"judged": run.record["kept"][rule]["refined_nll"], "key": run.key, "seconds": run.record["seconds"]}
+        row["precision"] = "bfloat16" if regime.base.bfloat16 else "float32"
         if cell.objective == BASELINE:
             row["lam"] = predicted_lam(run)
         rows.append(row | measured(regime.name, run, rule, calibrated=rule == "last"))

@@ -5,7 +5,7 @@ import torch
 from support.model_examples import inputs, small
 from support.training_runs import small_digits, small_recipe
 
-from focalcal.lab.training import fit
+from focalcal.lab.training import fit, precision
 from focalcal.lab.training.precision import has_bfloat16, mixed_precision
 from focalcal.losses import CrossEntropyLoss
 
@@ -18,16 +18,21 @@ def test_float32_unless_a_recipe_says_otherwise(monkeypatch):
         with context:
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
         assert not scaler.is_enabled()
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
     with mixed_precision(small_recipe(bfloat16=True), CPU)[0]:
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False}, raising=False)
     with pytest.raises(ValueError, match="bfloat16 must be False on a processor without avx512_bf16 or amx_bf16"):
         mixed_precision(small_recipe(bfloat16=True), CPU)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True}, raising=False)
+    for limit, there in (("AVX512_CORE", False), ("avx512_core_bf16", True), ("ALL", True), ("AVX2", False)):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        assert has_bfloat16() is there
 
 
-@pytest.mark.skipif(not has_bfloat16(), reason="the processor has no bfloat16")
-def test_training_in_bfloat16_ends_near_float32():
+def test_training_in_bfloat16_ends_near_float32(monkeypatch):
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)  # others emulate it
     data = small_digits(train=600)
     nll = {}
     for half in (False, True):

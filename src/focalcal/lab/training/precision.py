@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from focalcal.lab.training.recipe import Recipe
@@ -30,6 +32,8 @@ def evaluation_precision(recipe: Recipe, device: torch.device) -> torch.autocast
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16; unknown, and so False, before torch 2.11."""
+    """Whether this processor multiplies bfloat16, and oneDNN may; unknown, and so False, before torch 2.11."""
     known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT").upper()
+    allowed = limit in ("DEFAULT", "ALL") or any(name in limit for name in ("BF16", "FP16", "AMX", "AVX10"))
+    return allowed and bool(known.get("avx512_bf16") or known.get("amx_bf16"))
