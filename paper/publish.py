@@ -33,6 +33,7 @@ from paper.published import (
     with_tags,
 )
 from paper.record import RECORDS
+from paper.regime_tables import recorded_regimes
 from paper.tasks.answers import TaskRecords
 from paper.trials import (
     Trials,
@@ -56,6 +57,7 @@ NEEDED = {
     "surface.md": ("surface",),
     "text.md": ("text-ag-news", "text"),
     "cifar10.md": ("cifar10", "cifar10-all"),
+    "regimes.md": ("regimes-*",),
     "audits.md": ("audits",),
     "overhead.md": ("overhead",),
     "tasks.md": ("tasks",),
@@ -97,6 +99,7 @@ def pages(only: str | None = None) -> dict[str, str]:
         "recorded_tasks": recorded_tasks,
         "transfer": transfer,
         "tasks": TaskRecords.read,
+        "regimes": recorded_regimes,
     }
     names = sorted(path.name for path in PAGES.glob("*.md") if _there(NEEDED.get(path.name, ())))
     environment.globals["pages"] = names

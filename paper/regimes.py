@@ -56,6 +56,8 @@ class Regime:
     """
 
     name: str
+    title: str
+    about: str
     recipe: str
     changes: dict[str, Any] = field(default_factory=dict)
     protocol: dict[str, Any] = field(default_factory=dict)

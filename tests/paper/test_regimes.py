@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 from paper import record, regimes, trials
+from paper.regime_tables import RegimeTables
 from paper.regimes import BASELINE, STUDIES, Regime, chosen_rates, train, wanted
 from paper.tasks.cells import OBJECTIVES, is_predicted
 
@@ -15,7 +17,9 @@ def regime(tmp_path, monkeypatch):
     for module in (record, regimes, trials):
         monkeypatch.setattr(module, "RECORDS", tmp_path)
     overfit = {"epochs": 12, "data_options": {"seed": 0}, "model_options": {"features": 64, "hidden": (64,)}}
-    return Regime("test", "digits_mlp_lite", overfit, {"train_examples": 200, "evaluate_every": 3}, (1.0, 3.0), seeds=2)
+    return Regime(
+        "test", "", "", "digits_mlp_lite", overfit, {"train_examples": 200, "evaluate_every": 3}, (1.0, 3.0), seeds=2
+    )
 
 
 def read():
@@ -36,6 +40,29 @@ def test_it_goes_on_from_its_records_as_if_it_had_not_stopped(regime, store):
     before = len(store.runs())
     assert not train(regime, read(), store)
     assert len(store.runs()) == before
+
+
+def test_tables_compare_the_same_seeds_at_the_chosen_rates(regime, store, monkeypatch):
+    rows = []
+    while train(regime, rows, store):
+        regimes.write(regime, rows)
+    monkeypatch.setattr(Regime, "read", lambda name: regime)
+    tables = RegimeTables.read("test")
+    assert tables.about.startswith(f"{len(store.runs())} runs, 2 seeds of each objective of the 2 that are planned")
+    best = {name: chosen_rates(rows, name)["last"] for name in (BASELINE, "FCL(3, 3)")}
+    nll = {
+        name: [row["nll"] for row in rows if (row["objective"], row["lr"], row["rule"]) == (name, lr, "last")]
+        for name, lr in best.items()
+    }
+    shown = next(line for line in tables.means().splitlines() if line.startswith("| FCL(3, 3)"))
+    assert f"{np.mean(nll['FCL(3, 3)']):.3f}" in shown
+    for row in tables.rows:  # the rule keeps cross-entropy of every seed
+        row["lam"] = math.inf if row["objective"] == BASELINE else row["lam"]
+        row["failed"] |= is_predicted(row["objective"])
+    tables = RegimeTables(regime, tables.rows)
+    assert "The rule kept cross-entropy for 2 of 2 seeds." in tables.about
+    first = next(line for line in tables.comparisons.splitlines() if line.startswith("| FCL "))
+    assert f"{np.mean(nll[BASELINE]) - np.mean(nll['FCL(3, 3)']):+.4f}" in first
 
 
 def test_lam_is_that_of_the_same_seeds_cross_entropy(regime, store):
