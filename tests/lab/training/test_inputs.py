@@ -11,7 +11,7 @@ from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose, PadCropFlip, RandomErasing
 from focalcal.lab.data.augment.counter_rng import example_keys
 from focalcal.lab.training import Step
-from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, resized, steps_per_epoch, ten_crops
+from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch, ten_crops
 
 CPU = torch.device("cpu")
 
@@ -89,15 +89,15 @@ def test_tokens_and_features_go_in_as_they_are():
             TrainingInputs(examples, small_recipe(), CPU)
 
 
-def test_resize_agrees_with_pillow():
+def test_images_are_resized_for_evaluation_as_pillow_does_it():
     pillow = pytest.importorskip("PIL.Image")
-    pixels = images(2, 3, 32).inputs // 3 + 85  # Pillow clips between its two passes, which is no rule of ours
-    got = resized(torch.from_numpy(pixels), 56, "bicubic").numpy().astype(int)
-    for image, mine in zip(pixels, got, strict=True):
-        theirs = pillow.fromarray(image.transpose(1, 2, 0)).resize((56, 56), pillow.Resampling.BICUBIC)
-        assert np.abs(mine.transpose(1, 2, 0) - np.asarray(theirs).astype(int)).max() <= 1
-    recipe = small_recipe(image_size=16, evaluation="resize")
-    assert TrainingInputs(images(), recipe, CPU).evaluation_batch(slice(0, 2)).shape == (2, 1, 16, 16)
+    examples = images(2, 1, 32)
+    examples = replace(examples, inputs=examples.inputs // 3 + 85)  # Pillow clips between its passes, we do not
+    recipe = small_recipe(image_size=56, evaluation="resize", mean=(0.0,), std=(1.0,))
+    got = 255 * TrainingInputs(examples, recipe, CPU).evaluation_batch(slice(0, 2)).numpy()
+    for image, mine in zip(examples.inputs, got, strict=True):
+        theirs = pillow.fromarray(image[0]).resize((56, 56), pillow.Resampling.BICUBIC)
+        assert np.abs(mine[0] - np.asarray(theirs)).max() < 1.01
 
 
 def test_ten_crops_by_hand():

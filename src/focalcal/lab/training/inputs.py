@@ -16,7 +16,7 @@ from torch import Tensor
 from focalcal.lab.data import Examples
 from focalcal.lab.data.augment import Compose
 from focalcal.lab.data.augment.counter_rng import example_keys, uniforms
-from focalcal.lab.data.augment.rectangles import resize_matrix
+from focalcal.lab.data.augment.rectangles import resized
 from focalcal.lab.training.determinism import stream
 from focalcal.lab.training.recipe import Recipe
 from focalcal.lab.training.tensors import as_tensor
@@ -103,7 +103,7 @@ class TrainingInputs:
         if not self.images:
             return values
         if self.recipe.evaluation == "resize":
-            values = resized(values, self._side, interpolation(self.recipe))
+            values = resized(values, (self._side, self._side), interpolation(self.recipe))
         elif self.recipe.evaluation == "ten_crop":
             values = (
                 ten_crops(values, self._side).flatten(0, 1) if self.crops > 1 else five_crops(values, self._side)[-1]
@@ -126,17 +126,6 @@ def interpolation(recipe: Recipe) -> str:
         if step.name == "RandomResizedCrop":
             return str(dict(step.options).get("interpolation", "bicubic"))
     return "bicubic"
-
-
-def resized(images: Tensor, side: int, how: str) -> Tensor:
-    """uint8 images (N, C, H, W) with sides of `side` pixels, antialiased, as the random resized crop does it."""
-    height, width = images.shape[2:]
-    if (height, width) == (side, side):
-        return images
-    start = torch.zeros(1, device=images.device)
-    rows = resize_matrix(start, start + height, height, side, how)[:, None].float()
-    columns = resize_matrix(start, start + width, width, side, how)[:, None].float()
-    return (rows @ images.float() @ columns.mT).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def five_crops(images: Tensor, side: int) -> list[Tensor]:

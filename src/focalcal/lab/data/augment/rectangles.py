@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from focalcal.core.checks import one_of, whole
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 _ATTEMPTS = 10  # rectangles that are proposed, of which the first that fits counts
-_SUPPORT = {"bilinear": 1.0, "bicubic": 2.0}
+INTERPOLATIONS = ("bilinear", "bicubic")
 
 
 class RandomResizedCrop(Augmentation):
@@ -39,22 +40,20 @@ class RandomResizedCrop(Augmentation):
         sides = tuple(whole("size", side, 1) for side in (size if isinstance(size, (tuple, list)) else (size, size)))
         if len(sides) != 2:
             raise ValueError(f"size must be a whole number or two of them, (height, width), got {size!r}")
-        one_of("interpolation", interpolation, _SUPPORT)
+        one_of("interpolation", interpolation, INTERPOLATIONS)
         self.size = (sides[0], sides[1])
         self.scale = check_interval("scale", scale, 0, 1)
         self.ratio = check_interval("ratio", ratio, 0, math.inf)
         self.interpolation = interpolation
 
     def augment(self, images: Tensor, keys: Int[Tensor, " n"]) -> Tensor:
-        """Both directions are resized by a matrix each: the result is rows @ image @ columns'."""
-        top, left, tall, wide = self.boxes(keys, images.shape[2], images.shape[3]).unbind(1)
-        rows = resize_matrix(top, tall, images.shape[2], self.size[0], self.interpolation)[:, None]
-        columns = resize_matrix(left, wide, images.shape[3], self.size[1], self.interpolation)[:, None]
-        exact = images.dtype if images.dtype == torch.float64 else torch.float32
-        resized = rows.to(exact) @ images.to(exact) @ columns.to(exact).mT
-        if images.dtype == torch.uint8:
-            resized = resized.round_().clamp_(0, 255)
-        return resized.to(images.dtype)
+        """One image after the other, since their crops differ in size."""
+        made = images.new_empty((*images.shape[:2], *self.size))
+        for number, box in enumerate(self.boxes(keys, images.shape[2], images.shape[3]).int().tolist()):
+            top, left, tall, wide = box
+            crop = images[number : number + 1, :, top : top + tall, left : left + wide]
+            made[number : number + 1] = resized(crop, self.size, self.interpolation)
+        return made
 
     def boxes(self, keys: Int[Tensor, " n"], height: int, width: int) -> Float[Tensor, "n 4"]:
         """(top, left, height, width) of each image's crop, whole numbers in float32."""
@@ -134,32 +133,11 @@ def _first_fitting(
     return first.gather(1, chosen), second.gather(1, chosen), fits.any(1, keepdim=True)
 
 
-def resize_matrix(
-    start: Float[Tensor, " n"], length: Float[Tensor, " n"], source: int, target: int, interpolation: str
-) -> Float[Tensor, "n target source"]:
-    """The weights by which `target` pixels are made of those of [start, start + length) among `source` pixels.
-
-    Pixel i of the result has its centre at start + (i + 1/2) length / target; the kernel is stretched by
-    max(length / target, 1) (antialiasing), cut at the crop's ends and normalised to a sum of 1 (Pillow's rule).
-    """
-    start, length = start.double()[:, None, None], length.double()[:, None, None]
-    step = length / target
-    stretch = step.clamp(min=1)
-    centre = start + (torch.arange(target, device=start.device, dtype=torch.float64)[:, None] + 0.5) * step
-    pixel = torch.arange(source, device=start.device, dtype=torch.float64)
-    weights = _kernel((pixel + 0.5 - centre) / stretch, interpolation)
-    weights = weights * ((pixel >= start) & (pixel < start + length))
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def _kernel(distance: Tensor, interpolation: str) -> Tensor:
-    """The triangle 1 - |t|, or Keys's cubic with a = -1/2 as in Pillow."""
-    t = distance.abs()
-    if interpolation == "bilinear":
-        return (1 - t).clamp(min=0)
-    near = (1.5 * t - 2.5) * t * t + 1
-    far = ((-0.5 * t + 2.5) * t - 4) * t + 2
-    return torch.where(t < 1, near, torch.where(t < _SUPPORT[interpolation], far, 0.0))
+def resized(images: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:
+    """Images (N, C, H, W) of this height and width, "bilinear" or "bicubic", antialiased as Pillow does it."""
+    exact = images.to(images.dtype if images.dtype == torch.float64 else torch.float32)
+    made = F.interpolate(exact, size, mode=interpolation, align_corners=False, antialias=True)
+    return (made.round_().clamp_(0, 255) if images.dtype == torch.uint8 else made).to(images.dtype)
 
 
 def _noise(images: Tensor, keys: Tensor) -> Tensor:
