@@ -159,6 +159,19 @@ class TaskRecords:
         }
         return Table(columns).markdown()
 
+    def lead(self) -> str:
+        """The answers to questions 1 to 3, the best rule of question 4 and the objectives that question 5 finds."""
+        told = [
+            f"* **{answer.verdict}**: {answer.name}, {answer.difference:+.2f} points of NLL "
+            f"[{answer.low:+.2f}, {answer.high:+.2f}] over {len(answer.by_task)} tasks"
+            for answer in self.family("1 to 3")
+        ]
+        for family in ("4", "5"):
+            decided = [answer for answer in self.family(family) if answer.adjusted < 0.05]
+            said = "; ".join(f"{answer.name}, {answer.difference:+.2f}" for answer in decided)
+            told.append(f"* Question {family}, beyond chance: {said or 'none'}")
+        return "\n".join(told)
+
     def by_length(self) -> str:
         """The comparisons of questions 1 to 3 in each length alone, for description."""
         said = FAMILIES["1 to 3"]

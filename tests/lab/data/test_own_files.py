@@ -7,7 +7,7 @@ from pyarrow import csv, parquet
 
 from focalcal.lab.data import load_data
 from focalcal.lab.store import Store
-from focalcal.lab.studies import run_spec, spec_of
+from focalcal.lab.studies import find_gaps, run_spec, spec_of
 from focalcal.lab.studies.spec_builder import override_recipe
 from focalcal.lab.training import recipe
 
@@ -121,6 +121,7 @@ def test_runs_of_own_files_know_what_is_in_them_and_estimators_are_runs_too(tabl
         mine, {"model": "sklearn.ensemble:RandomForestClassifier", "model_options": {"n_estimators": 5}}
     )
     runs = {one: run_spec(spec_of(one, "ce", seed=0, data_dir=table), store, data_dir=table) for one in (mine, forest)}
+    assert len(find_gaps([run.spec for run in runs.values()], store)) == 0
     for run in runs.values():
         assert run.predictions("test").logits.shape[1] == 2
         assert run.spec.training["fingerprint"] == runs[mine].spec.training["fingerprint"]

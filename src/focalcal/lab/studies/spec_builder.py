@@ -102,6 +102,8 @@ def training_of(recipe: Recipe, objective: str, fingerprint: str | None = None) 
 
 @cache
 def _settings_of(recipe: Recipe) -> dict[str, Any]:
+    if is_estimator(model_builder(recipe.model)):  # which is fitted once, whatever the recipe says
+        recipe = replace(recipe, epochs=1, schedule=Schedule())
     settings = {name: value for name, value in recipe.as_dict().items() if name not in _ELSEWHERE}
     return {name: plain(value) for name, value in settings.items() if name not in _LATER or value != _LATER[name]}
 

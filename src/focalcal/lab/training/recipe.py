@@ -200,7 +200,7 @@ def merged(recipe: Recipe, changes: Mapping[str, Any]) -> dict[str, Any]:
     well, unless they say `name` or `kind`: then the table is the whole optimiser or schedule.
     """
     fields = recipe.as_dict()
-    data_set = changes.get("data_set", recipe.data_set)
+    data_set = str(changes.get("data_set", recipe.data_set))  # a list, say, is refused later
     if data_set != recipe.data_set and data_set not in DATA_SETS:
         fields |= dict.fromkeys(("mean", "std"))
     if data_set != recipe.data_set and data_set in OWN_DATA:
@@ -214,5 +214,8 @@ def merged(recipe: Recipe, changes: Mapping[str, Any]) -> dict[str, Any]:
     for part, owner, shipped in (("data_options", "data_set", DATA_SETS), ("model_options", "model", MODELS)):
         given = changes.get(part, {})
         if isinstance(given, Mapping):
-            changed[part] = {**(fields[part] if changed[owner] in shipped or owner not in changes else {}), **given}
+            changed[part] = {
+                **(fields[part] if str(changed[owner]) in shipped or owner not in changes else {}),
+                **given,
+            }
     return changed
