@@ -212,7 +212,7 @@ def tasks_differences() -> Figure:
             panel.axvspan(answer.low, answer.high, color=COLOURS[0], alpha=0.2, lw=0)
             panel.axvline(answer.difference, color=COLOURS[0], lw=1.2)
             values = [answer.by_task.get(name, math.nan) for name in names]
-            colours = [COLOURS[0] if value < 0 else COLOURS[4] for value in values]
+            colours = [COLOURS[0] if value < 0 else COLOURS[4] if value > 0 else GUIDE for value in values]
             panel.scatter(values, range(len(names)), c=colours, s=8)
             panel.set_xscale("symlog", linthresh=1)
             panel.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
