@@ -78,7 +78,7 @@ def test_files_modules_and_arguments(tmp_path):
         assert twin.calibrator.bins == 7
     module = mixed.to_module()
     np.testing.assert_allclose(module(torch.tensor(logits)), mixed.predict_proba(logits), atol=1e-12)
-    exported = torch.export.export(module, (torch.tensor(logits),))
+    exported = torch.export.export(module, (torch.tensor(logits),), strict=False)
     np.testing.assert_allclose(exported.module()(torch.tensor(logits)), mixed.predict_proba(logits), atol=1e-12)
     with pytest.raises(ValueError, match="holds a WithUniform"):
         HistogramBinning.load(tmp_path / "mixed.json")
