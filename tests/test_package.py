@@ -180,3 +180,14 @@ def test_the_files_that_the_architecture_names_are_there():
     assert set(packages) == library | {
         f"lab/{p.parent.name}" for p in (ROOT / "src" / "focalcal" / "lab").glob("*/__init__.py")
     }
+
+
+def test_the_recipe_for_conda_says_what_pyproject_says():
+    """The recipe for conda has the version and the dependencies of the wheel."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / ".ci" / "conda" / "meta.yaml").read_text()
+    required = recipe[recipe.index("  run:\n") : recipe.index("test:")]
+    listed = {line.replace(" ", "") for line in re.findall(r"- (\S+ ?\S*)", required)}
+    needed = [f"python{project['requires-python']}", *project["dependencies"]]
+    assert listed == {each.replace(" ", "") for each in needed}
+    assert f'version = "{focalcal.__version__}"' in recipe
