@@ -5,12 +5,14 @@ A public name without a docstring fails the build.
 
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import griffe
+import numpy as np
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
@@ -24,6 +26,7 @@ ADAPTERS = {
     "rewards": ("brier_reward", "grpo_reward"),
     "lightning": ("LightningCalibration",),
 }
+_CURVES = ("ici", "e50", "e90", "emax")
 _DEEPER = "\n    options: { heading_level: 3 }"
 
 
@@ -60,11 +63,43 @@ def _entry(module: ModuleType, name: str, sources: griffe.Module, undocumented: 
             undocumented.append(public)
         return f"::: {value.__module__}.{value.__qualname__}"
     if type(value).__name__ in ("Metric", "MultilabelMetric"):  # their text is computed
-        return f"## {name} {{: #{public} }}\n\n```python\n{_call(name, value)}\n```\n\n{inspect.getdoc(value)}"
+        return _metric(module, name, value)
     attribute = sources[public.removeprefix("focalcal.")]
     if attribute.docstring is None:
         undocumented.append(public)
     return f"::: {attribute.canonical_path}\n    options: {{ show_attribute_values: false }}"
+
+
+def _metric(module: ModuleType, name: str, value: Any) -> str:
+    """Its call, its text with arguments as a list, an example that is computed here, and its neighbours."""
+    text = re.sub(r"^(Args|Returns):$", r"**\1**\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
+    text = re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
+    text = re.sub(r"^    (?=A float)", "", text, flags=re.MULTILINE)
+    several = hasattr(value, "metric")
+    if several:
+        rows: tuple[Any, ...] = ([[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]])
+    elif name in ("auroc", "oe", "slope", "intercept", "citl", "observed_rate", "predicted_rate", *_CURVES):
+        rows = (np.linspace(0.05, 0.95, 40).round(3), np.arange(40) % 3 < np.linspace(0, 3, 40))
+    else:
+        rows = ([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.6, 0.2]], [0, 1, 1, 1])
+    found = value(*rows)
+    shown = "p, y" if isinstance(rows[0], np.ndarray) else ", ".join(str(part) for part in rows)
+    given = (
+        ""
+        if shown != "p, y"
+        else (">>> p, y = np.linspace(0.05, 0.95, 40).round(3), np.arange(40) % 3 < np.linspace(0, 3, 40)\n")
+    )
+    example = f"```pycon\n{given}>>> round(metrics.{name}({shown}), 4)\n{round(float(found), 4)}\n```"
+    family = [n for n in module.__all__ if type(getattr(module, n)) is type(value) and n != name]
+    alike = [n for n in family if several or _family(getattr(module, n)) == _family(value)]
+    see = ", ".join(f"[{n}](#{module.__name__}.{n})" for n in alike[:8])
+    head = f"## {name} {{: #{module.__name__}.{name} }}\n\n```python\n{_call(name, value)}\n```"
+    return "\n\n".join([head, text, f"**Example**\n\n{example}", f"See also {see}." if see else ""])
+
+
+def _family(metric: Any) -> tuple[object, ...]:
+    """Metrics of one kind stand beside each other."""
+    return metric.by_chance, metric.unit, metric.proportion
 
 
 def _call(name: str, function: Callable[..., object]) -> str:

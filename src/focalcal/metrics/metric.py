@@ -39,7 +39,9 @@ class Metric:
 
     def __post_init__(self) -> None:
         """Let it pass for a function."""
-        as_function(self, self.name, self.description or inspect.getdoc(self.source.of) or "", self.source.options)
+        returned = f"A float: {repr(self).partition(': ')[2].rstrip('>')}."
+        text = self.description or inspect.getdoc(self.source.of) or ""
+        as_function(self, self.name, text, self.source.options, returned)
 
     def __call__(
         self,
@@ -97,16 +99,40 @@ class Metric:
         return f"<metric {self.name}: {self.title}, {self.unit} from {self.limits[0]:g} to {self.limits[1]:g}{better}>"
 
 
-def as_function(entry: Any, name: str, description: str, options: dict[str, Any]) -> None:
+# What the arguments of every metric mean: its docstring lists those that it has.
+_ARGUMENTS = {
+    "probs": "(N, K) or (N, K, d1, ...) probabilities, or Predictions; one column, (N,), is of the class `positive`.",
+    "labels": "(N,) or (N, d1, ...) classes from 0, or names if `classes` are given; of several labels, (N, L).",
+    "logits": "scores before softmax, in the place of `probs`.",
+    "confidence": "(N,) the probability of the predicted class, with `correct` in the place of `probs` and `labels`.",
+    "correct": "(N,) whether that class is the label.",
+    "classes": "the names that labels may have, in the order of the columns.",
+    "positive": "the class whose probability a single column is, and whose metrics those of an event are.",
+    "normalize": "divide rows by their sums, where these miss 1 by more than rounding.",
+    "sample_weight": "(N,) how many rows of the population each row stands for.",
+    "ignore_index": "rows of this label are left out.",
+    "average": '"mean" over labels, or None for one value per label.',
+    "n_bins": "how many bins there are.",
+    "convention": "what is said above of the ends.",
+    "norm": '"l1" for the mean distance, "l2" for the root of the mean square.',
+    "bandwidth": "the width of the kernel; by default the smallest that is no smaller than the error it gives.",
+    "k": "how many of the most probable classes may hold the label.",
+    "accuracy": "that the answered rows are to have.",
+    "knots": "of the flexible curve of the event.",
+}
+
+
+def as_function(entry: Any, name: str, description: str, options: dict[str, Any], returned: str) -> None:
     """Make an entry of the table a function of the package to whoever documents, names, inspects or pickles it."""
     call = inspect.signature(type(entry).__call__)
     common = list(call.parameters.values())[1:-1]
     own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in options.items()]
+    listed = "\n".join(f"    {each.name}: {_ARGUMENTS[each.name]}" for each in (*common, *own))
     about = {
         "__name__": name,
         "__qualname__": name,
         "__module__": "focalcal.metrics",
-        "__doc__": description,
+        "__doc__": f"{description}\n\nArgs:\n{listed}\n\nReturns:\n    {returned}",
         "__signature__": call.replace(parameters=[*common, *own]),
     }
     for attribute, value in about.items():

@@ -37,7 +37,8 @@ class MultilabelMetric:
     def __post_init__(self) -> None:
         """Let it pass for a function."""
         description = self.description or f"`{self.metric.name}` of p against the label."
-        as_function(self, f"multilabel_{self.metric.name}", description, self.metric.source.options)
+        returned = f"A float, of {self.metric.title}; with average=None an array (L,)."
+        as_function(self, f"multilabel_{self.metric.name}", description, self.metric.source.options, returned)
 
     @property
     def limits(self) -> tuple[float, float]:
