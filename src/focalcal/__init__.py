@@ -75,71 +75,28 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "Audit": "auditing",
-    "audit": "auditing",
-    "Monitor": "auditing",
-    "monitor": "auditing",
-    "LOSSES": "losses",
-    "AdaFocalLoss": "losses",
-    "BrierLoss": "losses",
-    "CrossEntropyLoss": "losses",
-    "BSCEGRALoss": "losses",
-    "DualFocalLoss": "losses",
-    "FLSDLoss": "losses",
-    "FocalCalibrationLoss": "losses",
-    "FocalLoss": "losses",
-    "LabelSmoothingLoss": "losses",
-    "LinearFocalCalibrationLoss": "losses",
-    "MMCELoss": "losses",
-    "MultilabelBCELoss": "losses",
-    "MultilabelBrierLoss": "losses",
-    "MultilabelFocalCalibrationLoss": "losses",
-    "MultilabelFocalLoss": "losses",
-    "METRICS": "metrics",
-    "CalibrationSketch": "metrics",
-    "bootstrap": "metrics",
-    "summary": "metrics",
-    "CALIBRATORS": "posthoc",
-    "BetaCalibration": "posthoc",
-    "CalibratedModel": "posthoc",
-    "CalibrationWarning": "posthoc",
-    "CentredIsotonic": "posthoc",
-    "ConformalSets": "posthoc",
-    "DirichletCalibration": "posthoc",
-    "EarlyStopping": "posthoc",
-    "EnsembleTemperatureScaling": "posthoc",
-    "FocalTemperatureScaling": "posthoc",
-    "GroupwiseCalibration": "posthoc",
-    "HistogramBinning": "posthoc",
-    "IsotonicCalibration": "posthoc",
-    "MatrixScaling": "posthoc",
-    "MultilabelCalibration": "posthoc",
-    "OperatingPoint": "posthoc",
-    "PlattScaling": "posthoc",
-    "PosteriorRecovery": "posthoc",
-    "QuadraticScaling": "posthoc",
-    "SplineCalibration": "posthoc",
-    "StructuredScaling": "posthoc",
-    "TemperatureScaling": "posthoc",
-    "VectorScaling": "posthoc",
-    "VennAbers": "posthoc",
-    "WithUniform": "posthoc",
-    "calibrate": "posthoc",
-    "headroom": "posthoc",
-    "label_shift": "posthoc",
-    "load_calibrator": "posthoc",
-    "operating_point": "posthoc",
-    "selective_threshold": "posthoc",
-    "split_half": "posthoc",
-    "ProbabilityWarning": "core.checks",
-    "InputWarning": "predictions",
-    "Predictions": "predictions",
-    "PredictionsFileError": "predictions",
-    "ReliabilityDisplay": "pages",
-    "RiskCoverageDisplay": "pages",
-    "tune": "lab.studies.tuning",
+_NAMES = {
+    "auditing": "Audit audit Monitor monitor",
+    "losses": """
+        LOSSES AdaFocalLoss BrierLoss CrossEntropyLoss BSCEGRALoss DualFocalLoss FLSDLoss FocalCalibrationLoss
+        FocalLoss LabelSmoothingLoss LinearFocalCalibrationLoss MMCELoss MultilabelBCELoss MultilabelBrierLoss
+        MultilabelFocalCalibrationLoss MultilabelFocalLoss
+    """,
+    "metrics": "METRICS CalibrationSketch bootstrap summary",
+    "posthoc": """
+        CALIBRATORS BetaCalibration CalibratedModel CalibrationWarning CentredIsotonic ConformalSets
+        DirichletCalibration EarlyStopping EnsembleTemperatureScaling FocalTemperatureScaling GroupwiseCalibration
+        HistogramBinning IsotonicCalibration MatrixScaling MultilabelCalibration OperatingPoint PlattScaling
+        PosteriorRecovery QuadraticScaling SplineCalibration StructuredScaling TemperatureScaling VectorScaling
+        VennAbers WithUniform calibrate headroom label_shift load_calibrator operating_point selective_threshold
+        split_half
+    """,
+    "core.checks": "ProbabilityWarning",
+    "predictions": "InputWarning Predictions PredictionsFileError",
+    "pages": "ReliabilityDisplay RiskCoverageDisplay",
+    "lab.studies.tuning": "tune",
 }
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("auditing", "core", "lab", "losses", "metrics", "pages", "posthoc", "predictions", "stats", "theory")
 
 __all__ = ["__version__", *_HOME]

@@ -20,7 +20,7 @@ from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import shown
 from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
-from focalcal.predictions.columns import columns_after, find_scores, missing_column
+from focalcal.predictions.columns import find_scores, missing_column, named_columns
 from focalcal.predictions.files import is_table
 from focalcal.predictions.header import KINDS, Names
 from focalcal.predictions.locations import Source, suffix_of
@@ -198,9 +198,9 @@ def _table_batches(
     if known is not None and "ids" not in named:
         raise missing_column("id", rows.columns)
     for place in named.values():
-        for column in [place] if isinstance(place, str) else place:
-            if column not in rows.columns:
-                raise missing_column(column, rows.columns)
+        named_columns(
+            [place] if isinstance(place, str) else place, rows.columns
+        )  # which refuses those that are not there
     first_row, percent = 0, reading.scale == "percent"
     for table in whole_batches(rows, names, keep_text=False, percent=percent):
         if not table.num_rows:
@@ -228,15 +228,8 @@ def _table_batches(
 
 def _score_columns(existing: list[str], columns: Mapping[str, Any]) -> tuple[str, list[str]]:
     for name, kind in (("confidence", "probs"), *((kind, kind) for kind in KINDS)):
-        place = columns.get(name)
-        if place is None:
-            continue
-        found = columns_after(place, existing) if isinstance(place, str) else None
-        listed = found.names if found is not None else [place] if isinstance(place, str) else list(place)
-        for column in listed:
-            if column not in existing:
-                raise missing_column(column, existing)
-        return kind, listed
+        if (place := columns.get(name)) is not None:
+            return kind, named_columns(place, existing).names
     for kind in KINDS:
         if (found := find_scores(kind, existing)) is not None:
             return kind, found.names

@@ -128,13 +128,6 @@ def share(name: str, value: Any) -> float:
     return number
 
 
-def numbers(name: str, values: Any) -> tuple[float, ...]:
-    """Floats, from any sequence of finite numbers."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
-    return tuple(finite_at_least(name, value, -math.inf) for value in values)
-
-
 def yes_or_no(name: str, value: Any) -> bool:
     """`value`, if it is a bool."""
     if not isinstance(value, bool):

@@ -18,7 +18,7 @@ from focalcal.core.checks import ROUNDING, rounding_collected, warn_of_rounding
 from focalcal.core.extras import required
 from focalcal.posthoc.groupwise import GroupwiseCalibration
 from focalcal.posthoc.multilabel import MultilabelCalibration
-from focalcal.predictions.columns import PREFIXES, Columns, columns_after, find_scores, missing_column
+from focalcal.predictions.columns import PREFIXES, Columns, find_scores, missing_column, named_columns
 from focalcal.predictions.header import KEY, KINDS, Header, Names, PredictionsFileError
 from focalcal.predictions.inputs import class_scores
 from focalcal.predictions.locations import Location, Source
@@ -211,17 +211,8 @@ def _place(calibrator: Any, rows: Any, given: dict[str, Any]) -> _Place:
 
 def _found(calibrator: Any, rows: Any, given: dict[str, Any]) -> tuple[str, Columns]:
     for kind in KINDS:
-        named = given[kind]
-        if named is None:
-            continue
-        if isinstance(named, str):
-            if (columns := columns_after(named, rows.columns)) is None:
-                raise missing_column(named, rows.columns)
-            return kind, columns
-        for column in named:
-            if column not in rows.columns:
-                raise missing_column(column, rows.columns)
-        return kind, Columns(list(named))
+        if given[kind] is not None:
+            return kind, named_columns(given[kind], rows.columns)
     audited = calibrator.columns_
     if audited is not None and set(audited.names) <= set(rows.columns):
         return audited.kind, Columns(list(audited.names))

@@ -74,7 +74,7 @@ def find_layout(
         )
     if named := names.logits or names.probs:
         kind = kind_of(names, header, columns, ())
-        scores = _listed_columns(named, counts)
+        scores = named_columns(named, counts)
     else:
         found = {kind: found_columns for kind in KINDS if (found_columns := find_scores(kind, counts))}
         if not found and header is None:
@@ -83,7 +83,7 @@ def find_layout(
         if kind not in found:
             raise missing_column(f"{PREFIXES[kind][0]}_0", counts)
         scores = found[kind]
-    labels = find_labels(counts) if names.labels is None else _listed_columns(names.labels, named_places).names
+    labels = find_labels(counts) if names.labels is None else named_columns(names.labels, named_places).names
     if header is None:
         warn_of_names(kind, None if named else scores, labels if names.labels is None else None)
     fields = {kind: scores.names, "labels": labels}
@@ -94,7 +94,7 @@ def find_layout(
             if name == "groups" and header is not None and header.group_names is not None:
                 usual = [f"{usual}_{own}" for own in header.group_names]
             given = getattr(names, name)
-            fields[name] = _listed_columns(given or usual, named_places if given else counts).names
+            fields[name] = named_columns(given or usual, named_places if given else counts).names
     group_names = None
     if isinstance(names.groups, list | tuple) and len(names.groups) > 1:
         group_names = tuple(names.groups)
@@ -127,7 +127,7 @@ def _named_by_classes(
     return {"probs": Columns(bare, tuple(bare))} if len(bare) > 1 else {}
 
 
-def _listed_columns(place: Any, existing: Collection[str]) -> Columns:
+def named_columns(place: Any, existing: Collection[str]) -> Columns:
     """The columns of a field where the caller says they are: listed, after a prefix, or one alone."""
     if isinstance(place, str):
         if (found := columns_after(place, existing)) is None:
