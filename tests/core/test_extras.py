@@ -27,7 +27,7 @@ def clone(tmp_path):
 
 
 def _command(monkeypatch, origin, package="rich", **options):
-    monkeypatch.setattr(extras, "distribution", lambda name: _Installed(origin))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: _Installed(origin))
     return extras.install_command(package, **options)
 
 
