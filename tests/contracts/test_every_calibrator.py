@@ -133,13 +133,6 @@ def test_scikit_learns_protocol(fitted, name):
         torch.testing.assert_close(twin.predict_proba(LOGITS), calibrator.predict_proba(LOGITS), **ROUNDING)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_saved_and_loaded(fitted, name, tmp_path):
-    fitted[name].save(tmp_path / "calibrator.json")
-    twin = CALIBRATORS[name].load(tmp_path / "calibrator.json")
-    torch.testing.assert_close(twin.predict_proba(LOGITS), fitted[name].predict_proba(LOGITS), **ROUNDING)
-
-
 @pytest.mark.parametrize("name", MONOTONE)
 def test_the_order_of_the_classes_stays(fitted, name):
     assert torch.equal(fitted[name].predict_proba(LOGITS).argsort(1), LOGITS.argsort(1))

@@ -29,15 +29,6 @@ def test_a_weight_is_a_number_of_copies(calibrator):
     )
 
 
-@pytest.mark.parametrize("calibrator", EVERY, ids=repr)
-def test_rows_of_weight_zero_are_left_out(calibrator):
-    few = GENERATOR.random(240) < 0.5
-    weighted = clone(calibrator).fit(LOGITS, LABELS, few.astype(float))
-    np.testing.assert_allclose(
-        weighted.predict_proba(LOGITS), clone(calibrator).fit(LOGITS[few], LABELS[few]).predict_proba(LOGITS)
-    )
-
-
 def test_equal_masses_of_fractional_weights():
     """A tenth of every weight leaves bins of the same rows, but for the interpolation between neighbours."""
     whole = HistogramBinning(4, strategy="equal_mass").fit(LOGITS, LABELS, COPIES)

@@ -124,11 +124,15 @@ class PosteriorRecovery(Calibrator):
             return self._nll(*everything, math.exp(t))
 
         def best_of_grid(loss: Callable[[float], float]) -> float:
-            return _local_minimum(loss, min(grid, key=loss), step=spacing, bounds=bounds)
+            near = min(grid, key=loss)
+            around = max(lowest, near - spacing), min(highest, near + spacing)
+            found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
+            return float(min(near, found.x, key=loss))
 
         guess = best_of_grid(on_sample)
-        best = _polish(on_all, _local_minimum(on_all, guess, step=0.05, bounds=bounds), bounds)
-        if sample is not everything and abs(best - guess) > spacing / 2:
+        best = _polish(on_all, guess, bounds)
+        led = abs(best - guess) <= spacing / 2 and on_all(best) <= on_all(guess) and not at_bound(math.exp(best))
+        if sample is not everything and not led:
             best = min(best, _polish(on_all, best_of_grid(on_all), bounds), key=on_all)
         if at_bound(math.exp(best)):
             warnings.warn(
@@ -140,32 +144,10 @@ class PosteriorRecovery(Calibrator):
         return math.exp(best)
 
 
-def _local_minimum(
-    function: Callable[[float], float], start: float, *, step: float, bounds: tuple[float, float]
-) -> float:
-    """To 1e-3 or so: downhill in growing steps until the values rise again or a bound is met, then interpolation."""
-    lowest, highest = bounds
-    left, middle, right = max(lowest, start - step), start, min(highest, start + step)
-    while min(function(left), function(right)) < function(middle):
-        step *= 2
-        if function(left) < function(right):
-            left, middle, right = max(lowest, left - step), left, middle
-        else:
-            left, middle, right = middle, right, min(highest, right + step)
-    if not function(middle) < min(function(left), function(right)):  # at a bound, or flat
-        return middle
-    if right - left < 0.2:
-        return _vertex(function, left, middle, right)
-    unit = lowest - 1.0  # Brent's tolerance is relative: keep his variable away from zero
-    bracket = (left - unit, middle - unit, right - unit)
-    result = minimize_scalar(lambda t: function(t + unit), bracket=bracket, method="brent", options={"xtol": 1e-3})
-    return float(result.x) + unit
-
-
 def _polish(function: Callable[[float], float], near: float, bounds: tuple[float, float]) -> float:
     """The minimum to 1e-7 or better, from differences that rounding leaves alone; `near` itself where it is flat."""
     width = 1e-4
-    for _ in range(4):
+    for _ in range(20):
         if min(near - bounds[0], bounds[1] - near) < width:
             return min(bounds, key=lambda bound: abs(bound - near))
         at, left, right = function(near), function(near - width), function(near + width)
@@ -176,10 +158,3 @@ def _polish(function: Callable[[float], float], near: float, bounds: tuple[float
         if abs(move) < width:
             break
     return near
-
-
-def _vertex(function: Callable[[float], float], left: float, middle: float, right: float) -> float:
-    """Of the parabola through three points, the middle one lowest."""
-    fall, rise = function(left) - function(middle), function(right) - function(middle)
-    down, up = middle - left, right - middle
-    return middle + (fall * up**2 - rise * down**2) / (2 * (fall * up + rise * down))
