@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from focalcal.core.binning import bin_index
 from focalcal.core.numerics import log_probs_and_complements, softmax
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
-from focalcal.posthoc.logistic import logistic_coefficients
+from focalcal.posthoc.logistic_maps import logistic_coefficients
 from focalcal.posthoc.one_vs_rest import below
 
 EVERY = [PlattScaling(), BetaCalibration(), HistogramBinning(), HistogramBinning(strategy="equal_mass")]

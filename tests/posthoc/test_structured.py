@@ -12,8 +12,8 @@ from focalcal.core.numerics import log_softmax
 from focalcal.posthoc import CalibrationWarning, StructuredScaling, TemperatureScaling, load_calibrator
 from focalcal.posthoc.affine import centred
 from focalcal.posthoc.affine_fit import AffineProblem, Curvature
+from focalcal.posthoc.cross_fit import stratified_folds
 from focalcal.posthoc.ridge_strength import _best_shares
-from focalcal.posthoc.stratified_folds import stratified_folds
 
 INF = math.inf
 

@@ -13,7 +13,7 @@ from focalcal.posthoc import (
     WithUniform,
     load_calibrator,
 )
-from focalcal.posthoc.uniform_part import uniform_part
+from focalcal.posthoc.with_uniform import uniform_part
 
 ZEROS = [HistogramBinning(), IsotonicCalibration(), SplineCalibration()]
 

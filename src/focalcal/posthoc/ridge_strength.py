@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import logsumexp
 from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature
+from focalcal.posthoc.cross_fit import stratified_folds
 from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
-from focalcal.posthoc.stratified_folds import stratified_folds
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

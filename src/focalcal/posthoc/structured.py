@@ -16,7 +16,7 @@ from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
 from focalcal.posthoc.ridge_strength import path_shares
 from focalcal.posthoc.storage import Decoder, amounts, count, positive, share, vector, wide_matrix, word
-from focalcal.posthoc.uniform_part import uniform_part
+from focalcal.posthoc.with_uniform import uniform_part
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
