@@ -142,7 +142,7 @@ def test_the_positive_class_by_what_the_file_says(tmp_path, labels, positive):
 
 @pytest.mark.parametrize("name", ["--time", "--times"])
 def test_the_column_of_times_has_one_name_in_both_commands(tmp_path, name):
-    lines = [f"{row % 2},0.5,2026-03-{1 + row % 28:02d}" for row in range(60)]
+    lines = [f"{row % 2},0.{4 + row % 3},2026-03-{1 + row % 28:02d}" for row in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["y,p,day", *lines, ""]))
     told = ["--labels", "y", "--score", "p", name, "day"]
     assert "By week" in run("audit", tmp_path / "t.csv", *told, "--calibrate", "none").output
