@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.auditing.periods import UNITS, period_numbers, period_start
 from focalcal.core.checks import one_of, shown
 from focalcal.predictions import Predictions
 
@@ -23,10 +24,9 @@ BINS = len(EDGES) - 1
 MIDDLES = (EDGES[1:] + EDGES[:-1]) / 2
 LOG_ODDS = np.log(MIDDLES / (1 - MIDDLES))
 ALL = ""  # the name of all rows, beside those of groups
-PERIODS = ("hour", "day", "week", "month", "quarter", "year")
+PERIODS = tuple(UNITS)
 PARTITION = "partition"  # the period of rows without times: each partition is one
 _SMALLEST = 32  # hashes of ids: of two partitions that share a tenth of their rows, 97 % share one of these
-_UNITS = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 _MOST_GROUPS = 1000
 
 
@@ -116,22 +116,17 @@ def _event(batch: Predictions, event: int | None, top1: bool) -> tuple[NDArray[n
     return np.clip(score, 0, 1), (predicted == batch.labels).astype(np.float64)
 
 
-def period_starts(times: NDArray[np.datetime64], period: str) -> Any:
-    """The beginning of the period that each time lies in."""
-    if period == "week":
-        days: Any = times.astype("datetime64[D]")
-        return days - (days.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
-    if period == "quarter":
-        months: Any = times.astype("datetime64[M]")
-        return months - months.astype(np.int64) % 3
-    return times.astype(f"datetime64[{_UNITS[period]}]")
+def period_of(time: str, period: str | None) -> str:
+    """The name of the period that a time lies in; by default of the day."""
+    unit = period or "day"
+    return str(period_start(period_numbers(np.array([np.datetime64(time)]), unit)[0], unit))
 
 
 def period_end(name: str, period: str) -> np.datetime64:
     """When the period of that name is over."""
-    count, unit = {"week": (7, "D"), "quarter": (3, "M")}.get(period) or (1, _UNITS[period])
-    end = np.datetime64(name).astype(f"datetime64[{unit}]") + count
-    return np.datetime64(end, "us")
+    after = period_numbers(np.array([np.datetime64(name)]), period)[0] + 1
+    end: np.datetime64 = period_start(after, period).astype("M8[us]")
+    return end
 
 
 def _periods(batch: Predictions, period: str, at: str | None) -> tuple[list[str], NDArray[np.int64]]:
@@ -141,8 +136,8 @@ def _periods(batch: Predictions, period: str, at: str | None) -> tuple[list[str]
     if batch.times is None:
         raise ValueError(f"a period of one {period} needs the times of rows, got none; name their column with times=, "
                          "or say at= which period the rows are of")  # fmt: skip
-    starts, which = np.unique(period_starts(batch.times, period), return_inverse=True)
-    return [str(start) for start in starts], which
+    numbers, which = np.unique(period_numbers(batch.times, period), return_inverse=True)
+    return [str(period_start(number, period)) for number in numbers], which
 
 
 def _sums(

@@ -13,7 +13,7 @@ import numpy as np
 
 from focalcal.auditing.monitor_evidence import Allowed, allowed_by, evidence_of
 from focalcal.auditing.monitor_forecast import Sample, shifted_rate
-from focalcal.auditing.monitor_rows import ALL, BINS, PARTITION, PERIODS, Piece, period_end, period_starts, pieces_of
+from focalcal.auditing.monitor_rows import ALL, BINS, PARTITION, PERIODS, Piece, period_end, period_of, pieces_of
 from focalcal.auditing.monitor_state import MonitorError, Settings, read_state, write_state
 from focalcal.auditing.monitor_verdict import MonitorVerdict
 from focalcal.core.checks import finite_at_least, one_of, share, shown
@@ -225,7 +225,11 @@ class Monitor:
 
     def _check_time(self, piece: Piece) -> None:
         end = self.settings.baseline_end
-        if end is not None and self.settings.period != PARTITION and piece.period < _start(end, self.settings.period):
+        if (
+            end is not None
+            and self.settings.period != PARTITION
+            and piece.period < period_of(end, self.settings.period)
+        ):
             raise MonitorError(f"periods must not go back behind the baseline, whose rows end at {end}, got rows of "
                                f"{piece.period}; leave them out")  # fmt: skip
 
@@ -373,15 +377,8 @@ def _column(event: Any, names: tuple[str, ...] | None, n_classes: int) -> int | 
 
 def _checked_period(at: str, period: str) -> str:
     try:
-        time = np.datetime64(at)
-        if np.isnat(time):
-            raise ValueError
+        if not np.isnat(np.datetime64(at)):
+            return period_of(at, period)
     except ValueError:
-        raise ValueError(
-            f"at must be an ISO 8601 date, month or time, got {shown(at)}; for example 2026-03-01"
-        ) from None
-    return str(period_starts(np.array([time]), period)[0])
-
-
-def _start(time: str, period: str | None) -> str:
-    return str(period_starts(np.array([np.datetime64(time)]), period or "day")[0])
+        pass
+    raise ValueError(f"at must be an ISO 8601 date, month or time, got {shown(at)}; for example 2026-03-01")

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from focalcal.auditing.parts import Family
     from focalcal.auditing.rows import Design
 
-_CODES = {"day": "D", "month": "M", "year": "Y"}
-UNITS = ("day", "week", "month", "quarter", "year")
+UNITS = {  # NumPy's unit, how many of it, and how many of it before 1970 the period began that 1970-01-01 lies in
+    "hour": ("h", 1, 0), "day": ("D", 1, 0), "week": ("D", 7, 3), "month": ("M", 1, 0), "quarter": ("M", 3, 0),
+    "year": ("Y", 1, 0),
+}  # fmt: skip
+_OF_A_PANEL = ("day", "week", "month", "quarter", "year")
 _MOST = {"day": 45, "week": 60, "month": 60, "quarter": 60, "year": 200}  # periods of a panel that can be read
 _FEWEST = 3  # periods, unless there are fewer days
 _SAID, _OFF = 3, 6  # groups and periods in a sentence
@@ -106,8 +109,8 @@ def _unit(
     """The unit, the beginnings of all periods from the first to the last, and each row's place among them."""
     coarsest = None
     by_month = bool((times == times.astype("M8[M]")).all())  # 2026-03 is read as its first day, and names no week
-    for unit in UNITS[UNITS.index("month") :] if by_month else UNITS:
-        begins = _begins(times, unit)
+    for unit in _OF_A_PANEL[2:] if by_month else _OF_A_PANEL:
+        begins = period_numbers(times, unit)
         starts = np.arange(begins.min(), begins.max() + 1)
         member = (begins - begins.min()).astype(np.int64)
         rows = np.bincount(member)
@@ -123,21 +126,21 @@ def _unit(
     return coarsest  # of few rows: an order to see is worth more than narrow intervals
 
 
-def _begins(times: NDArray[np.datetime64], unit: str) -> NDArray[Any]:
-    """Each row's period as a whole number; a week begins on Monday."""
-    if unit == "week":
-        return (times.astype("M8[D]").astype(np.int64) + 3) // 7
-    if unit == "quarter":
-        return times.astype("M8[M]").astype(np.int64) // 3
-    return times.astype(f"M8[{_CODES[unit]}]").astype(np.int64)
+def period_numbers(times: NDArray[np.datetime64], unit: str) -> Any:
+    """Each row's period as a whole number, in the order of time; a week begins on Monday."""
+    code, count, before = UNITS[unit]
+    return (times.astype(f"M8[{code}]").astype(np.int64) + before) // count
 
 
-def _named(start: int, unit: str) -> str:
-    if unit == "week":
-        return str(np.datetime64(int(start) * 7 - 3, "D"))
-    if unit == "quarter":
-        return f"{1970 + start // 4}-Q{start % 4 + 1}"
-    return str(np.array(start).astype(f"M8[{_CODES[unit]}]"))
+def period_start(number: Any, unit: str) -> np.datetime64:
+    """Where the period of that number begins."""
+    code, count, before = UNITS[unit]
+    start: np.datetime64 = np.int64(number * count - before).astype(f"M8[{code}]")
+    return start
+
+
+def _named(number: int, unit: str) -> str:
+    return f"{1970 + number // 4}-Q{number % 4 + 1}" if unit == "quarter" else str(period_start(number, unit))
 
 
 def _trends(

@@ -52,21 +52,18 @@ def given_rows(name: str, words: list[str] | None, file: Path | None, *, instead
 
 def numbers(name: str, words: list[str], *, example: str = "0.7 0.2 0.1") -> list[float]:
     """Words of the command line as probabilities, each >= 0."""
-    return [_number(name, word, example) for word in words]
-
-
-def _number(name: str, word: str, example: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        if word.startswith("-"):
-            raise ValueError(f"there is no option {word}; see --help") from None
-        apart = " ".join(word.replace(",", " ").replace(";", " ").split())
-        remedy = f"write {apart}" if apart != word else f"for example {example}"
-        raise ValueError(f"{name} must be numbers with spaces between them, got {word!r}; {remedy}") from None
-    if value < 0:
-        raise ValueError(f"{name} must be >= 0, got {word}; pass probabilities, not logits or scores")
-    return value
+    for word in words:
+        try:
+            value = float(word)
+        except ValueError:
+            if word.startswith("-"):
+                raise ValueError(f"there is no option {word}; see --help") from None
+            apart = " ".join(word.replace(",", " ").replace(";", " ").split())
+            remedy = f"write {apart}" if apart != word else f"for example {example}"
+            raise ValueError(f"{name} must be numbers with spaces between them, got {word!r}; {remedy}") from None
+        if value < 0:
+            raise ValueError(f"{name} must be >= 0, got {word}; pass probabilities, not logits or scores")
+    return [float(word) for word in words]
 
 
 def read_states(file: Path) -> States:
@@ -96,8 +93,7 @@ def read_states(file: Path) -> States:
 
 def _csv_columns(file: Path) -> dict[str, np.ndarray]:
     """`eta`, `q` and `weight`, as far as the headings name them."""
-    lines = _csv_lines(file)
-    headings = [name.strip() for name in lines[0][1]] if lines else []
+    headings, states = _csv_table(file, headed=True)
     places = {"weight": [at for at, heading in enumerate(headings) if heading == "weight"]}
     for name in ("eta", "q"):
         count = sum(heading.startswith(f"{name}_") for heading in headings)
@@ -108,10 +104,9 @@ def _csv_columns(file: Path) -> dict[str, np.ndarray]:
             f"{file}, line 1: the headings must be weight, eta_1, eta_2, ... and q_1, q_2, ..., each once, "
             f"got {','.join(headings)!r}; for example {_EXAMPLE}"
         )
-    if len(lines) < 2:
+    if not len(states):
         raise ValueError(f"{file} must hold at least one state, got none; give each a line under {_EXAMPLE}")
-    numbers_below = _csv_numbers(file, lines[1:], len(headings))
-    columns = {name: numbers_below[:, entries] for name, entries in places.items() if entries}
+    columns = {name: states[:, entries] for name, entries in places.items() if entries}
     return columns | ({"weight": columns["weight"][:, 0]} if "weight" in columns else {})
 
 
@@ -164,7 +159,15 @@ def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:
     kind = file.suffix.lower()
     if kind not in (".csv", ".npy"):
         raise ValueError(f"--file must end in .csv or .npy, got {file.name!r}; save it as one of them")
-    array: np.ndarray = _csv_rows(file) if kind == ".csv" else _npy_array(file)
+    if kind == ".csv":
+        array = _csv_table(file)[1]
+    else:
+        try:
+            array = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError):
+            raise ValueError(
+                f"{file} must hold an array of numbers, got Python objects or another format; write it with numpy.save"
+            ) from None
     if array.dtype.kind not in "fiu" or array.ndim not in (1, 2) or array.size == 0:
         raise ValueError(
             f"{file} must hold numbers, one distribution (K,) or one a row (N, K), got {array.dtype} of shape "
@@ -173,40 +176,21 @@ def _rows_of(file: Path) -> Float[np.ndarray, "n k"]:
     return np.atleast_2d(array).astype(np.float64)
 
 
-def _npy_array(file: Path) -> np.ndarray:
+def _csv_table(file: Path, *, headed: bool = False) -> tuple[list[str], np.ndarray]:
+    """The names in the first line, if it has names, and the numbers (lines, columns)."""
     import numpy as np
 
-    try:
-        array: np.ndarray = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError):
-        raise ValueError(
-            f"{file} must hold an array of numbers, got Python objects or another format; write it with numpy.save"
-        ) from None
-    return array
-
-
-def _csv_rows(file: Path) -> Float[np.ndarray, "n k"]:
-    lines = _csv_lines(file)
-    return _csv_numbers(file, lines, len(lines[0][1]) if lines else 0)
-
-
-def _csv_lines(file: Path) -> list[tuple[int, list[str]]]:
-    """The lines that hold something, with their numbers."""
     try:
         with open(file, newline="", encoding="utf-8-sig") as handle:  # spreadsheets put a mark first
-            return [(number, row) for number, row in enumerate(csv.reader(handle), start=1) if row]
+            lines = [(number, row) for number, row in enumerate(csv.reader(handle), start=1) if row]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise ValueError(f"{file} must be CSV in UTF-8, got something else ({problem}); save it as such") from None
-
-
-def _csv_numbers(file: Path, lines: list[tuple[int, list[str]]], width: int) -> Float[np.ndarray, "n k"]:
-    import numpy as np
-
+    first = lines[0][1] if lines else []
     rows: list[list[float]] = []
-    for number, row in lines:
-        if len(row) != width:
+    for number, row in lines[headed:]:
+        if len(row) != len(first):
             raise ValueError(
-                f"{file}, line {number}: every line must have {width} numbers like the first, got {len(row)}"
+                f"{file}, line {number}: every line must have {len(first)} numbers like the first, got {len(row)}"
             )
         try:
             rows.append([float(cell) for cell in row])
@@ -215,4 +199,4 @@ def _csv_numbers(file: Path, lines: list[tuple[int, list[str]]], width: int) -> 
                 f"{file}, line {number}: every cell must be a number, got {','.join(row)[:60]!r}; write one "
                 "distribution per line"
             ) from None
-    return np.array(rows, dtype=np.float64)
+    return [name.strip() for name in first] if headed else [], np.array(rows, dtype=np.float64)
