@@ -9,6 +9,8 @@ from scipy.special import softmax
 
 from focalcal._native import threads
 from focalcal.auditing import Gate, audit
+from focalcal.auditing.parts import parts_of
+from focalcal.auditing.rows import rows_of
 from focalcal.auditing.verdict import Finding
 from focalcal.metrics import METRICS, ece, reliability
 from focalcal.posthoc import TemperatureScaling
@@ -139,12 +141,11 @@ def test_a_column_in_which_groups_agree_stays_on_the_page(tmp_path):
 
 
 def test_intervals_of_many_groups_are_corrected():
-    flagged = 0
-    for seed in range(20):
-        groups = np.arange(2000) % 40
-        found = audit(sample(2000, seed=seed, groups=groups), calibrate=None, resamples=100)
-        flagged += any(part.off for part in found.groups)
-    assert flagged <= 4, "of calibrated samples about one in twenty has a group outside"
+    flagged, names, groups = 0, [str(group) for group in range(40)], np.arange(2000) % 40
+    for seed in range(40):
+        rows = rows_of(sample(2000, seed=seed))
+        flagged += any(part.off for part in parts_of([(names, groups)], rows.confidence, rows.correct, rows.design))
+    assert flagged <= 6, "of calibrated samples about one in twenty has a group outside"
 
 
 def test_thresholds_and_mistakes(overconfident):
@@ -190,12 +191,13 @@ def test_several_labels_per_row(tmp_path):
     draws = np.random.default_rng(0)
     p = draws.random((2000, 3))
     y = draws.random((2000, 3)) < p
-    found = audit(Predictions(probs=p, labels=y, split="test", multilabel=True), resamples=100)
+    few = {"resamples": 100, "calibrate": ["temperature", "platt", "histogram"]}
+    found = audit(Predictions(probs=p, labels=y, split="test", multilabel=True), **few)
     assert found.verdict.finding is Finding.CALIBRATED
     assert found.fixes.recommended is None
     assert len(found.classes) == 3
     sharp = 1 / (1 + np.exp(-3 * np.log(p / (1 - p))))
-    worse = audit(sharp, y, multilabel=True, resamples=100)
+    worse = audit(sharp, y, multilabel=True, **few)
     assert worse.verdict.finding is not Finding.CALIBRATED
     assert worse.fixes.recommended == "temperature"
     assert worse.fixes.raw_nll == pytest.approx(worse.metrics["nll"].estimate)

@@ -37,7 +37,9 @@ def test_a_smoke_run_of_the_study_is_complete(name, small_data, tmp_path):
     assert find_gaps(specs, store, evaluations) == []
 
 
-@pytest.mark.parametrize("name", STAND_IN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one == "tenseed" else pytest.mark.slow) for one in STAND_IN]
+)
 def test_a_smoke_run_without_any_data_ends_with_what_the_study_is_for(name, tmp_path, monkeypatch):
     monkeypatch.delenv("FOCALCAL_DATA", raising=False)
     done = CliRunner().invoke(app, ["study", EVERY_STUDY[name], "--smoke", "--store", str(tmp_path), "--jobs", "1"])

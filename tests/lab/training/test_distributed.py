@@ -34,6 +34,7 @@ def two(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_agree_with_one(two, case, tmp_path):
     one, both = run(case, tmp_path), json.loads((two / f"{case}.json").read_text())
@@ -54,6 +55,7 @@ def test_two_processes_agree_with_one(two, case, tmp_path):
             assert other["edges"] == pytest.approx(ours["edges"], abs=TOLERANCE)  # no row counts twice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SHARES)
 def test_adafocal_is_updated_from_the_rows_of_all_processes(two, case):
     first, second = (json.loads((two / f"adafocal-{rank}.json").read_text())[case] for rank in range(2))

@@ -12,6 +12,9 @@ from support.training_runs import read_lines, without_seconds
 
 from focalcal.predictions import Predictions
 
+pytestmark = (
+    pytest.mark.slow
+)  # of whole runs tests/lab/studies/test_run.py kills some, of checkpoints test_checkpoint.py
 TESTS = Path(__file__).parents[2]
 
 

@@ -206,6 +206,7 @@ def test_without_a_cluster_one_is_made_for_the_grid(store):
     assert not ray.is_initialized()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are held by file descriptors, which Linux has")
 def test_nothing_of_a_cluster_outlives_a_driver_that_is_killed(store):
     import psutil
@@ -229,6 +230,7 @@ class Mine(nn.CrossEntropyLoss):
 """
 
 
+@pytest.mark.slow
 def test_a_plug_in_in_the_current_folder_is_found_by_the_workers(cluster, store, tmp_path, monkeypatch):
     """The cluster was up before anybody thought of that folder."""
     (tmp_path / "plugin_for_ray.py").write_text(PLUGIN)

@@ -27,6 +27,8 @@ from focalcal.lab.studies.executors.interrupts import STOPPING
 from focalcal.lab.studies.executors.local import LocalExecutor
 from focalcal.lab.studies.grid import Outcome, run_grid
 
+HANGUP = pytest.param(signal.SIGHUP, marks=pytest.mark.slow)
+
 
 def interrupted_once(store: Store, *, running: int, by: int) -> tuple[Outcome, list[int]]:
     """A grid of three, two at a time, in this process, interrupted when so many of its cells are running."""
@@ -68,7 +70,7 @@ def test_a_process_that_ignores_interrupts_goes_on(store, stop):
     assert len(outcome.done) == 3
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGHUP])  # SIGTERM: tests/lab/cli/test_study.py
+@pytest.mark.parametrize("stop", [signal.SIGINT, HANGUP])  # SIGTERM: tests/lab/cli/test_study.py
 def test_what_a_terminal_sends_to_all_processes_ends_the_grid_without_a_word(store, stop):
     with grid_process(store, grid_work.until_told, seeds=3, jobs=2) as process:
         pids = [int(process.stdout.readline()) for _ in range(2)]
@@ -101,7 +103,7 @@ def test_cells_end_when_the_grid_is_killed(store, monkeypatch):
     assert len(run_grid([cell(0), cell(1)], store, executor=LocalExecutor(2, work=grid_work.until_told)).done) == 2
 
 
-@pytest.mark.parametrize("work", [grid_work.until_told, grid_work.in_a_long_call])
+@pytest.mark.parametrize("work", [pytest.param(grid_work.until_told, marks=pytest.mark.slow), grid_work.in_a_long_call])
 def test_nothing_of_a_killed_grid_is_left_after_a_moment(store, work):
     with grid_process(store, work, seeds=2, jobs=2) as process:
         cells = [int(process.stdout.readline()) for _ in range(2)]
@@ -138,7 +140,11 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("what", "then"), [("", "time.sleep(100)"), ("kept = Slow()", "")], ids=["import", "end"])
+@pytest.mark.parametrize(
+    ("what", "then"),
+    [("", "time.sleep(100)"), pytest.param("kept = Slow()", "", marks=pytest.mark.slow)],
+    ids=["import", "end"],
+)
 def test_a_fork_server_neither_imports_on_nor_takes_its_time_to_end(store, tmp_path, what, then):
     note, script = tmp_path / "server.txt", tmp_path / "slow_work.py"
     script.write_text(SLOW.format(what=what, then=then, note=str(note), store=str(store.path)))
