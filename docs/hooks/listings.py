@@ -5,7 +5,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-_INTRO = "Choices that the code cannot explain, numbered. A record is superseded by a later one, never edited."
+_INTRO = "Choices that the code cannot explain, numbered. Those that no longer hold are in a list of their own."
 
 
 def on_config(config: Any) -> Any:
