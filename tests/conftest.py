@@ -74,6 +74,7 @@ def published(tmp_path_factory):
     """
     pytest.importorskip("safetensors")
     pytest.importorskip("transformers")
+    import torch
     from support.published_weights import local_hub
 
     from focalcal.lab.models import build_model
@@ -87,7 +88,12 @@ def published(tmp_path_factory):
         (folder / "glove" / f"{name}.txt").write_text("".join(lines))
     models = {one.initial_weights: one.model for one in RECIPES.values() if one.initial_weights}
     for name in [name for name in models if "/" not in name]:  # a folder in that of the data sets
-        build_model(models.pop(name), classes=2).network.half().save_pretrained(folder / name)
+        network = build_model(models.pop(name), classes=2)
+        if hasattr(network, "network"):
+            network.network.half().save_pretrained(folder / name)
+        else:
+            (folder / name).mkdir()
+            torch.save(network.state_dict(), folder / name / "pytorch_model.bin")
     with local_hub(folder / "hub", models):
         yield folder
 

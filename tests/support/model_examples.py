@@ -15,7 +15,7 @@ OPTIONS = {
     "deit_small": {"image_size": 32},
     "swin_tiny": {"image_size": 64, "window": 2, "drop_path": 0.0},
 }
-SIDES = {"chexnet": 64, "airbench94": 32, "vit_small": 32, "deit_small": 32, "swin_tiny": 64}
+SIDES = {"chexnet": 64, "airbench94": 32, "efficientnet_lite0": 64, "vit_small": 32, "deit_small": 32, "swin_tiny": 64}
 TRANSFORMERS = ("vit_small", "deit_small", "swin_tiny", "minilm")
 
 

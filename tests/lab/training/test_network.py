@@ -79,7 +79,7 @@ def test_every_recipe_has_its_network_with_what_it_says_to_start_from(name, publ
 
 def test_what_a_builder_takes_a_recipe_may_name():
     for name in MODELS:
-        takes = name in ("chexnet", "vit_small", "deit_small", "swin_tiny", "minilm")
+        takes = name in ("chexnet", "vit_small", "deit_small", "swin_tiny", "minilm", "efficientnet_lite0")
         changed = {"model": name, "model_options": (), "initial_weights": "somewhere"}
         if takes:
             assert small_recipe(**changed).initial_weights == "somewhere"

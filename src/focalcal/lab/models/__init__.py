@@ -14,6 +14,7 @@ from focalcal.core.plugins import resolve
 from focalcal.lab.models.airbench import Airbench94
 from focalcal.lab.models.averaging_network import DeepAveragingNetwork
 from focalcal.lab.models.densenet import DenseNet121, chexnet, densenet121
+from focalcal.lab.models.efficientnet import EfficientNetLite0
 from focalcal.lab.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
 from focalcal.lab.models.resnet import ResNet, basic_resnet, load_published_resnet, resnet50, wide_resnet26_10
 from focalcal.lab.models.small_networks import MLP, SmallCNN
@@ -36,6 +37,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "densenet121": densenet121,
     "chexnet": chexnet,
     "airbench94": Airbench94,
+    "efficientnet_lite0": EfficientNetLite0,
     "gp_cnn": GlobalPoolingCNN,
     "dan": DeepAveragingNetwork,
     "minilm": TextTransformer,
@@ -65,6 +67,8 @@ MODEL_INFO: dict[str, ModelInfo] = {
     "densenet121": _CIFAR,
     "chexnet": replace(_CIFAR, shape=(3, 224, 224), normalisation=IMAGENET, multilabel=True),
     "airbench94": replace(_CIFAR, feature_layer=None, feature_layout=None),
+    # (image - 127) / 128 to within half a level
+    "efficientnet_lite0": replace(_CIFAR, shape=(3, 224, 224), feature_layer="head", normalisation=PLUS_MINUS_ONE),
     **dict.fromkeys(("gp_cnn", "dan"), replace(UNKNOWN, inputs="tokens", shape=(1000,))),
     "minilm": replace(UNKNOWN, inputs="tokens", shape=(128,)),
     **dict.fromkeys(("mlp", "tabular_mlp"), replace(UNKNOWN, inputs="features")),
@@ -121,6 +125,7 @@ __all__ = [
     "Airbench94",
     "DeepAveragingNetwork",
     "DenseNet121",
+    "EfficientNetLite0",
     "Estimator",
     "GlobalPoolingCNN",
     "ModelInfo",
