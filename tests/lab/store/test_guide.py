@@ -1,7 +1,6 @@
 """What docs/guide/runs.md says can be done."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from focalcal.lab.evidence.evidence import measured
 from focalcal.lab.store import Store
 
 ROOT = Path(__file__).parents[3]
-GUIDE, README = (ROOT / "docs" / "guide" / "runs.md").read_text(), (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "guide" / "runs.md").read_text()
 
 
 def blocks(language):
@@ -47,15 +46,6 @@ def test_the_queries_answer(store):
     assert [(*row[:2], round(row[2], 9), row[4]) for row in means] == [("fcl", 0.5, 0.7, 2), ("fcl", 1.0, 0.7, 2)]
     assert sorted(splits) == sorted([("fcl", 0, "test", 0.2), ("fcl", 1, "test", 1.2)] * 2)
     assert sorted(row[1:] for row in chosen) == [(0.1, 1.5)] * 2
-
-
-def test_the_readmes_query_is_of_the_test_split(store):
-    (query,) = re.findall(r'focalcal runs sql "(.*)"', README)
-    metrics = {"val": {"ece": 0.9, "nll": 1.0}, "test": {"ece": 0.25, "nll": 1.0}}
-    record = {"metrics": metrics, "provenance": {}, "seconds": 1.0, "epochs": 1}
-    other = replace(store.runs()[0].spec, objective="ce", objective_options={})
-    store.add(other, record=record, epochs=None, predictions=[])
-    assert ("ce", 0.25) in store.sql(query).fetchall()
 
 
 def test_every_command_and_column_is_there(store):
