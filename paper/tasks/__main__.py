@@ -70,35 +70,47 @@ def predicted_lam(run: Run) -> float:
     return max(point.lam, 0.0) if point.helps else math.inf
 
 
-def unit_rows(unit: Unit, store_path: Path) -> list[dict[str, Any]]:
+def recorded_rates(records: Path, task: str, length: str) -> dict[str, float]:
+    """By objective the rate that the first seed chose, from its rows; none before these are there."""
+    rows = read_rows(records, task=task, length=length, seed=0)
+    return {row["objective"]: float(f"{row['lr']:.4g}") for row in rows}  # which are kept in 32 bits
+
+
+def first_rates(task: Task, length: str, store: Store) -> dict[str, float]:
+    """The same from the runs of the first seed, which are trained for it."""
+    plain = chosen_rate(task, "cross-entropy", length, None, "last", store)
+    lam = lam_of(train(task, "cross-entropy", length, 0, plain, None, store))
+    rates = {"cross-entropy": plain, "refined": chosen_rate(task, "cross-entropy", length, None, "refined", store)}
+    for name in OBJECTIVES:
+        kept = is_predicted(name) and math.isinf(lam)
+        rates[name] = plain if kept else chosen_rate(task, name, length, _finite(lam), "last", store)
+    return rates
+
+
+def unit_rows(unit: Unit, store_path: Path, records: Path) -> list[dict[str, Any]]:
     """Train what the unit misses, and measure it."""
     store, (name, length, seed) = Store(store_path, create=True), unit
     task = TASKS[name]
-    lams = {at: _lam(task, length, at, store) for at in dict.fromkeys((0, seed))}
+    rates = recorded_rates(records, name, length) or first_rates(task, length, store)
+    plain = train(task, "cross-entropy", length, seed, rates["cross-entropy"], None, store)
+    lam = lam_of(plain)
     rows = []
-    for objective in OBJECTIVES:
-        kept = is_predicted(objective) and math.isinf(lams[seed])
-        trained = "cross-entropy" if kept else objective
-        first = "cross-entropy" if is_predicted(objective) and math.isinf(lams[0]) else objective
-        lr = chosen_rate(task, "cross-entropy" if kept else first, length, _finite(lams[0]), "last", store)
-        run = train(task, trained, length, seed, lr, _finite(lams[seed]), store)
+    for objective, lr in rates.items():
+        trained = objective if objective in OBJECTIVES else "cross-entropy"
+        rules = RULES if objective in BY_RULE else RULES[:1] if objective in OBJECTIVES else RULES[-1:]
+        if is_predicted(objective) and math.isinf(lam):
+            trained, lr = "cross-entropy", rates["cross-entropy"]
+        run = train(task, trained, length, seed, lr, _finite(lam), store)
         about = {"task": name, "length": length, "objective": objective, "seed": seed, "lr": lr}
-        about["lam"] = lams[seed] if is_predicted(objective) else None
-        for rule in RULES if objective in BY_RULE else RULES[:1]:
+        about["lam"] = lam if is_predicted(objective) else None
+        for rule in rules:
             told = {"failed": True} if run is None else measured(name, run, rule, calibrated=rule == "last")
             rows.append({**about, "rule": rule, **told})
-    lr = chosen_rate(task, "cross-entropy", length, None, "refined", store)
-    run = train(task, "cross-entropy", length, seed, lr, None, store)
-    told = {"failed": True} if run is None else measured(name, run, "refined", calibrated=False)
-    rows.append(
-        {"task": name, "length": length, "objective": "refined", "seed": seed, "lr": lr, "rule": "refined", **told}
-    )
     return rows
 
 
-def _lam(task: Task, length: str, seed: int, store: Store) -> float:
-    lr = chosen_rate(task, "cross-entropy", length, None, "last", store)
-    run = train(task, "cross-entropy", length, seed, lr, None, store)
+def lam_of(run: Run | None) -> float:
+    """inf of a run that failed."""
     return math.inf if run is None else predicted_lam(run)
 
 
@@ -133,7 +145,7 @@ def main() -> None:
     done = {(row["task"], row["length"], row["seed"]) for row in read_rows(asked.records)}
     missing = [unit for unit in units(asked.only or list(TASKS), asked.seeds) if unit not in done]
     print(f"{len(missing)} units of a task, a length and a seed are missing", flush=True)
-    work = partial(unit_rows, store_path=store_folder(asked.store))
+    work = partial(unit_rows, store_path=store_folder(asked.store), records=asked.records)
     if asked.jobs == 1:
         for unit in missing:
             finish(asked.records, unit, partial(work, unit))

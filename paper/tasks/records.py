@@ -38,9 +38,11 @@ SCHEMA = pa.schema(
 """Of a row: `failed` where a loss was not finite, and then nothing is measured; `samples` as in `measure`."""
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All rows; none without the file."""
-    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist() if path.exists() else []
+def read_rows(path: Path, **equal: Any) -> list[dict[str, Any]]:
+    """All rows, or those with these values; none without the file."""
+    filters = [(name, "=", value) for name, value in equal.items()] or None
+    table = parquet.read_table(path, filters=filters, schema=SCHEMA) if path.exists() else SCHEMA.empty_table()
+    rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
