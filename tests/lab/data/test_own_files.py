@@ -26,6 +26,7 @@ def table(tmp_path):
         "y": np.where(number + draws.normal(size=ROWS) > 3, "yes", "no"),
         "part": part,
         "patient": np.arange(ROWS) // 3,
+        "name": [f"row {row}" for row in range(ROWS)],
     }
     csv.write_csv(pa.table(columns), tmp_path / "mine.csv")
     parquet.write_table(pa.table(columns), tmp_path / "mine.parquet")
@@ -33,7 +34,7 @@ def table(tmp_path):
 
 
 def test_columns_are_fitted_to_training_rows_and_unknown_categories_have_code_0(table):
-    options = {"label": "y", "split": "part", "drop": "patient"}
+    options = {"label": "y", "split": "part", "drop": "patient,name"}
     data = load_data("csv", table, path="mine.csv", **options)
     assert data.classes == ("no", "yes")
     assert data.categories == (3,)
@@ -51,7 +52,7 @@ def test_columns_are_fitted_to_training_rows_and_unknown_categories_have_code_0(
 
 
 def test_quantiles_do_not_depend_on_the_unit_and_seeds_split_anew(table):
-    options = {"path": "mine.csv", "label": "y", "drop": "part,patient,colour", "scale": "quantile"}
+    options = {"path": "mine.csv", "label": "y", "drop": "part,patient,colour,name", "scale": "quantile"}
     first, second = (load_data("csv", table, seed=seed, **options) for seed in (0, 1))
     assert len(set(first.test.ids) & set(second.test.ids)) < len(first.test)
     assert {split: len(rows) for split, rows in first.splits.items()} == {"train": 144, "val": 48, "test": 48}
@@ -64,7 +65,7 @@ def test_quantiles_do_not_depend_on_the_unit_and_seeds_split_anew(table):
 
 
 def test_groups_stay_whole(table):
-    data = load_data("csv", table, path="mine.csv", label="y", group="patient", drop="part")
+    data = load_data("csv", table, path="mine.csv", label="y", group="patient", drop="part", ids="name")
     patients = [set(rows.groups) for rows in data.splits.values()]
     assert not patients[0] & patients[1] | patients[0] & patients[2] | patients[1] & patients[2]
 
@@ -102,7 +103,8 @@ def test_arrays_texts_and_images(tmp_path):
         ({"path": "mine.csv"}, "must have a column 'label'"),
         ({"path": "mine.csv", "label": "number"}, "must have a label in every row"),
         ({"path": "mine.csv", "label": "y", "split": "colour"}, "a split must be train, val, test"),
-        ({"path": "mine.csv", "label": "y", "drop": "number,colour,part,patient"}, "a column besides the label"),
+        ({"path": "mine.csv", "label": "y", "drop": "number,colour,part,patient,name"}, "a column besides the label"),
+        ({"path": "mine.csv", "label": "y"}, "got 'name' with 144 values in 144 training rows"),
         ({"path": "mine.csv", "label": "y", "test": 1.0}, "must be shares of the rows"),
     ],
 )
@@ -112,7 +114,7 @@ def test_bad_files_are_refused(table, options, message):
 
 
 def test_runs_of_own_files_know_what_is_in_them_and_estimators_are_runs_too(table):
-    options = {"path": "mine.csv", "label": "y", "split": "part", "drop": "patient"}
+    options = {"path": "mine.csv", "label": "y", "split": "part", "drop": "patient,name"}
     mine = override_recipe(
         recipe("tabular_mlp_lite"), {"data_set": "csv", "data_options": options, "classes": 2, "epochs": 2}
     )

@@ -27,7 +27,11 @@ Stores = Annotated[
 ]
 DataDir = Annotated[Path | None, typer.Option(help="The folder of the data sets; default: $FOCALCAL_DATA.")]
 DataSet = Annotated[
-    str | None, typer.Option(help="The data set instead of the recipe's, by name or as package.module:function.")
+    str | None,
+    typer.Option(
+        help="The data set instead of the recipe's, by name or as package.module:function; a file of your own is csv, "
+        "parquet, npz, texts or images, with --data-option path=FILE."
+    ),
 ]
 DataOption = Annotated[list[str] | None, typer.Option(help="An option of the data set, NAME=VALUE; may be repeated.")]
 Classes = Annotated[int | None, typer.Option(help="The number of classes of that data set.", min=2, metavar="N")]

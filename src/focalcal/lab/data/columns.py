@@ -44,7 +44,7 @@ class Encoder:
         for name in table.column_names:
             kind = table.column(name).type
             if name in categories or not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-                named[name] = _most_frequent(_texts(table, name)[rows])
+                named[name] = _most_frequent(name, _texts(table, name)[rows])
             else:
                 values = _numbers(table, name)[rows]
                 known = values[np.isfinite(values)]
@@ -118,6 +118,11 @@ def _texts(table: Any, name: str) -> NDArray[Any]:
     return np.asarray(table.column(name).cast("string").fill_null("").to_numpy(), np.str_)
 
 
-def _most_frequent(texts: NDArray[Any]) -> tuple[str, ...]:
+def _most_frequent(name: str, texts: NDArray[Any]) -> tuple[str, ...]:
     names, counts = np.unique(texts[texts != ""], return_counts=True)
+    if len(names) > max(MOST_CATEGORIES, 0.9 * len(texts)):
+        raise ValueError(
+            f"columns must hold numbers or categories, got {name!r} with {len(names)} values in {len(texts)} training "
+            "rows; add it to data_options.drop, or name it as ids"
+        )
     return tuple(sorted(names[np.argsort(-counts, kind="stable")][:MOST_CATEGORIES].tolist()))
