@@ -22,6 +22,24 @@ _OBJECT_STORE = 100 * 2**20  # bytes; cells exchange nothing but a few words wit
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _CONNECT = "import logging, ray, sys; ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)"
 
+_NO_NODE = "join it with `ray start --address=HOST:PORT`, or connect as a client: ray://HOST:10001"
+_TOKEN = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to what `ray get-auth-token` says there"
+_REFUSALS = (  # what Ray says in a traceback, what it means, and what to do
+    ("AuthenticationError", "the head wants a token that this process does not have", _TOKEN),
+    (
+        "ray client connection timeout",
+        "no server of clients lets this process in",
+        f"if its head wants a token, {_TOKEN}",
+    ),
+    (
+        "Version mismatch",
+        "the head has another version of Ray or Python",
+        "install the same ones here",
+    ),
+    ("matching raylet", "this machine is no node of the head's cluster", _NO_NODE),
+    ("node_ip_address.json", "this machine is no node of the head's cluster", _NO_NODE),
+)
+
 
 @contextmanager
 def connection(ray: Any, address: str | None, retries: int) -> Iterator[None]:
@@ -69,24 +87,36 @@ def _check_answers(address: str) -> None:
     """Raise ConnectionError if there is no cluster: `ray.init` would try for five minutes, and cannot be interrupted.
 
     The port is asked first, which is quick where nothing listens; then another process connects, which can be ended.
+    Where a port listens, what Ray said then is told: the head may be up, and have a reason to refuse.
     """
     place = urlsplit(address if "://" in address else f"//{address}")
+    listens = False
     try:
         if place.hostname and place.port:
             socket.create_connection((place.hostname, place.port), timeout=SECONDS_TO_REACH).close()
+            listens = True
         command = [sys.executable, "-c", _CONNECT, address]
         subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_TO_ANSWER, check=True)
     except subprocess.TimeoutExpired:
         reason = f"nothing was heard for {SECONDS_TO_ANSWER:.0f} s"
+        remedy = "check that this is the port of a head (6379), or of its clients (ray://HOST:10001), and the firewall"
     except subprocess.CalledProcessError as error:
-        reason = error.stderr.strip().splitlines()[-1] if error.stderr.strip() else f"exit code {error.returncode}"
+        told = error.stderr.strip()
+        reason = told.splitlines()[-1] if told else f"exit code {error.returncode}"
+        remedy = "see `ray status` there"
+        for words, known, what in _REFUSALS:
+            if words in told:
+                reason, remedy, listens = known, what, True
+                break
     except (OSError, ValueError) as error:  # which is what a port that is no number gives
         reason = getattr(error, "strerror", None) or str(error)
     else:
         return
-    raise ConnectionError(
-        f"address: no Ray cluster answers at {address!r} ({reason}); start one with `ray start --head`"
-    )
+    if not listens:
+        raise ConnectionError(
+            f"address: no Ray cluster answers at {address!r} ({reason}); start one with `ray start --head`"
+        )
+    raise ConnectionError(f"address: something listens at {address!r}, but cannot be used ({reason}); {remedy}")
 
 
 @contextmanager

@@ -174,8 +174,26 @@ def test_an_address_that_never_answers_is_given_up(no_connection, store, monkeyp
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(
-            ConnectionError, match=r"answers at .* \(nothing was heard for 2 s\); start one with `ray start"
+            ConnectionError, match=r"something listens at .* \(nothing was heard for 2 s\); check that this is the port"
         ):
+            run_grid([cell(0)], store, executor=RayExecutor(address, work=grid_work.at_once))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("AuthenticationError: InvalidAuthToken", r"the head wants a token .*; set RAY_AUTH_MODE=token, and"),
+        ("Version mismatch: The cluster was started with Ray 2.9", "the head has another version of Ray or Python"),
+        ("we cannot find a matching raylet", r"no node of the head's cluster\); join it .* or connect as a client"),
+        ("Something else", r"RuntimeError: Something else\); see `ray status` there"),
+    ],
+)
+def test_a_head_that_is_up_and_refuses_is_not_called_absent(no_connection, store, monkeypatch, said, told):
+    """The texts are those of Ray 2.60, the first of a head in another network namespace."""
+    monkeypatch.setattr("focalcal.core.ray_cluster._CONNECT", f"raise RuntimeError({said!r})")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match=rf"something listens at '{address}', but cannot be used \(.*{told}"):
             run_grid([cell(0)], store, executor=RayExecutor(address, work=grid_work.at_once))
 
 
