@@ -10,6 +10,8 @@ from focalcal.cli.app import app
 from focalcal.lab.store import Evaluations, Store
 from focalcal.lab.studies import load_study
 from focalcal.lab.studies.run import run_spec
+from focalcal.metrics import nll
+from focalcal.posthoc import TemperatureScaling
 
 STUDY = """
 title = "small"
@@ -72,7 +74,7 @@ def test_a_study_names_its_runs_and_what_they_are_asked(folder):
     assert "was stored without its weights" in without["refused"]
     told = invoke(folder, "--study", folder / "small.toml")
     assert told.exit_code == 1
-    assert f"focalcal: run {bare[:12]} (digits/small_cnn ce seed 1) was stored without its weights" in told.stderr
+    assert f"focalcal: run {bare[:12]}: was stored without its weights" in told.stderr
     shown = CliRunner().invoke(app, ["runs", "show", kept[:8], "--store", str(folder / "runs")])
     assert "evaluated saliency-2" in shown.stdout
 
@@ -102,3 +104,36 @@ def test_bad_input_is_one_sentence(folder, arguments, said):
     assert result.exit_code == 2, result.output
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_runs_that_are_refused_for_one_reason_are_one_line(folder):
+    _, bare = keys(folder)
+    again = Store(folder / "more")
+    for spec in load_study(folder / "small.toml").specs():
+        run_spec(spec, again, evaluations=Evaluations(keep_weights=False))
+    told = CliRunner().invoke(app, ["evaluate", "--store", str(folder / "more"), "--study", str(folder / "small.toml")])
+    assert told.exit_code == 1
+    (line,) = [line for line in told.stderr.splitlines() if "focalcal: " in line]
+    assert "focalcal: 3 of 3 runs, " in line
+    assert bare[:12] in line
+    assert "was stored without its weights, which saliency-2 would be computed from" in line
+
+
+@pytest.mark.filterwarnings("ignore::focalcal.CalibrationWarning")
+def test_stored_predictions_are_measured_without_weights(folder):
+    store = Store(folder / "runs")
+    rows = json.loads(invoke(folder, "--metric", "nll", "--metric", "debiased_ece", "--json").stdout)
+    assert {row["key"]: row["nll"] for row in rows} == {run.key: run.metrics("test")["nll"] for run in store.runs()}
+    _, bare = keys(folder)
+    (row,) = json.loads(invoke(folder, bare, "--metric", "nll", "--calibrator", "temperature", "--json").stdout)
+    run = store.run(bare)
+    fitted = TemperatureScaling().fit(run.predictions("val"))
+    assert row["nll"] == pytest.approx(
+        nll(fitted.predict_proba(run.predictions("test")), run.predictions("test").labels)
+    )
+    (row,) = json.loads(invoke(folder, bare, "--metric", "nll", "--keep", "refined", "--split", "val", "--json").stdout)
+    assert row["nll"] == pytest.approx(run.record["kept"]["refined"]["nll"], rel=1e-6)
+    assert store.run(bare).evaluations == ()
+    refused = invoke(folder, "--metric", "nlll")
+    assert refused.exit_code == 2
+    assert "'nlll' is not a metric; did you mean 'nll'?" in refused.stderr

@@ -17,12 +17,12 @@ from focalcal.lab.studies.evaluate import NoWeightsError, evaluate_run, evaluate
 from focalcal.lab.studies.executors.local import LocalExecutor
 from focalcal.lab.studies.grid import run_grid
 from focalcal.lab.studies.run import run_spec
-from focalcal.lab.studies.spec_builder import spec_of
+from focalcal.lab.studies.spec_builder import override_recipe, spec_of
 from focalcal.lab.training import recipe
 
 SVHN = Evaluations(shifts=("svhn",))
 BOTH = Evaluations(shifts=("svhn",), saliency=3)
-WEIGHTS = Evaluations(keep_weights=True)
+WEIGHTS, WITHOUT = Evaluations(keep_weights=True), Evaluations(keep_weights=False)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def trained(data, tmp_path_factory):
     """A store with a run whose weights were kept and one whose were not."""
     store = Store(tmp_path_factory.mktemp("trained"))
     run_spec(cifar_spec(0), store, evaluations=WEIGHTS, data_dir=data)
-    run_spec(cifar_spec(1), store, data_dir=data)
+    run_spec(cifar_spec(1), store, evaluations=WITHOUT, data_dir=data)
     return store
 
 
@@ -156,7 +156,7 @@ def test_a_cell_that_cannot_be_evaluated_fails_and_the_other_is_trained_with_its
     study = parse_study(STUDY + "shifts = ['svhn']\n")
     store, executor = Store(tmp_path / "store"), LocalExecutor(1, options={"data_dir": data})
     bare, new = study.specs()
-    run_spec(bare, store, data_dir=data)
+    run_spec(bare, store, evaluations=WITHOUT, data_dir=data)
     events = []
     outcome = run_grid(study.specs(), store, executor=executor, evaluations=study.evaluations(), on_event=events.append)
     assert (outcome.failed, outcome.done) == ((bare.key,), (new.key,))
@@ -198,6 +198,48 @@ def test_what_is_no_test_set_is_refused(store, data, tmp_path, name, arrays, mes
     with pytest.raises(ValueError, match=message):
         evaluate_run(store.run(cifar_spec().key), store, test_sets=[path], data_dir=data)
     assert store.run(cifar_spec().key).evaluations == ()
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "texts"])
+def test_new_rows_are_read_as_the_runs_own_were(tmp_path, kind):
+    """Standardised, encoded or looked up by the training rows: old rows given as new ones have the same predictions."""
+    files, rows = [tmp_path / f"{name}.{'npz' if kind == 'npz' else 'csv'}" for name in ("old", "new")], []
+    generator = np.random.default_rng(0)
+    features = generator.normal(3, 5, size=(150, 4))
+    labels = (features[:, 0] > 3).astype(int)
+    for k in range(150):
+        words = f"{'high' if labels[k] else 'low'} word{k % 40}"
+        rows.append([*features[k], "red" if k % 3 else "blue"] if kind == "csv" else [words])
+    for file, part in zip(files, (slice(None), slice(0, 150, 7)), strict=True):
+        if kind == "npz":
+            np.savez(file, inputs=features[part], labels=labels[part])
+        else:
+            names = [*"abcd", "colour", "label"] if kind == "csv" else ["text", "label"]
+            lines = [[*row, f"class {label}"] for row, label in zip(rows[part], labels[part], strict=True)]
+            file.write_text("\n".join(",".join(map(str, line)) for line in [names, *lines]))
+    model = {"model": "dan", "model_options": {}} if kind == "texts" else {"model_options": {"hidden": [8]}}
+    options = {"path": str(files[0]), **({"encoding": "one_hot"} if kind == "csv" else {})}
+    small = override_recipe(
+        recipe("digits_mlp_lite"), {"data_set": kind, "data_options": options, "classes": 2, "epochs": 1, **model}
+    )
+    store = Store(tmp_path / "store")
+    run = run_spec(spec_of(small, "ce", {}, seed=0), store)
+    assert "weights.pt" in run.files, "small ones are kept without being asked for"
+    made = evaluate_run(run, store, test_sets=[files[1]]).predictions("new")
+    known = {
+        one: (logits, label)
+        for split in ("train", "val", "test")
+        for part in (run.predictions(split),)
+        for one, logits, label in zip(part.ids.tolist(), part.logits, part.labels, strict=True)
+    }
+    for k, (logits, label) in enumerate(zip(made.logits, made.labels, strict=True)):
+        old_logits, old_label = known[f"old-{7 * k}"]
+        assert label == old_label
+        np.testing.assert_allclose(logits, old_logits, atol=1e-5)
+    if kind == "csv":
+        files[1].write_text(files[1].read_text().replace("class 1", "class 9"))
+        with pytest.raises(ValueError, match=r"strange.csv must have the classes of old.csv, got class 9 too"):
+            evaluate_run(run, store, test_sets=[files[1].rename(tmp_path / "strange.csv")])
 
 
 def test_networks_without_maps_are_refused_before_data_are_read(tmp_path):

@@ -154,6 +154,43 @@ def export(
         _print_problems(opened.problems())
 
 
+@app.command("import")
+@plain_failures()
+def import_(
+    sources: Annotated[list[Path], typer.Argument(help="Stores, or .zip files of `focalcal runs export`.")],
+    store: Annotated[
+        Path | None, typer.Option("--store", help="The folder that the runs are taken into, made if it is not there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take the runs of other stores or archives into this one; ends with 1 if some disagree or cannot be read.
+
+    Of runs that both have, evaluations are added; where metrics differ this store's stay.
+
+    Example: focalcal runs import runs.zip colleague/focalcal-runs
+    """
+    from focalcal.lab.store.imports import import_runs
+
+    opened = open_store(store, create=True)
+    imported = {str(source): import_runs(opened, source) for source in sources}
+    if as_json:
+        print_json(
+            {
+                source: {name: list(map(str, value)) for name, value in vars(one).items()}
+                for source, one in imported.items()
+            }
+        )
+    for source, one in imported.items():
+        if not as_json:
+            more = f", evaluations of {len(one.evaluated)} added" if one.evaluated else ""
+            typer.echo(f"{source}: {len(one.taken)} runs taken, {len(one.found)} were there{more}")
+        for conflict in one.conflicts:
+            typer.echo(f"conflict: {conflict}", err=True)
+        _print_problems(one.problems)
+    if any(one.conflicts or one.problems for one in imported.values()):
+        raise typer.Exit(FAULTY)
+
+
 @app.command()
 @plain_failures()
 def failures(store: StoredRuns = None, as_json: Json = False) -> None:

@@ -62,7 +62,10 @@ def train(
     epochs: Epochs = None,
     imbalance: Annotated[float | None, typer.Option(help="Make the training split long-tailed by this factor.")] = None,
     allow_partial: Annotated[bool, typer.Option("--allow-partial", help="Accept a part of the data set.")] = False,
-    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="Store the final weights.")] = False,
+    keep_weights: Annotated[
+        bool | None,
+        typer.Option("--keep-weights/--no-keep-weights", help="Store the final weights; default: up to 50 MB."),
+    ] = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="List the recipes: data set, network and epochs of each.")
     ] = False,

@@ -181,15 +181,19 @@ def _file(folder: Path, path: str, suffixes: tuple[str, ...]) -> Path:
     return place
 
 
-def _read(file: Path, label: str, split: str, group: str, ids: str) -> tuple[Any, dict[str, NDArray[Any] | None]]:
-    """The table, and the columns that say something about its rows, None for those without a name."""
+def read_table(file: Path) -> Any:
+    """The Arrow table of a .parquet, .csv or .tsv file."""
     with reading(file, "a table"):
         if file.suffix.lower() == ".parquet":
-            table = required("pyarrow.parquet", purpose="Reading a table").read_table(file)
-        else:
-            arrow = required("pyarrow.csv", purpose="Reading a table")
-            parse = arrow.ParseOptions(delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-            table = arrow.read_csv(file, parse_options=parse)
+            return required("pyarrow.parquet", purpose="Reading a table").read_table(file)
+        arrow = required("pyarrow.csv", purpose="Reading a table")
+        parse = arrow.ParseOptions(delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+        return arrow.read_csv(file, parse_options=parse)
+
+
+def _read(file: Path, label: str, split: str, group: str, ids: str) -> tuple[Any, dict[str, NDArray[Any] | None]]:
+    """The table, and the columns that say something about its rows, None for those without a name."""
+    table = read_table(file)
     if not table.num_rows:
         raise problem(file, "must have rows", "none", "add them")
     about = {"label": label, "split": split, "group": group, "ids": ids}

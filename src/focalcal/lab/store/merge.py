@@ -27,7 +27,7 @@ def runs_of(stores: Iterable[Store]) -> tuple[list[Run], list[StoreFinding]]:
             first = chosen.setdefault(run.key, run)
             if first is run:
                 continue
-            if (difference := _disagreement(first, run)) is not None:
+            if (difference := disagreement(first, run)) is not None:
                 findings.append(difference)
             elif len(run.evaluations) > len(first.evaluations):
                 chosen[run.key] = run
@@ -46,7 +46,7 @@ def _spec_problem(run: Run) -> StoreProblem | None:
     return None
 
 
-def _disagreement(first: Run, other: Run) -> Disagreement | None:
+def disagreement(first: Run, other: Run) -> Disagreement | None:
     """The first metric in which two records of a run differ; NaN agrees with NaN.
 
     Splits that one of them lacks are evaluations that were not made there.

@@ -96,7 +96,8 @@ class Evaluations(Described):
     shifts        data sets that test predictions are made on as well: "svhn", "cifar10c"
     severities    of corrupted sets
     saliency      Grad-CAM maps of so many test images
-    keep_weights  store the final weights of what is trained, for evaluations that are asked for later
+    keep_weights  store the final weights of what is trained, for evaluations that are asked for later; None: if they
+                  take no more than 50 MB
     """
 
     shifts: Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = ()
@@ -104,7 +105,7 @@ class Evaluations(Described):
         tuple[Annotated[Whole, Field(ge=1, le=5)], ...], AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
     ] = (5,)
     saliency: NoneOrMore = 0
-    keep_weights: YesNo = False
+    keep_weights: YesNo | None = None
 
     def __post_init__(self) -> None:
         """A corrupted set has at least one severity."""

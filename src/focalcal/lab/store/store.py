@@ -186,6 +186,19 @@ class Store:
         clear_failure(self.path / layout.FAILURES, run.key)
         return self.run(run.key)
 
+    def copy_run(self, run: Run, evaluation: str | None = None) -> None:
+        """Take a run of another store, or one of its evaluations, whose files were compared; all of it or nothing."""
+        source = run.path if evaluation is None else run.path / layout.EVALUATIONS / evaluation
+
+        def is_there() -> bool:
+            mine = self._find(run.key)
+            return mine is not None and (evaluation is None or evaluation in mine.evaluations)
+
+        def copy(folder: Path) -> None:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+
+        self._place(self._folder(layout.RUNS) / source.relative_to(run.path.parent), is_there, copy)
+
     def run(self, key: str) -> Run:
         """The run with this key, or the only one whose key begins so; `RunProblem` if it is damaged, see `has`."""
         if not isinstance(key, str) or not set(key) <= set("0123456789abcdef") or len(key) > 32:

@@ -12,7 +12,7 @@ from focalcal.lab.data.corruptions import CORRUPTIONS
 from focalcal.lab.store import Evaluations, Run, Spec, Store
 from focalcal.lab.store.diagnostics import RunProblem
 from focalcal.lab.store.spec import NOTHING_MORE
-from focalcal.lab.studies.evaluate import WEIGHTS, no_weights_message
+from focalcal.lab.studies.evaluate import WEIGHTS, NoWeightsError, without_weights
 from focalcal.lab.studies.spec_builder import has_validation, is_multilabel
 from focalcal.metrics import table
 
@@ -69,7 +69,7 @@ class CellGap:
             case "not evaluated":
                 return f"not evaluated yet: {', '.join(self.names)}"
             case "without weights":
-                return no_weights_message(self.key, self.name, self.names)
+                return str(NoWeightsError(self.key, self.name, without_weights(self.names)))
             case "epochs":
                 return f"records of {values['recorded']} epochs instead of {values['trained']}"
             case "training loss":

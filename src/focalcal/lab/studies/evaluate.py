@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 
-from focalcal.lab.data import DataSet, Examples
+from focalcal.core.extras import required
+from focalcal.lab.data import OWN_DATA, DataSet, Examples, fingerprint, load_data
+from focalcal.lab.data.errors import reading
+from focalcal.lab.data.examples import numbered_ids
+from focalcal.lab.data.own_files import read_table
 from focalcal.lab.store import Evaluations, Run, RunProblem, Store
 from focalcal.lab.store.run_folder import sha256
 from focalcal.lab.store.spec import NOTHING_MORE
@@ -23,23 +28,34 @@ from focalcal.lab.studies.provenance import machine, software
 from focalcal.lab.studies.shifts import SHIFTS, Shift
 from focalcal.lab.studies.spec_builder import check_sources, recipe_of
 from focalcal.lab.studies.subsets import load_run_data, with_statistics
-from focalcal.lab.training import trained_network
+from focalcal.lab.training import Recipe, trained_network
 from focalcal.lab.training.determinism import fixed_conditions
 
 WEIGHTS = "weights.pt"
+_REMOVE = "focalcal runs rm"
+_SPLIT = "focalcal_split"  # a column of a file that has old and new rows
 
 
 class NoWeightsError(ValueError):
-    """A run that cannot be evaluated: its weights were not kept, or are those of a network that is not ours."""
+    """A run that cannot be evaluated: its weights were not kept, or are those of a network that is not ours.
+
+    `reason` says why without saying of which run.
+    """
+
+    def __init__(self, key: str, name: str, reason: str) -> None:
+        self.reason = reason
+        told = reason.replace(_REMOVE, f"{_REMOVE} {key[:12]}")
+        super().__init__(f"run {key[:12]} ({name}) {told}")
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A run after its evaluation: the names of what was added, or why nothing could be."""
+    """A run after its evaluation: the names of what was added, or why nothing could be; `reason` without the run."""
 
     run: Run
     added: tuple[str, ...] = ()
     refused: str | None = None
+    reason: str | None = None
 
     def __str__(self) -> str:
         """One line."""
@@ -63,8 +79,9 @@ def evaluate_run(
     """Add to a stored run what it lacks of these evaluations; nothing that is stored changes, nothing is trained.
 
     `test_sets` are .npz files with the arrays `inputs`, as the run's data set has them, `labels`, which are its
-    classes, and perhaps `ids`; each becomes a split, and an evaluation, of the file's name. Each evaluation is stored
-    when it is there, whole. A run without weights, or one that was trained elsewhere, raises `NoWeightsError`; one that
+    classes, and perhaps `ids`; of a run on files of one's own (`focalcal.lab.data.OWN_DATA`) files like those, which
+    are read as they were. Each becomes a split, and an evaluation, of the file's name. Each evaluation is stored when
+    it is there, whole. A run without weights, or one that was trained elsewhere, raises `NoWeightsError`; one that
     has everything needs none.
     """
     progress = RunProgress(run.key, 0, report)
@@ -90,7 +107,7 @@ def evaluate_runs(
         try:
             after = evaluate_run(run, store, evaluations, **options)
         except (NoWeightsError, RunProblem) as error:
-            evaluated.append(Evaluated(run, refused=str(error)))
+            evaluated.append(Evaluated(run, refused=str(error), reason=getattr(error, "reason", str(error))))
         else:
             evaluated.append(Evaluated(after, tuple(name for name in after.evaluations if name not in run.evaluations)))
     return evaluated
@@ -115,11 +132,14 @@ def add_missing(
         return run
     if run.trained_elsewhere:
         raise NoWeightsError(
-            f"run {run.key[:12]} ({run.spec.name}) was trained elsewhere and recorded, so that its network cannot be "
-            "built here; predict with it yourself, and add that by Store.add_evaluation"
+            run.key,
+            run.spec.name,
+            "was trained elsewhere and recorded, so that its network cannot be built here; predict with it yourself, "
+            "and add that by Store.add_evaluation",
         )
     if WEIGHTS not in run.files:
-        raise NoWeightsError(no_weights_message(run.key, run.spec.name, (*names, *(path.stem for path in own))))
+        reason = without_weights((*names, *(path.stem for path in own)))
+        raise NoWeightsError(run.key, run.spec.name, reason)
     check_sources(run.spec)
     store.check_writable()
     recipe, protocol, place = recipe_of(run.spec), run.spec.protocol, torch.device(device)
@@ -129,7 +149,7 @@ def add_missing(
         _check_same(run, data)
         recipe = with_statistics(recipe, data)
         tasks = evaluation_tasks(evaluations, names, recipe, data, protocol, data_dir)
-        tasks += [_test_set(path, data) for path in own]
+        tasks += [_test_set(path, data, recipe, data_dir) for path in own]
         network = trained_network(recipe, run.file(WEIGHTS), data).to(place)
         about = {"run": run.key, "name": run.spec.name, "data_set": data.name}
         provenance = {"software": software(), "machine": machine(place, threads), "weights": sha256(run.file(WEIGHTS))}
@@ -141,12 +161,11 @@ def add_missing(
     return store.run(run.key)
 
 
-def no_weights_message(key: str, name: str, evaluations: Iterable[str]) -> str:
-    """Why the run cannot have these evaluations, and what to do."""
+def without_weights(evaluations: Iterable[str]) -> str:
+    """Why a run cannot have these evaluations, and what to do."""
     return (
-        f"run {key[:12]} ({name}) was stored without its weights, which {', '.join(evaluations)} would be "
-        f"computed from; remove it with `focalcal runs rm {key[:12]}` and train it again, by the study that has "
-        "this evaluation or with --keep-weights"
+        f"was stored without its weights, which {', '.join(evaluations)} would be computed from; remove it with "
+        f"`{_REMOVE}` and train it again, by the study that has this evaluation or with --keep-weights"
     )
 
 
@@ -173,11 +192,70 @@ def _has_test_set(run: Run, path: Path) -> bool:
     return True
 
 
-def _test_set(path: Path, data: DataSet) -> EvaluationTask:
+def _test_set(path: Path, data: DataSet, recipe: Recipe, data_dir: Path | None) -> EvaluationTask:
     """Read it once, to refuse it before anything is computed."""
-    load = partial(_load_test_set, path, data)
+    if recipe.data_set in OWN_DATA and recipe.data_set != "images":  # arrays of decoded ones are what the network takes
+        load = partial(_load_own_rows, path, recipe, data_dir)
+    else:
+        load = partial(_load_test_set, path, data)
     load()
     return EvaluationTask(path.stem, [Shift(path.stem, same_classes=True, load=load)])
+
+
+def _load_own_rows(path: Path, recipe: Recipe, data_dir: Path | None) -> tuple[Examples, dict[str, Any]]:
+    """The rows of a file like the one that a run was trained on, encoded by that run's training rows.
+
+    The loader is given one file: the old rows in the splits that they had, and the new ones to be tested.
+    """
+    options = dict(recipe.data_options)
+    trained = load_data(recipe.data_set, data_dir, **options)
+    old = Path(trained.files[0])
+    split_of = {one: split for split in ("train", "val") for one in trained.splits[split].ids.tolist()}
+    with TemporaryDirectory() as folder:
+        join = _join_arrays if old.suffix == ".npz" else _join_tables
+        file = Path(folder) / f"{old.stem}{'.npz' if old.suffix == '.npz' else '.parquet'}"
+        rows = join(old, path, file, str(options.get("ids", "")), str(options.get("split", "")), split_of)
+        joined = load_data(recipe.data_set, data_dir, **{**options, "path": str(file), "split": _SPLIT})
+    if strange := [name for name in joined.classes if name not in trained.classes]:
+        raise ValueError(f"{path} must have the classes of {old.name}, got {', '.join(strange)} too; leave it out")
+    if fingerprint(joined.train) != fingerprint(trained.train):
+        raise ValueError(
+            f"{path} must be read as {old.name} was, got other training rows beside it; convert its columns"
+        )
+    return joined.test.take(np.arange(len(joined.test) - rows, len(joined.test))), {
+        "file": path.name,
+        "sha256": sha256(path),
+    }
+
+
+def _join_tables(old: Path, new: Path, file: Path, ids: str, split: str, split_of: Mapping[Any, str]) -> int:
+    """Write the rows of both tables with a column of splits; how many are new."""
+    arrow, parquet = (required(module, purpose="Reading a table") for module in ("pyarrow", "pyarrow.parquet"))
+    table, more = (read_table(path) for path in (old, new))
+    names = [name for name in table.column_names if name != split]
+    if lacking := [name for name in names if name not in more.column_names]:
+        raise ValueError(f"{new} must have the columns of {old.name}, got none called {', '.join(lacking)}; add them")
+    try:
+        more = more.select(names).cast(table.select(names).schema)
+    except arrow.ArrowException as error:
+        raise ValueError(f"{new} must have columns of the types of {old.name}: {error}; convert them") from None
+    known = table.column(ids).to_pylist() if ids else numbered_ids(old.stem, table.num_rows).tolist()
+    splits = [*(split_of.get(one, split_of.get(str(one), "test")) for one in known), *["test"] * more.num_rows]
+    both = arrow.concat_tables([table.select(names), more])
+    parquet.write_table(both.append_column(_SPLIT, arrow.array(splits)), file)
+    return int(more.num_rows)
+
+
+def _join_arrays(old: Path, new: Path, file: Path, ids: str, split: str, split_of: Mapping[Any, str]) -> int:
+    """The same of arrays."""
+    with reading(new, "an .npz file of arrays"), np.load(old) as arrays, np.load(new, allow_pickle=False) as more:
+        rows, count = len(more["inputs"]), len(arrays["inputs"])
+        known = arrays["ids"].tolist() if "ids" in arrays else numbered_ids(old.stem, count).tolist()
+        splits = np.array([*(split_of.get(one, "test") for one in known), *["test"] * rows])
+        shared = [name for name in arrays.files if name in more.files and len(arrays[name]) == count]
+        joined: dict[str, Any] = {name: np.concatenate([arrays[name], more[name]]) for name in shared}
+    np.savez(file, allow_pickle=False, **joined, **{_SPLIT: splits})
+    return rows
 
 
 def _load_test_set(path: Path, data: DataSet) -> tuple[Examples, dict[str, Any]]:

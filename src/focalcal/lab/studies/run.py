@@ -30,6 +30,8 @@ from focalcal.lab.training.determinism import fixed_conditions
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.outputs import predictions_of
 
+_SMALL_WEIGHTS = 50_000_000  # bytes that are kept unless somebody says otherwise
+
 
 def run_spec(
     spec: Spec,
@@ -114,7 +116,7 @@ class _Work:
     recipe: Recipe
     data: DataSet
     tasks: list[EvaluationTask]
-    keep_weights: bool
+    keep_weights: bool | None
     folder: Path
     device: torch.device
     provenance: dict[str, Any]
@@ -172,7 +174,9 @@ def _store(work: _Work, fitted: Fitted, store: Store, progress: RunProgress) -> 
     elapsed = time.perf_counter() - work.began  # the evaluations are timed by themselves
     origin = {name: work.provenance[name] for name in ("software", "machine")}
     evaluations = [make_evaluation(task, trained, predictions["test"], origin, on_split) for task in work.tasks]
-    files = _save_weights(work.folder, fitted.model) if work.keep_weights else {}
+    size = sum(tensor.nbytes for tensor in fitted.model.state_dict().values())
+    keeps = size <= _SMALL_WEIGHTS if work.keep_weights is None else work.keep_weights
+    files = _save_weights(work.folder, fitted.model) if keeps else {}
     record = {
         "metrics": metrics,
         "provenance": {**work.provenance, "finished": now(), "elapsed": elapsed},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
-from focalcal.lab.store import Run, Spec, Store
+from focalcal.lab.store import Evaluations, Run, Spec, Store
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.executors.local import LocalExecutor
 from focalcal.lab.studies.grid import run_grid
@@ -276,7 +276,11 @@ class _Search:
     def _train(self, tried: Mapping[TunedMethod, Sequence[TrialPoint]]) -> bool:
         """Train and judge; whether Ctrl-C ended that early."""
         specs = {(method, point): self._spec(method, point) for method, all_of in tried.items() for point in all_of}
-        outcome = run_grid(specs.values(), self.store, executor=self.executor, on_event=self.on_event)
+        asked = self.grid.evaluations  # made of what is chosen alone, from weights that are kept for them
+        keeping = Evaluations(keep_weights=True if asked.names else asked.keep_weights)
+        outcome = run_grid(
+            specs.values(), self.store, executor=self.executor, evaluations=keeping, on_event=self.on_event
+        )
         stored = examine_cells(specs.values(), self.store)
         for (method, point), spec in specs.items():
             run = stored.get(spec.key)
