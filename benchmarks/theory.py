@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 from paper.theory.cross_check import slsqp
-from paper.theory.study import CALIBRATION_GAMMAS, GAMMAS, LAMS, population, posteriors
+from paper.theory.theory_study import CALIBRATION_GAMMAS, GAMMAS, LAMS, population, posteriors
 
 from focalcal.theory import minimise
 

@@ -28,7 +28,7 @@ from focalcal.lab.evidence.evidence import collected
 from focalcal.lab.store import Store
 from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import load_study
-from paper.record import RECORDS, here, origin, rounded, validation_temperature
+from paper.record import RECORDS, here, origin, validation_temperature, with_few_digits
 
 # Those with a page.
 SHOWN = ("cifar10-resnet56", "cifar100-densenet-bc-100", "forest-digits", "newsgroups-19997-ce", "teacher-fcl")
@@ -117,7 +117,7 @@ def main() -> None:
             found.html(PAGES / f"{name}.html")
         kept = {key: found.record()[key] for key in ("rows", "classes", "verdict", "metrics", "fixes")}
         records[name] = {"name": name, "title": title, **kept, "audited": here(), "trained": by}
-        write_atomically(path, "".join(json.dumps(rounded(line)) + "\n" for line in records.values()).encode())
+        write_atomically(path, "".join(json.dumps(with_few_digits(line)) + "\n" for line in records.values()).encode())
         print(f"{name}: {found.verdict.sentence}", flush=True)
 
 

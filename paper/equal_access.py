@@ -41,7 +41,7 @@ from focalcal.lab.studies.tuning.search import Problem
 from focalcal.lab.training import Recipe, recipe
 from focalcal.posthoc import CALIBRATORS, operating_point
 from focalcal.posthoc import CalibratorCandidate as Calibrated
-from paper.record import RECORDS, measured, origin, write_table
+from paper.record import RECORDS, origin, published_metrics, write_table
 
 RATES = {"sgd": (0.03, 0.1, 0.3, 1.0), "adam": (0.3, 1.0, 3.0, 10.0)}  # times the recipe's
 AMOUNTS = (0.05, 0.1, 0.2, 0.3)
@@ -208,7 +208,7 @@ def on_test(problem: Problem, run: Run, use: str) -> dict[str, Any]:
     return {
         "calibrator": calibrator,
         "temperature": temperature,
-        **measured(probs, test),
+        **published_metrics(probs, test),
         "validation_temperature": problem.judgement(run).temperature,
         **origin(run),
     }

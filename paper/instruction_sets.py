@@ -23,7 +23,7 @@ from focalcal.lab.store.layout import store_folder
 from focalcal.lab.studies import load_study
 from focalcal.lab.studies.run import run_spec
 from paper import STUDIES
-from paper.record import RECORDS, measured, origin, validation_temperature, write_table
+from paper.record import RECORDS, origin, published_metrics, validation_temperature, write_table
 from paper.trials import Trials
 
 RECORD = "instruction-sets"
@@ -61,7 +61,7 @@ def train(store: Store) -> None:
 def row(setting: str, run: Run) -> dict[str, Any]:
     """What is published of a run."""
     test, spec = run.predictions("test"), run.settings
-    values = {"posterior_distance": math.nan} | measured(test.probs, test)
+    values = {"posterior_distance": math.nan} | published_metrics(test.probs, test)
     return {
         "setting": setting,
         "objective": spec["objective"],

@@ -24,8 +24,8 @@ from focalcal.lab.training.recipes import operating_points
 from focalcal.pages.numbers import Mean, Rounded, best
 from focalcal.pages.tables import Table
 from paper.claims.claims import judged_claims
-from paper.claims.numbers import paper_number
-from paper.claims.runs import PaperRuns
+from paper.claims.paper_runs import PaperRuns
+from paper.claims.printed_numbers import paper_number
 from paper.overhead.__main__ import overhead_text
 from paper.overhead.measure import Overhead, Timing
 from paper.record import RECORDS
@@ -253,7 +253,7 @@ def training_rows(line: dict[str, Any]) -> int:
     return int(sizes[0]) if sizes else 1077  # the digits that are neither validation nor test
 
 
-def overhead() -> str:
+def overhead_tables() -> str:
     """The tables of `python -m paper.overhead`, from what its --json printed."""
     found = json.loads((RECORDS / "overhead.json").read_text())
     timings = {part: tuple(Timing(**timing) for timing in found[part]) for part in ("loss", "step")}

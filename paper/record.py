@@ -80,7 +80,7 @@ def record(run: Run, *, with_bins: bool) -> dict[str, Any]:
         line["bins"] = _bins(test.probs, test.labels)
     if "val" in run.splits and test.kind == "logits":
         if (temperature := line["temperature"]) is not None:
-            line["scaled"] = measured(softmax(test.logits.astype(np.float64) / temperature), test)
+            line["scaled"] = published_metrics(softmax(test.logits.astype(np.float64) / temperature), test)
         if "scaled" in line and with_bins:
             line["scaled_bins"] = _bins(softmax(test.logits.astype(np.float64) / line["temperature"]), test.labels)
         if "scaled" in line and _is_cross_entropy(run):
@@ -163,7 +163,7 @@ def validation_temperature(run: Run) -> float | None:
     return temperature if math.isfinite(temperature) else None
 
 
-def measured(probs: Array, test: Predictions) -> dict[str, float]:
+def published_metrics(probs: Array, test: Predictions) -> dict[str, float]:
     """What is published of probabilities (N, K) for test rows."""
     values = {name: float(metric(probs, test.labels)) for name, metric in REPORTED.items()}
     if test.posterior is not None:
@@ -191,13 +191,13 @@ def _against_theory(run: Run, test: Predictions) -> dict[str, Any]:
     optimum = minimise(eta, gamma=gamma, lam=lam).q
     found: dict[str, Any] = {"q_distance": _distance(test.probs, optimum), "q_from_eta": _distance(optimum, eta)}
     undone = _undone(test, gamma, lam)
-    found["recovered"] = measured(undone, test)
+    found["recovered"] = published_metrics(undone, test)
     held_out = run.predictions("val")
     log_undone = np.log(_undone(held_out, gamma, lam).clip(min=1e-30))
     temperature = label_temperature(Predictions(logits=log_undone, labels=held_out.labels, split="val"))
     if math.isfinite(temperature):
         probs = softmax(np.log(undone.clip(min=1e-30)) / temperature)
-        found["recovered_scaled"] = measured(probs, test)
+        found["recovered_scaled"] = published_metrics(probs, test)
     return found
 
 
@@ -205,11 +205,11 @@ def _undone(predictions: Predictions, gamma: float, lam: float) -> Array:
     return np.asarray(recover(softmax(predictions.logits.astype(np.float64)), gamma=gamma, lam=lam))
 
 
-def rounded(value: Any) -> Any:
+def with_few_digits(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: rounded(inner) for name, inner in value.items()}
+        return {name: with_few_digits(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [rounded(inner) for inner in value]
+        return [with_few_digits(inner) for inner in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value
@@ -234,7 +234,7 @@ def main() -> None:
     runs, _ = collected([Store(store_folder(asked.store))], specs)
     order = {spec.key: place for place, spec in enumerate(specs)}
     path = RECORDS / f"{asked.name or study.name}.jsonl"
-    lines = recorded(path) | {run.key: rounded(record(run, with_bins=asked.bins)) for run in runs}
+    lines = recorded(path) | {run.key: with_few_digits(record(run, with_bins=asked.bins)) for run in runs}
     kept = sorted(lines.keys() & order.keys(), key=lambda key: order[key])
     write_atomically(path, "".join(json.dumps(lines[key]) + "\n" for key in kept).encode())
     print(f"{path}: {len(kept)} of {len(specs)} runs, {len(runs)} of them from the store")

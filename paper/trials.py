@@ -11,7 +11,7 @@ from typing import Any
 from focalcal.pages.numbers import Mean, Rounded, best
 from focalcal.pages.tables import Table
 from focalcal.stats import compare
-from paper.operating_point.trial import TOLERANCE, Role, Trial, Verdict, verdict
+from paper.operating_point.trial import TOLERANCE, Role, Trial, TrialVerdict, verdict
 from paper.published import SHOWN
 from paper.record import RECORDS
 
@@ -76,7 +76,7 @@ class Trials:
         return len({row["seed"] for row in self.rows})
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> TrialVerdict:
         """How often the rule of the operating point held."""
         names = [field.name for field in fields(Trial)]
         rows = [{name: row.get(name, math.nan) for name in names} for row in self.rows]

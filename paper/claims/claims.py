@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 
-from paper.claims.numbers import FOLDER
+from paper.claims.paper_runs import PaperRuns
+from paper.claims.printed_numbers import FOLDER
 from paper.claims.queries import named_query
-from paper.claims.runs import PaperRuns
-from paper.claims.verdicts import Claim, JudgedClaim, JudgedPart, Part
+from paper.claims.verdicts import Claim, ClaimPart, JudgedClaim, JudgedPart
 
 CLAIMS = tuple(
     Claim(
@@ -15,7 +15,9 @@ CLAIMS = tuple(
         claim["section"],
         claim["study"],
         tuple(
-            Part(**{name: value for name, value in part.items() if name != "query"}, ours=named_query(**part["query"]))
+            ClaimPart(
+                **{name: value for name, value in part.items() if name != "query"}, ours=named_query(**part["query"])
+            )
             for part in claim["parts"]
         ),
     )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from focalcal.lab.report.own_section import ReportSection
 from focalcal.pages.page import render
+from paper.claims.claim_tables import against_paper
 from paper.claims.claims import judged_claims
-from paper.claims.runs import PaperRuns
-from paper.claims.tables import against_paper
+from paper.claims.paper_runs import PaperRuns
 
 if TYPE_CHECKING:
     from markupsafe import Markup

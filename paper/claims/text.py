@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Literal
 
-from paper.claims.numbers import FOLDER
+from paper.claims.printed_numbers import FOLDER
 from paper.claims.queries import Query, named_query
 
 Unit = Literal["", "%", "points"]  # a point is a hundredth

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from paper.claims.queries import Answer, Query
+from paper.claims.queries import ClaimAnswer, Query
 
 Verdict = Literal["holds", "partly", "does not hold", "not run"]
 
 
 @dataclass(frozen=True)
-class Part:
+class ClaimPart:
     """One thing that a claim says: it holds if our answer is from `least` to `most`.
 
     of       of how many the answer must count to be complete; None if it is no count
@@ -30,8 +30,8 @@ class Part:
 class JudgedPart:
     """A part with our answer, None if nothing of it was run."""
 
-    part: Part
-    answer: Answer | None
+    part: ClaimPart
+    answer: ClaimAnswer | None
 
     @property
     def verdict(self) -> Verdict:
@@ -63,7 +63,7 @@ class Claim:
     says: str
     section: str
     study: str
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from paper import STUDIES
 if TYPE_CHECKING:
     from focalcal.lab.store import Spec
     from focalcal.pages.tables import Table
-    from paper.operating_point.trial import Trial, Verdict
+    from paper.operating_point.trial import Trial, TrialVerdict
 
 # of a trial: the title, factor and decimals of its mean
 _SHOWN = {
@@ -86,7 +86,7 @@ def operating_point_study(
         raise typer.Exit(INTERRUPTED)
 
 
-def _verdict_text(counts: Verdict) -> str:
+def _verdict_text(counts: TrialVerdict) -> str:
     within, kept = f"{counts.within} of {counts.helped}", f"{counts.right} of {counts.kept}"
     return (
         f"|log T| <= {counts.tolerance:g} in {within} predicted cells where FCL is said to help\n"

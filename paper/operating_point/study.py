@@ -19,7 +19,7 @@ from focalcal.lab.studies.grid import Executor, run_grid
 from focalcal.lab.studies.own_data import FINGERPRINT
 from focalcal.lab.studies.spec_builder import has_validation, recipe_of, spec_of
 from focalcal.posthoc import OperatingPoint, operating_point
-from paper.operating_point.trial import Role, Trial, measured
+from paper.operating_point.trial import Role, Trial, measured_trial
 
 GAMMAS = (2.0, 3.0, 5.0)
 _CENTRAL = 3.0  # the gamma of the controls and of the refinement
@@ -163,5 +163,5 @@ def _trial(cell: _Cell, run: Run) -> Trial:
         helps=cell.helps,
         matched=cell.matched,
         key=run.key,
-        **measured(run),
+        **measured_trial(run),
     )

@@ -81,7 +81,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TrialVerdict:
     """How often the rule held.
 
     helped   predicted cells of baselines that FCL is said to help, where a lam matches
@@ -97,13 +97,13 @@ class Verdict:
     tolerance: float
 
 
-def verdict(trials: Iterable[Trial], *, tolerance: float = TOLERANCE) -> Verdict:
+def verdict(trials: Iterable[Trial], *, tolerance: float = TOLERANCE) -> TrialVerdict:
     """Counts over all trials; a baseline's own numbers are those of its cross-entropy trial."""
     rows = list(trials)
     helped = [trial for trial in rows if trial.role is Role.PREDICTED and trial.helps and trial.matched]
     kept = {trial.baseline: trial.miss for trial in rows if trial.role is Role.BASELINE and not trial.helps}
     defaults = [trial for trial in rows if trial.role is Role.DEFAULT and trial.baseline in kept]
-    return Verdict(
+    return TrialVerdict(
         helped=len(helped),
         within=sum(trial.miss <= tolerance for trial in helped),
         kept=len(defaults),
@@ -112,7 +112,7 @@ def verdict(trials: Iterable[Trial], *, tolerance: float = TOLERANCE) -> Verdict
     )
 
 
-def measured(run: Run) -> dict[str, Any]:
+def measured_trial(run: Run) -> dict[str, Any]:
     """The fields of a trial that its run knows."""
     test, held_out, metrics = run.predictions("test"), run.predictions("val"), run.metrics("test")
     scale = label_temperature(held_out)

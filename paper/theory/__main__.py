@@ -29,10 +29,10 @@ def study(
     """
     from focalcal.lab.cli.progress import bar
     from focalcal.lab.report.report_folder import FOLDER
-    from paper.theory.files import check_folder, check_packages, write_study
-    from paper.theory.study import run_study
+    from paper.theory.result_files import check_folder, check_theory_packages, write_study
+    from paper.theory.theory_study import run_study
 
-    check_packages()
+    check_theory_packages()
     if out is None:
         out = open_store(store, create=True).path / FOLDER / "theory"  # beside the reports of studies
     check_folder(out, force=force, name="--out")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from paper.theory.frames import Columns
-    from paper.theory.study import TheoryStudy
+    from paper.theory.theory_study import TheoryStudy
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)))  # by gamma
 _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the right panel: its column, its look

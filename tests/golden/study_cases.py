@@ -18,9 +18,9 @@ from focalcal.lab.evidence import findings
 from focalcal.lab.evidence.cell_means import leaders
 from focalcal.lab.evidence.comparisons import comparisons
 from focalcal.lab.evidence.evidence import Evidence
-from focalcal.lab.report.sentences import summary
+from focalcal.lab.report.sentences import study_sentences
 from focalcal.lab.report.study_tables import all_tables
-from focalcal.lab.report.study_tables.runs import leaders_table, runs_table
+from focalcal.lab.report.study_tables.run_lists import leaders_table, runs_table
 from focalcal.lab.store import Store
 from focalcal.lab.studies.tuning import judge
 from focalcal.predictions import Predictions
@@ -87,7 +87,7 @@ def _numbers(evidence: Evidence) -> dict[str, Any]:
         "two metrics": comparisons(evidence, "focal", ["ce"], metrics=("nll", "error")),
         "significance": findings.significance(families),
         "headline": findings.headline(evidence),
-        "summary": summary(evidence),
+        "summary": study_sentences(evidence),
     }
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from paper.claims.numbers import paper_number, table_cells
-from paper.claims.runs import PaperRuns, protocol_of
+from paper.claims.paper_runs import PaperRuns, protocol_of
+from paper.claims.printed_numbers import paper_number, table_cells
 
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.evidence.labels import run_labels

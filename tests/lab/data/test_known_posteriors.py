@@ -79,7 +79,7 @@ def test_discrete_states_are_the_theorys():
 
 
 def test_theory_solves_the_same_states():
-    from paper.theory.study import population as of_theory
+    from paper.theory.theory_study import population as of_theory
 
     assert of_theory is population
     assert population().shape == (40, 5)

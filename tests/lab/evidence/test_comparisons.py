@@ -4,7 +4,7 @@ import pytest
 from support import synthetic_study as synthetic
 
 from focalcal.lab.evidence.comparisons import FamilyNote, all_comparisons, candidate_of, comparisons, seeds_needed
-from focalcal.lab.evidence.evidence import measured, reading_order
+from focalcal.lab.evidence.evidence import gather_metrics, reading_order
 from focalcal.lab.evidence.labels import Label
 from focalcal.lab.report.study_tables.paired import limits_of_comparisons, note_sentences
 from focalcal.lab.store import Store
@@ -12,7 +12,7 @@ from focalcal.stats import verdict_counts
 
 
 def evidence_of(store):
-    return measured(reading_order(store.runs()), title="")
+    return gather_metrics(reading_order(store.runs()), title="")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def judged(folder, *losses, candidate=None, labels=None, **options):
         one = synthetic.spec(loss, 0, **options)
         synthetic.add(store, one, rows=40)
         given[one.key] = Label(objective=(labels or {}).get(loss, ""))
-    return candidate_of(measured(reading_order(store.runs()), title="", candidate=candidate, labels=given))
+    return candidate_of(gather_metrics(reading_order(store.runs()), title="", candidate=candidate, labels=given))
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_the_points_of_a_sweep_are_no_candidate(tmp_path):
     for lam in (1.0, 2.0):
         synthetic.add(store, synthetic.spec("fcl", 0, gamma=3.0, lam=lam), rows=40)
     for name in (None, "fcl"):
-        assert candidate_of(measured(reading_order(store.runs()), title="", candidate=name)) is None
-    assert candidate_of(measured(reading_order(store.runs()), title="", candidate="fcl lam=2")) == "fcl lam=2"
+        assert candidate_of(gather_metrics(reading_order(store.runs()), title="", candidate=name)) is None
+    assert candidate_of(gather_metrics(reading_order(store.runs()), title="", candidate="fcl lam=2")) == "fcl lam=2"

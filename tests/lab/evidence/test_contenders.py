@@ -10,13 +10,13 @@ from support.synthetic_study import add, evidence_of, spec, study_store
 from focalcal.lab.evidence import contenders as module
 from focalcal.lab.evidence.cell_means import HEADLINE, leaders
 from focalcal.lab.evidence.contenders import constant_guesses, contenders, within_margin
-from focalcal.lab.evidence.evidence import gather, measured, reading_order
+from focalcal.lab.evidence.evidence import gather, gather_metrics, reading_order
 from focalcal.lab.evidence.surface import surface
-from focalcal.lab.report.figures.surface import surface_note
+from focalcal.lab.report.figures.surface_views import surface_note
 from focalcal.lab.report.page_sections import study_page
-from focalcal.lab.report.sentences import summary
+from focalcal.lab.report.sentences import study_sentences
 from focalcal.lab.report.study_tables import all_tables
-from focalcal.lab.report.study_tables.runs import runs_table
+from focalcal.lab.report.study_tables.run_lists import runs_table
 from focalcal.lab.store import Store
 from focalcal.pages.page import typeset
 
@@ -110,7 +110,7 @@ def test_it_is_flagged_in_summary_tables_and_page(evidence):
     assert (guess.objective, guess.seeds, guess.of) == ("fcl", (0, 1, 2), 3)
     assert guess.error == pytest.approx(0.75, abs=0.05)
     assert guess.constant == pytest.approx(0.72, abs=0.03)  # the commonest of four labels, drawn 400 times
-    (said,) = summary(evidence).flags
+    (said,) = study_sentences(evidence).flags
     assert said.startswith(f"On {SETTING} the error of fcl ({100 * guess.error:.1f} %) is no better than that of")
     tables = all_tables(evidence)
     assert tables["overview"].table.columns["flag"] == [None, None, "constant guess"]
@@ -122,7 +122,7 @@ def test_it_is_flagged_in_summary_tables_and_page(evidence):
 
 def test_it_is_flagged_without_reading_every_prediction(store):
     """As in the table that `focalcal study` prints."""
-    evidence = measured(reading_order(store.runs()), title="A study")
+    evidence = gather_metrics(reading_order(store.runs()), title="A study")
     assert [one.objective for one in constant_guesses(evidence)] == ["fcl"]
 
 
@@ -135,14 +135,14 @@ def test_one_seed_that_learnt_nothing_is_named(tmp_path):
     assert guess.seeds == (2,)
     assert "constant guess, 1 of 3" in all_tables(evidence)["overview"].table.columns["flag"]
     assert "fcl on digits/small_cnn (seed 2)" in all_tables(evidence)["ece"].note
-    assert "1 of 3 seeds" in summary(evidence).flags[0]
+    assert "1 of 3 seeds" in study_sentences(evidence).flags[0]
 
 
 def test_useful_runs_are_not_flagged(tmp_path):
     evidence = gather(study_store(tmp_path, seeds=(0,)).runs(), title="A study")
     assert all(run.constant_error == pytest.approx(0.73, abs=0.03) for run in evidence.runs)
     assert constant_guesses(evidence) == []
-    assert summary(evidence).flags == ()
+    assert study_sentences(evidence).flags == ()
     assert "flag" not in all_tables(evidence)["overview"].table.columns
 
 

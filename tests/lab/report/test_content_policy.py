@@ -9,8 +9,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from paper.theory.page import theory_page
-from paper.theory.study import run_study
+from paper.theory.theory_page import theory_page
+from paper.theory.theory_study import run_study
 from support.browser import Tab, wait_until
 from support.external_tools import needs
 from support.noisy_networks import NoisyNetworks

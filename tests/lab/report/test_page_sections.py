@@ -17,7 +17,7 @@ from focalcal.lab.report import headline_text
 from focalcal.lab.report.figures import figures
 from focalcal.lab.report.page_numbers import page_data
 from focalcal.lab.report.page_sections import SCRIPTS, study_page
-from focalcal.lab.report.study_tables.runs import runs_table
+from focalcal.lab.report.study_tables.run_lists import runs_table
 from focalcal.lab.store import Store
 from focalcal.pages import page as kit
 from focalcal.pages.page import THEME, template

@@ -6,13 +6,13 @@ from support.synthetic_study import add, evidence_of, spec, study_store
 from focalcal.lab.evidence.cell_means import leaders
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import EvidenceGap
-from focalcal.lab.report.sentences import note_text, summary
-from focalcal.lab.report.study_tables.runs import leaders_table
+from focalcal.lab.report.sentences import note_text, study_sentences
+from focalcal.lab.report.study_tables.run_lists import leaders_table
 from focalcal.lab.store import Store
 
 
 def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
-    found = summary(evidence_of(study_store(tmp_path)))
+    found = study_sentences(evidence_of(study_store(tmp_path)))
     assert found.ran == "9 runs: 3 objectives on digits/small_cnn, seeds 0, 1 and 2."
     (said,) = found.significant
     assert said.startswith("No difference is significant, and with 3 seeds none could be")
@@ -21,7 +21,7 @@ def test_three_seeds_can_show_nothing_and_it_says_so(tmp_path):
 
 
 def test_ten_seeds_can(tmp_path):
-    said = summary(evidence_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))).significant
+    said = study_sentences(evidence_of(study_store(tmp_path, objectives=("ce", "fcl"), seeds=range(10)))).significant
     assert said[0] == (
         "fcl against ce: 4 better, 0 worse, 0 indistinguishable of 4 comparisons "
         "(ECE better; AdaECE better; NLL better; Brier score better)."
@@ -30,7 +30,7 @@ def test_ten_seeds_can(tmp_path):
 
 
 def test_one_seed_is_not_tested(tmp_path):
-    found = summary(evidence_of(study_store(tmp_path, seeds=(0,))))
+    found = study_sentences(evidence_of(study_store(tmp_path, seeds=(0,))))
     assert found.significant[0].startswith("Nothing was tested")
     assert any("one seed only: no spread, and no test" in line for line in found.unknown)
 
@@ -47,7 +47,7 @@ def test_the_best_is_the_lowest_mean_and_ties_are_shared(tmp_path):
     assert (found["ece"].runner_up, found["ece"].runner_up_mean) == ("fcl", pytest.approx(20.5))
     assert set(found["error"].objectives) == {"ce", "focal", "fcl"}
     assert found["error"].runner_up is None
-    said = summary(evidence).best
+    said = study_sentences(evidence).best
     assert any(line.startswith("focal has the lowest ECE (10.50 %)") for line in said)
     assert any(line.endswith("share the lowest error (20.00 %).") for line in said)
 
@@ -56,7 +56,7 @@ def test_a_long_tie_is_counted(tmp_path):
     store = Store(tmp_path)
     for lam in range(6):
         add(store, spec("fcl", 0, gamma=1.0, lam=float(lam)), changed={"error": 0.2})
-    assert "6 objectives share the lowest error (20.00 %)." in summary(evidence_of(store)).best
+    assert "6 objectives share the lowest error (20.00 %)." in study_sentences(evidence_of(store)).best
 
 
 def test_numbers_that_are_not_finite_do_not_lead(tmp_path):
@@ -67,7 +67,7 @@ def test_numbers_that_are_not_finite_do_not_lead(tmp_path):
     found = {one.metric: one for one in leaders(evidence)}
     assert "nll" not in found  # one objective alone has no rival
     assert "ece" not in found
-    assert any("nll is nan" in line for line in summary(evidence).unknown)
+    assert any("nll is nan" in line for line in study_sentences(evidence).unknown)
 
 
 def test_several_settings_are_counted(tmp_path):
@@ -75,7 +75,7 @@ def test_several_settings_are_counted(tmp_path):
     for objective in ("ce", "fcl"):
         for seed in (0, 1):
             add(store, spec(objective, seed, data_set="letters"))
-    found = summary(evidence_of(store))
+    found = study_sentences(evidence_of(store))
     (line,) = found.best
     assert line.startswith("Of 10 pairs of a setting and a metric, the lowest mean belongs to fcl in 8")
     table = leaders_table(found.leaders)
@@ -84,7 +84,7 @@ def test_several_settings_are_counted(tmp_path):
 
 
 def test_nothing_stored_is_said():
-    found = summary(gather([], title="A study", missing=[EvidenceGap("no runs")]))
+    found = study_sentences(gather([], title="A study", missing=[EvidenceGap("no runs")]))
     assert found.ran == "No run is stored yet."
     assert (found.best, found.significant, found.unknown) == ((), (), ("The store holds no whole run.",))
     assert leaders_table(found.leaders) is None
@@ -96,5 +96,5 @@ def test_what_runs_note_is_said_once_with_how_many(tmp_path):
         add(store, spec("ce", seed), rows=12, sharpness=30.0)  # so few and so sure that no temperature is best
     evidence = evidence_of(store)
     notes = {note_text(note) for run in evidence.runs for note in run.notes}
-    said = summary(evidence).unknown
+    said = study_sentences(evidence).unknown
     assert all(sum(note in line for line in said) == 1 for note in notes)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from focalcal.lab.evidence.comparisons import comparisons
-from focalcal.lab.evidence.evidence import measured
+from focalcal.lab.evidence.evidence import gather_metrics
 from focalcal.lab.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def test_the_example_of_another_librarys_runs_can_be_compared(store):
     assert {(run.settings["objective_options"]["C"], run.settings["seed"]) for run in runs} == {
         (strength, seed) for strength in (0.01, 1) for seed in range(3)
     }
-    families = comparisons(measured(runs, title="linear"), "logistic C=1", metrics=["nll"])
+    families = comparisons(gather_metrics(runs, title="linear"), "logistic C=1", metrics=["nll"])
     assert [comparison.test.mean < 0 for family in families for comparison in family.comparisons] == [True]
 
 

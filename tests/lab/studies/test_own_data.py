@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from focalcal.core import plugins
-from focalcal.lab.evidence.evidence import measured, reading_order
+from focalcal.lab.evidence.evidence import gather_metrics, reading_order
 from focalcal.lab.store import Store
 from focalcal.lab.studies import own_data, parse_study, plan_study, run_spec
 
@@ -106,7 +106,7 @@ def test_changed_examples_are_new_cells_and_a_touched_file_is_not(project, named
     with pytest.raises(ValueError, match=r"data set 'own' must hold the examples that the run was planned with \(fing"):
         run_spec(old[0].spec, Store(project.folder / "others"))
     new, *_ = project.train(named=named)
-    evidence = measured(reading_order(project.store.runs()), title="both")
+    evidence = gather_metrics(reading_order(project.store.runs()), title="both")
     assert [len(evidence.of(setting, "ce")) for setting in evidence.settings] == [2, 2]  # nothing is pooled
     commonest = [np.bincount(run.predictions("test").labels).max() / 30 for run in (old[0], new)]
     assert len(set(commonest)) == 2
@@ -123,7 +123,7 @@ def test_edits_of_the_module_train_again_what_depends_on_them(project):
     project.edit("cross_entropy(logits, target)", "cross_entropy(2 * logits, target)")
     assert project.to_train() == ["Mine", "Mine"]
     project.train()
-    evidence = measured(reading_order(project.store.runs()), title="both")
+    evidence = gather_metrics(reading_order(project.store.runs()), title="both")
     (setting,) = evidence.settings
     named = [name.partition(" code=")[0].rpartition(":")[2] for name in evidence.objectives]
     assert named == ["ce", "Mine", "Mine"]  # two versions of the loss
@@ -155,4 +155,4 @@ def test_runs_on_different_examples_under_one_name_are_not_compared(project):
     after = project.train()
     one_setting = [before[0], next(run for run in after if run.spec.objective != before[0].spec.objective)]
     with pytest.raises(ValueError, match=r"same data to be compared, got different train examples in .*`focalcal runs"):
-        measured(one_setting, title="mixed")
+        gather_metrics(one_setting, title="mixed")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 from paper.claims.claims import CLAIMS, judged_claims
-from paper.claims.numbers import CIFAR10, OBJECTIVES, SURFACE_LAMS, TRANSFORMERS, VISION
-from paper.claims.queries import Answer, finding_wins, shift_wins, times_best, times_lower
-from paper.claims.runs import PaperRuns
-from paper.claims.verdicts import Claim, JudgedClaim, JudgedPart, Part
+from paper.claims.paper_runs import PaperRuns
+from paper.claims.printed_numbers import CIFAR10, OBJECTIVES, SURFACE_LAMS, TRANSFORMERS, VISION
+from paper.claims.queries import ClaimAnswer, finding_wins, shift_wins, times_best, times_lower
+from paper.claims.verdicts import Claim, ClaimPart, JudgedClaim, JudgedPart
 from support.paper_evidence import FINDINGS, STUDIES, evidence_of, papers_own_evidence
 
 RESNET50, RESNET110 = "cifar10/resnet50", "cifar100/resnet110"
@@ -67,51 +67,51 @@ def test_a_claim_that_fails_is_said_to():
         evidence_of("adafocal"), "AdaFocal attains a lower binned ECE"
     )  # FCL's numbers are half of the others'
     assert found.verdict == "does not hold"
-    assert [part.answer for part in found.parts] == [Answer(0, 3)]
+    assert [part.answer for part in found.parts] == [ClaimAnswer(0, 3)]
 
 
 @pytest.mark.parametrize(
     ("answers", "verdict"),
     [
-        ([Answer(3, 3)], "holds"),
-        ([Answer(2, 3)], "partly"),
-        ([Answer(1, 1)], "partly"),
-        ([Answer(1, 2)], "partly"),
-        ([Answer(0, 1)], "does not hold"),
-        ([Answer(0, 3)], "does not hold"),
+        ([ClaimAnswer(3, 3)], "holds"),
+        ([ClaimAnswer(2, 3)], "partly"),
+        ([ClaimAnswer(1, 1)], "partly"),
+        ([ClaimAnswer(1, 2)], "partly"),
+        ([ClaimAnswer(0, 1)], "does not hold"),
+        ([ClaimAnswer(0, 3)], "does not hold"),
         ([None], "not run"),
-        ([Answer(3, 3), None], "partly"),
-        ([Answer(3, 3), Answer(0, 3)], "partly"),
-        ([Answer(0, 3), None], "does not hold"),
+        ([ClaimAnswer(3, 3), None], "partly"),
+        ([ClaimAnswer(3, 3), ClaimAnswer(0, 3)], "partly"),
+        ([ClaimAnswer(0, 3), None], "does not hold"),
     ],
 )
 def test_a_claim_holds_with_all_its_settings_and_partly_with_some(answers, verdict):
-    parts = tuple(JudgedPart(Part("won", lambda runs: None, 3, 3, 3), answer) for answer in answers)
+    parts = tuple(JudgedPart(ClaimPart("won", lambda runs: None, 3, 3, 3), answer) for answer in answers)
     assert JudgedClaim(Claim("says", "6.2", "vision", ()), parts).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("least", "most", "of", "answer", "verdict"),
     [
-        (1, 8, 9, Answer(5, 9), "holds"),
-        (1, 8, 9, Answer(9, 9), "does not hold"),
-        (1, 8, 9, Answer(0, 8), "partly"),  # the ninth may be won
-        (2, 3, 3, Answer(0, 2), "does not hold"),  # whatever the third is
-        (0, 0, 3, Answer(0, 3), "holds"),
-        (0, 0, 3, Answer(1, 3), "partly"),  # two of three settings agree
-        (0, 0, 3, Answer(3, 3), "does not hold"),
-        (0.1, 4, None, Answer(0.5), "holds"),
-        (0.1, 4, None, Answer(8.0), "does not hold"),
-        (0.1, 4, None, Answer(0.5, ties=1), "does not hold"),  # two lam are the lowest
+        (1, 8, 9, ClaimAnswer(5, 9), "holds"),
+        (1, 8, 9, ClaimAnswer(9, 9), "does not hold"),
+        (1, 8, 9, ClaimAnswer(0, 8), "partly"),  # the ninth may be won
+        (2, 3, 3, ClaimAnswer(0, 2), "does not hold"),  # whatever the third is
+        (0, 0, 3, ClaimAnswer(0, 3), "holds"),
+        (0, 0, 3, ClaimAnswer(1, 3), "partly"),  # two of three settings agree
+        (0, 0, 3, ClaimAnswer(3, 3), "does not hold"),
+        (0.1, 4, None, ClaimAnswer(0.5), "holds"),
+        (0.1, 4, None, ClaimAnswer(8.0), "does not hold"),
+        (0.1, 4, None, ClaimAnswer(0.5, ties=1), "does not hold"),  # two lam are the lowest
     ],
 )
 def test_counts_within_bounds(least, most, of, answer, verdict):
-    assert JudgedPart(Part("won", lambda runs: None, least, most, of), answer).verdict == verdict
+    assert JudgedPart(ClaimPart("won", lambda runs: None, least, most, of), answer).verdict == verdict
 
 
 def test_what_was_not_run_and_what_ties_are_said():
-    part = Part("won", lambda runs: None, 3, 3, 3, "3 of 3")
-    assert JudgedPart(part, Answer(1, 2, 1)).text == "won: 1 of 2 (1 tied), 1 not run (paper: 3 of 3)"
+    part = ClaimPart("won", lambda runs: None, 3, 3, 3, "3 of 3")
+    assert JudgedPart(part, ClaimAnswer(1, 2, 1)).text == "won: 1 of 2 (1 tied), 1 not run (paper: 3 of 3)"
     assert JudgedPart(part, None).text == "won: not run (paper: 3 of 3)"
 
 
@@ -167,40 +167,40 @@ def test_the_lam_of_the_lowest_ece_is_looked_for_along_gamma_4():
 
 def test_ties_are_ties():
     tied = PaperRuns(changed(evidence_of("vision"), ece=0.05, error=0.1))
-    assert times_best(["fcl"], "ece", VISION, tied) == Answer(0, 9, 9)
-    assert times_best(OBJECTIVES[:-1], "ece", VISION, tied) == Answer(0, 9, 9)
+    assert times_best(["fcl"], "ece", VISION, tied) == ClaimAnswer(0, 9, 9)
+    assert times_best(OBJECTIVES[:-1], "ece", VISION, tied) == ClaimAnswer(0, 9, 9)
     nearly = PaperRuns(changed(evidence_of("vision"), ece=lambda run: 0.05 - 1e-6 * (run.objective == "fcl")))
-    assert times_best(["fcl"], "ece", VISION, nearly) == Answer(0, 9, 9)  # as printed
-    assert times_lower("fcl", "ce", "ece", VISION, nearly) == Answer(0, 9, 9)
+    assert times_best(["fcl"], "ece", VISION, nearly) == ClaimAnswer(0, 9, 9)  # as printed
+    assert times_lower("fcl", "ce", "ece", VISION, nearly) == ClaimAnswer(0, 9, 9)
     chest = changed(evidence_of("chestxray"), **{f"auroc/{label}": 0.8 for label in FINDINGS})
     setting = "chestxray14/chexnet"
-    assert finding_wins(setting, "multilabel_fcl", "auroc", PaperRuns(chest)) == Answer(0, 14, 14)
+    assert finding_wins(setting, "multilabel_fcl", "auroc", PaperRuns(chest)) == ClaimAnswer(0, 14, 14)
     shift = evidence_of("shift")
     same = replace(shift, runs=tuple(
         replace(run, metrics=run.metrics | {"svhn": {"auroc": 0.9}}) for run in shift.runs
     ))  # fmt: skip
-    assert shift_wins(["fcl"], ["svhn"], CIFAR10, PaperRuns(same)) == Answer(0, 4, 4)
+    assert shift_wins(["fcl"], ["svhn"], CIFAR10, PaperRuns(same)) == ClaimAnswer(0, 4, 4)
     found = judged(changed(evidence_of("adafocal"), ece=0.05), "AdaFocal attains a lower binned ECE")
     assert (found.verdict, str(found.parts[0].answer)) == ("does not hold", "0 of 3 (3 tied)")
 
 
 def test_an_objective_that_shares_the_lead_with_one_of_the_same_side_wins():
     lead = PaperRuns(changed(evidence_of("vision"), ece=lambda run: 0.01 if run.objective in ("ce", "ls") else 0.05))
-    assert times_best(["ce", "ls"], "ece", VISION, lead) == Answer(9, 9)
-    assert times_best(["ce"], "ece", VISION, lead) == Answer(0, 9, 9)
+    assert times_best(["ce", "ls"], "ece", VISION, lead) == ClaimAnswer(9, 9)
+    assert times_best(["ce"], "ece", VISION, lead) == ClaimAnswer(0, 9, 9)
 
 
 def test_never_worst_on_error():
     worst = changed(evidence_of("vision"), error=lambda run: 0.2 + (run.setting == RESNET50 and run.objective == "fcl"))
     found = judged(worst, "never the worst method")
-    assert (found.verdict, found.parts[0].answer) == ("partly", Answer(1, 9, 8))
+    assert (found.verdict, found.parts[0].answer) == ("partly", ClaimAnswer(1, 9, 8))
     assert judged(changed(worst, error=0.2), "never the worst method").verdict == "holds"  # all tie
 
 
 def test_after_a_temperature_on_tiny_imagenet():
     found = judged(evidence_of("vision"), "After temperature scaling on this setting")  # FCL's are half of the others'
     assert found.verdict == "holds"
-    assert [part.answer for part in found.parts] == [Answer(1, 1), Answer(1, 1)]
+    assert [part.answer for part in found.parts] == [ClaimAnswer(1, 1), ClaimAnswer(1, 1)]
     evidence = evidence_of("vision")
     runs = (
         replace(

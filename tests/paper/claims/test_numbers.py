@@ -1,8 +1,8 @@
 """The sums were added up from the paper's own tables, so that a digit which slipped in copying shows."""
 
 import pytest
-from paper.claims import numbers as paper
-from paper.claims.numbers import literature_auroc, paper_number
+from paper.claims import printed_numbers as paper
+from paper.claims.printed_numbers import literature_auroc, paper_number
 
 VISION = [
     *(f"cifar{k}/{model}" for k in (100, 10) for model in ("resnet50", "resnet110", "wide_resnet26_10", "densenet121")),

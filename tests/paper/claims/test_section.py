@@ -4,9 +4,9 @@ import re
 
 import paper.claims.section
 import pytest
-from paper.claims.queries import Answer
+from paper.claims.queries import ClaimAnswer
 from paper.claims.section import beside_the_paper
-from paper.claims.verdicts import Claim, JudgedClaim, JudgedPart, Part
+from paper.claims.verdicts import Claim, ClaimPart, JudgedClaim, JudgedPart
 from support import synthetic_study as synthetic
 from support.synthetic_study import study_store
 
@@ -20,10 +20,10 @@ def store(tmp_path):
 
 def test_a_claim_has_its_verdict_and_the_papers_numbers_beside_ours(store, monkeypatch):
     def judged(says, answer):
-        part = Part("won", lambda runs: None, 3, 3, 3, "3 of 3")
+        part = ClaimPart("won", lambda runs: None, 3, 3, 3, "3 of 3")
         return JudgedClaim(Claim(says, "6.2", "vision", (part,)), (JudgedPart(part, answer),))
 
-    answers = (Answer(3, 3), Answer(1, 2, 1), Answer(0, 3), None)
+    answers = (ClaimAnswer(3, 3), ClaimAnswer(1, 2, 1), ClaimAnswer(0, 3), None)
     claims = [judged(f"claim {at}", answer) for at, answer in enumerate(answers)]
     monkeypatch.setattr(paper.claims.section, "judged_claims", lambda runs: claims)
     text = beside_the_paper(synthetic.evidence_of(store), None).body([])

@@ -6,9 +6,9 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from paper.claims.numbers import CIFAR10, TEN_SEED_SETTINGS, VISION, table_cells
-from paper.claims.runs import PaperRuns
-from paper.claims.tables import NOT_RUN, against_paper
+from paper.claims.claim_tables import NOT_RUN, against_paper
+from paper.claims.paper_runs import PaperRuns
+from paper.claims.printed_numbers import CIFAR10, TEN_SEED_SETTINGS, VISION, table_cells
 from paper.claims.text import TEXT_NUMBERS
 from support.paper_evidence import FINDINGS, STUDIES, evidence_of, papers_own_evidence
 

@@ -1,5 +1,5 @@
 import pytest
-from paper.theory.study import TheoryStudy, run_study
+from paper.theory.theory_study import TheoryStudy, run_study
 
 
 @pytest.fixture(scope="session")

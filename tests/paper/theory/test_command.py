@@ -3,8 +3,8 @@
 import os
 import sys
 
-import paper.theory.files
-import paper.theory.study
+import paper.theory.result_files
+import paper.theory.theory_study
 import pytest
 from paper.theory.__main__ import app
 from typer.testing import CliRunner
@@ -21,13 +21,13 @@ def test_study_writes_its_folder_and_says_where(run, tmp_path):
     result = run("--out", tmp_path / "new" / "theory", "--no-cross-check")
     assert result.exit_code == 0
     written = sorted(path.name for path in (tmp_path / "new" / "theory").iterdir())
-    assert written == sorted(paper.theory.files.FILES)
+    assert written == sorted(paper.theory.result_files.FILES)
     assert str(tmp_path / "new" / "theory" / "index.html") in result.output.splitlines()
 
 
 def test_study_writes_beside_the_reports_of_the_store_that_it_makes_if_need_be(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(paper.theory.study, "run_study", lambda **_: None)
-    monkeypatch.setattr(paper.theory.files, "write_study", lambda study, out: [out])
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", lambda **_: None)
+    monkeypatch.setattr(paper.theory.result_files, "write_study", lambda study, out: [out])
     monkeypatch.setenv("FOCALCAL_STORE", str(tmp_path / "usual"))
     assert run().stdout.splitlines()[0] == str(tmp_path / "usual" / "report" / "theory")
     named = run("--store", tmp_path / "named")
@@ -40,7 +40,7 @@ def test_an_interrupted_study_writes_nothing(run, tmp_path, monkeypatch):
     def interrupted(**_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(paper.theory.study, "run_study", interrupted)
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", interrupted)
     result = run("--out", tmp_path / "theory")
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == "focalcal: interrupted; no file was left half-written\n"
@@ -48,9 +48,9 @@ def test_an_interrupted_study_writes_nothing(run, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_writing_leaves_whole_files_only(run, tmp_path, monkeypatch):
-    contents = {name: name.encode() * 1000 for name in paper.theory.files.FILES}
-    monkeypatch.setattr(paper.theory.study, "run_study", lambda **_: None)
-    monkeypatch.setattr(paper.theory.files, "rendered_study", lambda study: contents)
+    contents = {name: name.encode() * 1000 for name in paper.theory.result_files.FILES}
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", lambda **_: None)
+    monkeypatch.setattr(paper.theory.result_files, "rendered_study", lambda study: contents)
     calls = iter(range(100))
     fsync = os.fsync
 
@@ -72,8 +72,8 @@ def test_the_study_is_told_what_was_asked_for(run, tmp_path, monkeypatch, option
         progress(1, 2)
         told.append(cross_check)
 
-    monkeypatch.setattr(paper.theory.study, "run_study", running)
-    monkeypatch.setattr(paper.theory.files, "write_study", lambda study, out: [out / "one", out / "two"])
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", running)
+    monkeypatch.setattr(paper.theory.result_files, "write_study", lambda study, out: [out / "one", out / "two"])
     result = run("--out", tmp_path, *options)
     assert result.stdout.splitlines()[:2] == [str(tmp_path / "one"), str(tmp_path / "two")]
     assert told == [wanted]
@@ -85,7 +85,7 @@ def test_a_missing_package_is_named_with_its_extra_before_the_study_runs(run, tm
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, package, None)
     ran = []
-    monkeypatch.setattr(paper.theory.study, "run_study", lambda **_: ran.append(True))
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", lambda **_: ran.append(True))
     result = run("--out", tmp_path / "theory")
     assert result.exit_code == 2
     assert f"needs the package {package}: pip install " in result.stderr
@@ -96,7 +96,7 @@ def test_a_missing_package_is_named_with_its_extra_before_the_study_runs(run, tm
 def unrun(monkeypatch):
     """A study that notes that it ran."""
     ran = []
-    monkeypatch.setattr(paper.theory.study, "run_study", lambda **_: ran.append(True))
+    monkeypatch.setattr(paper.theory.theory_study, "run_study", lambda **_: ran.append(True))
     return ran
 
 
@@ -108,16 +108,16 @@ def test_files_that_are_not_a_studys_are_refused_before_it_runs(run, tmp_path, m
     assert f"got {tmp_path / name}; choose another folder, or overwrite them with --force" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "# mine\n"
-    monkeypatch.setattr(paper.theory.files, "write_study", lambda study, out: [out])
+    monkeypatch.setattr(paper.theory.result_files, "write_study", lambda study, out: [out])
     assert run("--out", tmp_path, "--force").exit_code == 0
     assert unrun == [True]
 
 
 def test_a_studys_own_folder_may_be_written_again(run, tmp_path, monkeypatch, unrun):
-    (tmp_path / "README.md").write_text(f"{paper.theory.files.TITLE}\n\nmore\n")
+    (tmp_path / "README.md").write_text(f"{paper.theory.result_files.TITLE}\n\nmore\n")
     (tmp_path / "index.html").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
-    monkeypatch.setattr(paper.theory.files, "write_study", lambda study, out: [out])
+    monkeypatch.setattr(paper.theory.result_files, "write_study", lambda study, out: [out])
     assert run("--out", tmp_path).exit_code == 0
     assert unrun == [True]
 

@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from paper.theory.files import FILES, write_study
-from paper.theory.findings import findings
-from paper.theory.tables import moved_slopes, paper_note
+from paper.theory.result_files import FILES, write_study
+from paper.theory.theory_findings import findings
+from paper.theory.theory_tables import moved_slopes, paper_note
 from pyarrow import parquet
 from scipy import stats
 

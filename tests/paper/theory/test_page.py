@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 import quickjs
-from paper.theory.examples import reference_solutions
-from paper.theory.page import theory_page
+from paper.theory.theory_page import theory_page
+from paper.theory.worked_examples import reference_solutions
 from support.external_tools import needs
 
 from focalcal.pages.page import template

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from paper.theory import study as study_module
+from paper.theory import theory_study as study_module
 from paper.theory.cross_check import slsqp, stationarity_of
 from paper.theory.frames import slopes
-from paper.theory.study import LAMS, population, posteriors, run_study
+from paper.theory.theory_study import LAMS, population, posteriors, run_study
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
 from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
-
-if TYPE_CHECKING:
-    from focalcal.lab.report.report_folder import Report
 
 
 @plain_failures()
@@ -67,25 +64,11 @@ def report(
     maker = section_maker(section) if section else None
     made = write_report(opened, out=out, make_section=maker, with_figures=figures, **options)
     if as_json:
-        print_json(_record(made))
+        print_json(made.record())
         return
-    from focalcal.lab.evidence.contenders import constant_guesses
-    from focalcal.lab.report.sentences import flag_sentences, gap_sentences
+    from focalcal.lab.report.sentences import warning_sentences
 
-    for sentence in (*gap_sentences(made.evidence.missing), *flag_sentences(constant_guesses(made.evidence))):
+    for sentence in warning_sentences(made.evidence):
         typer.echo(f"focalcal: {sentence}", err=True)
     for path in (*made.files, made.page):
         typer.echo(path)
-
-
-def _record(made: Report) -> dict[str, Any]:
-    from focalcal.lab.report.sentences import gap_sentences, summary
-
-    in_words = summary(made.evidence)
-    return {
-        "page": str(made.page),
-        "files": [str(path) for path in made.files],
-        "runs": len(made.evidence.runs),
-        "missing": gap_sentences(made.evidence.missing),
-        **{name: list(getattr(in_words, name)) for name in ("flags", "best", "significant", "unknown")},
-    }

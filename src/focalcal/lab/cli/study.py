@@ -200,12 +200,12 @@ def print_results(result: StudyResult, *, as_json: bool) -> None:
     if as_json:
         print_json([{"key": run.key, **run.spec.as_dict(), **run.record} for run in result.runs])
         return
-    from focalcal.lab.evidence.evidence import measured
+    from focalcal.lab.evidence.evidence import gather_metrics
     from focalcal.lab.report.study_tables.several_metrics import overview
 
     told = told_by(result.study, smoke=result.smoke)
     title, specs = result.study.title, result.specs
-    shown = overview(measured(result.runs, title=title, known=specs, labels=told["labels"]))
+    shown = overview(gather_metrics(result.runs, title=title, known=specs, labels=told["labels"]))
     if shown is not None:
         titled = replace(shown, title=f"\n{title}: {len(result.runs)} of {len(specs)} cells")
         typer.echo(titled.text(), nl=False)

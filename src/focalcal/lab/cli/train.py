@@ -123,11 +123,11 @@ def train(
     if as_json:
         print_json({"key": run.key, **run.spec.as_dict(), **run.record})
         return
-    from focalcal.lab.evidence.evidence import measured
+    from focalcal.lab.evidence.evidence import gather_metrics
     from focalcal.lab.report.study_tables.several_metrics import overview
 
     typer.echo(f"{run.spec.name}, stored as {run.key[:10]} in {opened.path}\n")
-    if (shown := overview(measured([run], title=run.spec.name))) is not None:
+    if (shown := overview(gather_metrics([run], title=run.spec.name))) is not None:
         typer.echo(shown.table.text(), nl=False)
 
 

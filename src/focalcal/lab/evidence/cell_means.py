@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from focalcal.lab.evidence.contenders import contenders
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import mean
+from focalcal.lab.evidence.metric_names import mean_shown
 from focalcal.pages.numbers import Mean
 
 HEADLINE = ("error", "ece", "adaptive_ece", "nll", "brier")  # of each of them less is better
@@ -92,5 +92,5 @@ def leaders(evidence: Evidence) -> list[Leader]:
 
 def _means(metric: str, values: dict[str, dict[int, float]]) -> dict[str, Mean]:
     """By objective, of values by objective and seed; those that have one."""
-    means = {objective: mean(metric, seeds.values()) for objective, seeds in values.items()}
+    means = {objective: mean_shown(metric, seeds.values()) for objective, seeds in values.items()}
     return {objective: cell for objective, cell in means.items() if cell is not None}

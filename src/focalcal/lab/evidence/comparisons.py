@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from fnmatch import fnmatchcase
+from typing import Any, Literal
 
+from focalcal.core.checks import one_of
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, UNDIRECTED
 from focalcal.stats import PRIMARY, Comparison, compare
@@ -87,6 +89,53 @@ def comparisons(
         for baseline in (evidence.objectives if baselines is None else baselines)
         if baseline != candidate and (baselines is not None or evidence.of(setting, baseline))
     ]
+
+
+def chosen_comparisons(
+    evidence: Evidence, candidate: str | None, baselines: Sequence[str], *, metrics: Sequence[str], **options: Any
+) -> list[Family]:
+    """`comparisons` of what names and patterns with * and ? mean: each candidate against its baselines.
+
+    Without a candidate it is `candidate_of`; without baselines every other objective of its setting is one. What no run
+    has is refused, and what there is named.
+    """
+    if len(evidence.objectives) < 2:
+        raise ValueError(
+            f"the store must hold two objectives to compare, got {evidence.objectives[0]!r} alone; train another"
+        )
+    split = options.get("split", "test")
+    one_of("split", split, dict.fromkeys(name for run in evidence.runs for name in run.metrics))
+    known = dict.fromkeys(name for run in evidence.runs for name in run.metrics.get(split, {}))
+    whole = [name for name in known if "/" not in name and name not in UNDIRECTED]  # not ece/Hernia
+    for metric in metrics:
+        if metric not in known:
+            one_of("metrics", metric, whole)
+    if (chosen := candidate or candidate_of(evidence)) is None:
+        there = ", ".join(map(repr, evidence.objectives))
+        raise ValueError(f"candidate must be given where none is chosen by default, got none; name one of {there}")
+    candidates = _matching(evidence, chosen)
+    if chosen in baselines:
+        raise ValueError(f"baselines must not hold the candidate, got {chosen!r}; compare it with another")
+    others = list(dict.fromkeys(name for baseline in baselines for name in _matching(evidence, baseline)))
+    return [
+        family
+        for name in candidates
+        for family in comparisons(
+            evidence, name, [other for other in others if other != name] if others else None, metrics=metrics, **options
+        )
+    ]
+
+
+def _matching(evidence: Evidence, pattern: str) -> list[str]:
+    """The objectives of that name, or that a pattern matches; the error says which there are."""
+    points = evidence.named(pattern)
+    if len(points) == 1:
+        return points
+    if matches := [name for name in evidence.objectives if fnmatchcase(name, pattern)]:
+        return matches
+    known = ", ".join(map(repr, points or evidence.objectives))
+    remedy = f"name one of them, or all with {f'{pattern}*'!r}" if points else "name one of them, or a pattern"
+    raise ValueError(f"objectives must be among those of the runs, {known}, got {pattern!r}; {remedy}")
 
 
 def all_comparisons(families: Iterable[Family]) -> list[Comparison]:

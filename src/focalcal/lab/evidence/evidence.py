@@ -159,7 +159,7 @@ def collected(
     return reading_order(runs), gaps
 
 
-def measured(runs: Iterable[Run], *, title: str, **options: Any) -> Evidence:
+def gather_metrics(runs: Iterable[Run], *, title: str, **options: Any) -> Evidence:
     """`gather` with the stored metrics, for tables that need no predictions: neither epochs, bins nor T.
 
     Of each test set the labels are read once, from the first run that has them.
@@ -183,7 +183,7 @@ def gather(
     """Read every run, and compute what the reports show: reliability bins and temperature scaling.
 
     `details` adds what only pages show (`RunDetails`); its bootstrap takes 0.3 s per run of 10,000 rows. Without
-    `whole` this is `measured`.
+    `whole` this is `gather_metrics`.
 
     `candidate` names what the study is about, and `labels` are what a study calls its settings and objectives, by key.
 

@@ -45,14 +45,14 @@ def titled(metric: str) -> str:
     return f"{title(metric)} %" if metric in PERCENT else title(metric)
 
 
-def in_unit(metric: str) -> str:
+def axis_title(metric: str) -> str:
     """On an axis, and in the title of a chart: `ECE in points`."""
     return f"{title(metric)} in points" if metric in PERCENT else title(metric)
 
 
 def shown_text(metric: str, value: float, *, unit: bool = True, sign: bool = False) -> str:
     """`1.23 %`; with `sign` a difference, without `unit` the number alone."""
-    number = Rounded(shown(metric, value), f"{'+' * sign}.{2 if metric in PERCENT else 4}f").text
+    number = Rounded(as_shown(metric, value), f"{'+' * sign}.{2 if metric in PERCENT else 4}f").text
     return number + " %" * (unit and metric in PERCENT)
 
 
@@ -62,12 +62,12 @@ def shown_metrics(evidence: Evidence) -> list[str]:
     return [name for name in (*SINGLE_LABEL, "mce", "auroc", "posterior_distance") if name in measured]
 
 
-def shown(metric: str, value: float) -> float:
+def as_shown(metric: str, value: float) -> float:
     """As it is shown: times 100 where the unit is percent."""
     return 100 * value if metric in PERCENT else value
 
 
-def mean(metric: str, values: Iterable[float]) -> Mean | None:
+def mean_shown(metric: str, values: Iterable[float]) -> Mean | None:
     """In the unit it is shown in; None without any. NaN was not measured and is left out; infinity was, and is kept."""
-    there = [shown(metric, value) for value in values if not math.isnan(value)]
+    there = [as_shown(metric, value) for value in values if not math.isnan(value)]
     return Mean(there, decimals=2 if metric in PERCENT else 4) if there else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.lab.evidence.contenders import all_constant_guesses, within_margin
-from focalcal.lab.evidence.metric_names import PERCENT, shown
+from focalcal.lab.evidence.metric_names import PERCENT, as_shown
 
 if TYPE_CHECKING:
     from focalcal.lab.evidence.evidence import Evidence, RunEvidence
@@ -106,7 +106,7 @@ def surface(
     runs_of: dict[Point, list[RunEvidence]] = {}
     for run in usual:
         point, test = (float(run.options["gamma"]), float(run.options["lam"])), run.metrics.get("test", {})
-        cells.setdefault(point, []).append(shown(metric, test.get(metric, math.nan)))
+        cells.setdefault(point, []).append(as_shown(metric, test.get(metric, math.nan)))
         runs_of.setdefault(point, []).append(run)
     gammas, lams = (tuple(sorted({cell[axis] for cell in cells})) for axis in (0, 1))
     if len(gammas) < 2 or len(lams) < 2:

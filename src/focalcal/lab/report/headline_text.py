@@ -9,7 +9,7 @@ from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.findings import Headline, ObjectiveChange, headline
 from focalcal.lab.objectives import short_name
 from focalcal.lab.report.sentences import StudySummary
-from focalcal.lab.report.study_tables.runs import leading_objectives
+from focalcal.lab.report.study_tables.run_lists import leading_objectives
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

@@ -9,10 +9,10 @@ from typing import Any
 from focalcal.lab.evidence.comparisons import candidate_of
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.evidence.labels import origins
-from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, PERCENT, in_unit, shown_metrics, title, titled
+from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, PERCENT, axis_title, shown_metrics, title, titled
 from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures.lanes import VERDICTS
-from focalcal.lab.report.figures.reliability import BINS, epoch_reliabilities
+from focalcal.lab.report.figures.reliability_views import BINS, epoch_reliabilities
 from focalcal.lab.report.figures.scaling import AGAINST, CALIBRATION
 from focalcal.lab.report.figures.training import CURVES, SPLITS, thinned
 from focalcal.lab.report.figures.view import View
@@ -130,7 +130,7 @@ def _metric(name: str) -> dict[str, Any]:
     return {
         "key": name,
         "title": title(name),
-        "named": in_unit(name),
+        "named": axis_title(name),
         "percent": name in PERCENT,
         "higher": name in HIGHER_IS_BETTER,
         "meaning": METRICS.get(name, ""),

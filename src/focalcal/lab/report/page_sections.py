@@ -11,9 +11,9 @@ from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures import View, study_views
 from focalcal.lab.report.headline_text import around_settings, result_sentence
 from focalcal.lab.report.page_numbers import MEANINGS, METRICS, TERMS, page_data
-from focalcal.lab.report.sentences import note_text, summary
+from focalcal.lab.report.sentences import note_text, study_sentences
 from focalcal.lab.report.study_tables.flags import MARGIN, RULE
-from focalcal.lab.report.study_tables.runs import leaders_table, runs_table
+from focalcal.lab.report.study_tables.run_lists import leaders_table, runs_table
 from focalcal.pages.page import Page, Section, html_table, render
 from focalcal.pages.palette import palette_css
 
@@ -73,7 +73,7 @@ def study_page(
     """
     given, shown_views = dict(tables or {}), study_views(evidence) if views is None else views
     numbers = page_data(evidence, shown_views)
-    sentences = summary(evidence, name=short_name)
+    sentences = study_sentences(evidence, name=short_name)
     choices = evidence.settings if len(evidence.settings) > 1 else ()
     sentence = around_settings(result_sentence(evidence, sentences), choices)
     numbers["first"] = next((text for text, is_setting in sentence if is_setting), None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
@@ -17,6 +17,7 @@ from focalcal.lab.evidence.temperature_effect import FittedOn
 from focalcal.lab.report.figures import figures, study_views
 from focalcal.lab.report.figures.view import FORMS, as_file_name, unused
 from focalcal.lab.report.page_sections import study_page
+from focalcal.lab.report.sentences import gap_sentences, study_sentences
 from focalcal.lab.report.study_tables import all_tables
 from focalcal.pages.style import rendered
 
@@ -40,6 +41,17 @@ class Report:
     page: Path
     files: tuple[Path, ...]
     evidence: Evidence
+
+    def record(self) -> dict[str, Any]:
+        """Paths, and what the page says in words."""
+        in_words = study_sentences(self.evidence)
+        return {
+            "page": str(self.page),
+            "files": [str(path) for path in self.files],
+            "runs": len(self.evidence.runs),
+            "missing": gap_sentences(self.evidence.missing),
+            **{name: list(getattr(in_words, name)) for name in ("flags", "best", "significant", "unknown")},
+        }
 
 
 def write_report(

@@ -13,7 +13,7 @@ from focalcal.lab.evidence.findings import ALPHA, PairVerdicts, Significance, ru
 from focalcal.lab.evidence.gaps import EvidenceGap, whole_metrics
 from focalcal.lab.evidence.metric_names import PERCENT, in_sentence, title
 from focalcal.lab.evidence.temperature_effect import EvidenceNote
-from focalcal.lab.report.study_tables.runs import leading_objectives
+from focalcal.lab.report.study_tables.run_lists import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names
 _MOST_VERDICTS = 4
@@ -44,7 +44,7 @@ class StudySummary:
     leaders: tuple[Leader, ...]
 
 
-def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> StudySummary:
+def study_sentences(evidence: Evidence, *, name: Callable[[str], str] = str) -> StudySummary:
     """What the findings say; `name` says what an objective is called."""
     leading = tuple(leaders(evidence))
     return StudySummary(
@@ -55,6 +55,11 @@ def summary(evidence: Evidence, *, name: Callable[[str], str] = str) -> StudySum
         unknown=tuple(_unknown(evidence)),
         leaders=leading,
     )
+
+
+def warning_sentences(evidence: Evidence) -> list[str]:
+    """What is missing, and which cells learnt nothing."""
+    return [*gap_sentences(evidence.missing), *flag_sentences(constant_guesses(evidence))]
 
 
 def gap_sentences(gaps: Iterable[EvidenceGap]) -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.figure_runs import faults, font_sizes, predicted, stored
 
-from focalcal.lab.report.figures.saliency import saliency_view
+from focalcal.lab.report.figures.saliency_views import saliency_view
 from focalcal.lab.store import Spec
 
 

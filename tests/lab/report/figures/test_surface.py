@@ -6,7 +6,7 @@ from matplotlib.patches import Rectangle
 from support.figure_runs import evidence_of, faults, font_sizes, stored
 
 from focalcal.lab.evidence.surface import surface
-from focalcal.lab.report.figures.surface import surface_view
+from focalcal.lab.report.figures.surface_views import surface_view
 
 SETTING = "digits/small_cnn"
 GAMMAS, LAMS = (0.0, 1.0, 4.0), (0.0, 0.5, 1.5, 8.0)

@@ -11,10 +11,11 @@ from support.figure_runs import NINE, epochs_with, evidence_of, faults, font_siz
 from focalcal.lab.evidence.findings import study_families
 from focalcal.lab.evidence.run_details import best_probabilities
 from focalcal.lab.objectives import short_name
-from focalcal.lab.report.figures import figures, reliability, study_views
-from focalcal.lab.report.figures.lanes import differences, rankings
+from focalcal.lab.report.figures import figures, study_views
+from focalcal.lab.report.figures import reliability_views as reliability
+from focalcal.lab.report.figures.lanes import paired_differences, rankings
 from focalcal.lab.report.figures.posterior import posterior_view
-from focalcal.lab.report.figures.reliability import confidence_view, reliabilities, temperature_view
+from focalcal.lab.report.figures.reliability_views import confidence_view, reliabilities, temperature_view
 from focalcal.lab.report.figures.scaling import headline_view, scalings
 from focalcal.lab.report.figures.training import gamma_view, trainings
 from focalcal.lab.store import Store
@@ -78,7 +79,7 @@ def test_infinity_is_last_and_what_was_not_measured_is_left_out(tmp_path):
 
 def test_differences_are_the_paired_tests_and_their_marks_the_verdicts(study):
     families = study_families(study)
-    views = {view.choice: view for view in differences(study, SETTING, families)}
+    views = {view.choice: view for view in paired_differences(study, SETTING, families)}
     assert set(views) == {"ece", "adaptive_ece", "nll", "brier"}
     for family in families:
         for test in family.comparisons:

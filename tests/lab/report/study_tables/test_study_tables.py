@@ -6,14 +6,14 @@ import statistics
 import subprocess
 
 import pytest
-from paper.claims.tables import against_paper
+from paper.claims.claim_tables import against_paper
 from support import synthetic_study as synthetic
 from support.external_tools import needs
 
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.report.figures.scaling import scalings
 from focalcal.lab.report.study_tables import all_tables
-from focalcal.lab.report.study_tables.runs import runs_table
+from focalcal.lab.report.study_tables.run_lists import runs_table
 from focalcal.lab.store import Store
 from focalcal.pages.numbers import Mean, best
 

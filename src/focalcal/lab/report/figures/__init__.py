@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.lab.evidence.findings import study_families
 from focalcal.lab.evidence.metric_names import shown_metrics
-from focalcal.lab.report.figures.lanes import differences, rankings
+from focalcal.lab.report.figures.lanes import paired_differences, rankings
 from focalcal.lab.report.figures.posterior import posterior_view
-from focalcal.lab.report.figures.reliability import confidence_view, reliabilities, temperature_view
-from focalcal.lab.report.figures.saliency import saliency_view
+from focalcal.lab.report.figures.reliability_views import confidence_view, reliabilities, temperature_view
+from focalcal.lab.report.figures.saliency_views import saliency_view
 from focalcal.lab.report.figures.scaling import headline_view, scalings
-from focalcal.lab.report.figures.surface import surface_views
+from focalcal.lab.report.figures.surface_views import surface_views
 from focalcal.lab.report.figures.training import gamma_view, trainings
 from focalcal.lab.report.figures.view import View, as_file_name, save, unused
 
@@ -54,7 +54,7 @@ def study_views(
     views: list[View] = []
     for setting in evidence.settings:
         views += rankings(evidence, setting, metrics)
-        views += differences(evidence, setting, families)
+        views += paired_differences(evidence, setting, families)
         views += reliabilities(evidence, setting)
         views += scalings(evidence, setting, metrics)
         views += trainings(evidence, setting)

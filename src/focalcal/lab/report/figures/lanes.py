@@ -10,7 +10,7 @@ import numpy as np
 
 from focalcal.lab.evidence.comparisons import Family
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, in_unit, shown, shown_text
+from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, as_shown, axis_title, shown_text
 from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures.view import Row, View
 from focalcal.lab.report.study_tables.flags import flag_marks
@@ -48,7 +48,7 @@ def rankings(evidence: Evidence, setting: str, metrics: Sequence[str]) -> Iterat
         rows.sort(key=lambda row: sign * row["mean"] if math.isfinite(row["mean"]) else math.inf)
         if rows:
             best = f"Best: {short_name(rows[0]['objective'])}, {shown_text(metric, rows[0]['mean'])}."
-            title = f"{in_unit(metric)} on {setting}, test rows"
+            title = f"{axis_title(metric)} on {setting}, test rows"
             yield View("ranking", setting, metric, title, best, rows, plot_ranking, evidence.looks)
 
 
@@ -66,7 +66,7 @@ def _interval(runs: Sequence[RunEvidence], metric: str) -> Row:
     }
 
 
-def differences(evidence: Evidence, setting: str, families: Sequence[Family]) -> Iterator[View]:
+def paired_differences(evidence: Evidence, setting: str, families: Sequence[Family]) -> Iterator[View]:
     """By metric: what the candidate has more than each baseline, paired by seed, and what the test says."""
     by_metric: dict[str, list[Row]] = {}
     for family in families:
@@ -89,7 +89,7 @@ def differences(evidence: Evidence, setting: str, families: Sequence[Family]) ->
     for metric, rows in by_metric.items():
         rows.sort(key=lambda row: (-1 if metric in HIGHER_IS_BETTER else 1) * row["mean"])
         candidate = next(family.candidate for family in families if family.setting == setting)
-        title = f"{short_name(candidate)} minus each baseline, {in_unit(metric)} on {setting}"
+        title = f"{short_name(candidate)} minus each baseline, {axis_title(metric)} on {setting}"
         counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS}
         said = [f"{VERDICTS[name][1]} {VERDICTS[name][2]}: {count}" for name, count in counts.items() if count]
         yield View(
@@ -102,10 +102,10 @@ def plot_ranking(view: View) -> Figure:
     """Rings are seeds, the mark their mean, the line the interval over rows, the band what chance alone gives."""
     metric = view.choice
     with drawing(1.2 + 0.21 * len(view.rows), width=5.4) as figure:
-        axes = _lanes(figure, view, in_unit(metric))
+        axes = _lanes(figure, view, axis_title(metric))
         for at, row in enumerate(view.rows):
             if row["chance"] is not None:
-                axes.barh(at, shown(metric, row["chance"]), height=0.75, color=BAND, zorder=0, label="_chance")
+                axes.barh(at, as_shown(metric, row["chance"]), height=0.75, color=BAND, zorder=0, label="_chance")
             _lane(axes, view, at, row, metric, view.looks[row["objective"]].marker)
         axes.margins(x=0.04)
         note = f"{view.note} Rings: seeds. Line: 95 % interval over test rows. Grey: what chance alone gives."
@@ -117,7 +117,7 @@ def plot_differences(view: View) -> Figure:
     """Rings are seeds, the line the interval of their mean, whose mark is the verdict of the test."""
     metric = view.choice
     with drawing(1.2 + 0.21 * len(view.rows), width=5.4) as figure:
-        axes = _lanes(figure, view, f"{in_unit(metric)}: difference")
+        axes = _lanes(figure, view, f"{axis_title(metric)}: difference")
         axes.axvline(0, color="black", linewidth=0.8, zorder=1)
         for at, row in enumerate(view.rows):
             marker, _, _ = VERDICTS[row["verdict"]]
@@ -146,14 +146,16 @@ def _lane(
     colour = view.looks[row["objective"]].light
     ends: Mapping[str, Any] = {name: row[name] for name in ("low", "high")}
     if ends["low"] is not None:
-        axes.plot([shown(metric, ends["low"]), shown(metric, ends["high"])], [at, at], color=colour, linewidth=1.2)
+        axes.plot(
+            [as_shown(metric, ends["low"]), as_shown(metric, ends["high"])], [at, at], color=colour, linewidth=1.2
+        )
     ring: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "none", "markeredgecolor": colour}
-    values = [shown(metric, value) for value in row["value"]]
+    values = [as_shown(metric, value) for value in row["value"]]
     axes.plot(values, [at] * len(values), marker="o", markersize=3.2, markeredgewidth=0.6, label="_seeds", **ring)
     if math.isfinite(row["mean"]):
         face = "white" if hollow else colour
         mark: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": face, "markeredgecolor": colour, "zorder": 4}
-        axes.plot([shown(metric, row["mean"])], [at], marker=MARKERS[marker], linestyle="none", **mark)
+        axes.plot([as_shown(metric, row["mean"])], [at], marker=MARKERS[marker], linestyle="none", **mark)
     text = shown_text(metric, row["mean"], unit=False, sign=sign).replace("-", "\N{MINUS SIGN}")
     beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": SMALLEST}
     axes.text(1.02, at, text, **beside)

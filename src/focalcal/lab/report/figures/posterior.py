@@ -11,7 +11,7 @@ from focalcal.core.extras import required
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.run_details import POINTS
 from focalcal.lab.objectives import short_name
-from focalcal.lab.report.figures.view import Row, View, rounded
+from focalcal.lab.report.figures.view import Row, View, to_digits
 from focalcal.pages.style import COLOURS, ETA, GUIDE, SMALLEST, PanelGrid, drawing, headed, plain
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def posterior_view(evidence: Evidence, setting: str) -> View | None:
             first, at = known[0], known[0].count > 0
             row: Row = {"objective": objective, "seed": first.seed, "rows": first.count[at].tolist()}
             row |= {name: float(np.mean([getattr(each, name) for each in known])) for name in ("to_truth", "to_theory")}
-            row |= {name: rounded(getattr(first, name)[at]) for name in _BINS}
+            row |= {name: to_digits(getattr(first, name)[at]) for name in _BINS}
             columns = zip(("eta", "p", "q"), first.points.T, strict=True)
-            rows.append(row | {"cloud": {name: rounded(column, 4) for name, column in columns}})
+            rows.append(row | {"cloud": {name: to_digits(column, 4) for name, column in columns}})
     if not rows:
         return None
     rows.sort(key=lambda row: row["to_truth"])

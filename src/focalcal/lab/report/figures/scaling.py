@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import in_unit, shown
+from focalcal.lab.evidence.metric_names import as_shown, axis_title
 from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures.view import Row, View, ranked
 from focalcal.pages.style import drawing, headed, line_style, plain
@@ -37,7 +37,7 @@ def scalings(evidence: Evidence, setting: str, metrics: Sequence[str]) -> Iterat
         bounded = [f"{short_name(row['objective'])} ({sum(row['bounded'])} of {len(row['seed'])})" for row in rows
                    if any(row["bounded"])]  # fmt: skip
         note = f"No finite T, and in no mean: {', '.join(bounded)}." if bounded else ""
-        title = f"{in_unit(metric)} before and after temperature scaling on {setting}"
+        title = f"{axis_title(metric)} before and after temperature scaling on {setting}"
         if rows:
             facts = {"how": _HOW[evidence.fitted_on], "scaled": any(math.isfinite(row["t"]) for row in rows)}
             yield View("scaling", setting, metric, title, note, rows, facts=facts)
@@ -54,11 +54,11 @@ def headline_view(evidence: Evidence, setting: str, metrics: Sequence[str]) -> V
         return None
     rows = [
         {"objective": name, "state": ["as trained", "temperature-scaled"]}
-        | {metric: [shown(metric, row[state]) for state in ("raw", "scaled")]
+        | {metric: [as_shown(metric, row[state]) for state in ("raw", "scaled")]
            for metric, row in ((across, each), (up, both[1][name]))}
         for name, each in both[0].items() if name in both[1]
     ]  # fmt: skip
-    title = f"{in_unit(across)} against {in_unit(up)} on {setting}"
+    title = f"{axis_title(across)} against {axis_title(up)} on {setting}"
     note = f"Hollow: as trained. Filled: after temperature scaling. {_HOW[evidence.fitted_on]}"
     facts = {"across": across, "up": up}
     return View("headline", setting, "", title, note, rows, plot_headline, evidence.looks, facts)
@@ -73,7 +73,7 @@ def plot_headline(view: View) -> Figure:
             style = line_style(view.looks[row["objective"]]) | {"linestyle": "-", "markersize": 5, "linewidth": 0.9}
             axes.plot(row[across], row[up], **style, label=plain(short_name(row["objective"]), longest=30))
             axes.plot(row[across][:1], row[up][:1], **style | {"markerfacecolor": "white", "linestyle": "none"})
-        axes.set(xlabel=in_unit(across), ylabel=in_unit(up))
+        axes.set(xlabel=axis_title(across), ylabel=axis_title(up))
         axes.set_xlim(left=0)
         axes.grid(linewidth=0.3, color="#cccccc")
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import in_unit, shown
+from focalcal.lab.evidence.metric_names import as_shown, axis_title
 from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures.view import Row, View, ranked
 from focalcal.pages.style import GAMMA, GUIDE, PANEL, drawing, headed, line_style, panels, plain, whole_numbers
@@ -31,7 +31,7 @@ def trainings(evidence: Evidence, setting: str) -> Iterator[View]:
             rows = [row for name in ranked(evidence, setting)
                     if (row := _row(name, evidence.of(setting, name), split, metric))]  # fmt: skip
             if rows:
-                title = f"{split} {in_unit(metric)} after each epoch on {setting}"
+                title = f"{split} {axis_title(metric)} after each epoch on {setting}"
                 several = len({run.seed for run in evidence.runs}) > 1
                 note = "Mean over seeds; the band is from the lowest to the highest." * several
                 yield View("training", setting, f"{split} {metric}", title, note, rows, plot_training, evidence.looks)
@@ -79,7 +79,7 @@ def plot_training(view: View) -> Figure:
             look = view.looks[row["objective"]]
             style, every = line_style(look), max(1, math.ceil(len(row["epoch"]) / _MARKED))
             marks: dict[str, Any] = {"markersize": 3.2, "markevery": (look.place % every, every)}
-            mean, low, high = ([shown(metric, value) for value in row[name]] for name in ("mean", "min", "max"))
+            mean, low, high = ([as_shown(metric, value) for value in row[name]] for name in ("mean", "min", "max"))
             label = plain(short_name(row["objective"]), longest=30)
             axes.plot(row["epoch"], mean, label=label, **marks, **style)
             if sum(name.startswith("seed ") for name in row) > 1:
@@ -91,7 +91,7 @@ def plot_training(view: View) -> Figure:
             axes.yaxis.set_minor_formatter(_few_labels(min(ends), max(ends)))
             axes.tick_params(which="minor", labelsize=7)
         whole_numbers(axes)
-        axes.set(xlabel="epoch", ylabel=f"{split} {in_unit(metric)}")
+        axes.set(xlabel="epoch", ylabel=f"{split} {axis_title(metric)}")
         axes.grid(axis="y", linewidth=0.3, color="#cccccc")
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), handlelength=3.2, borderaxespad=0.0)
         headed(figure, view.title, view.note)

@@ -84,7 +84,7 @@ def ranked(evidence: Evidence, setting: str) -> list[str]:
     return sorted(there, key=lambda name: means.get(name, math.inf))
 
 
-def rounded(values: Any, digits: int = 5) -> list[float]:
+def to_digits(values: Any, digits: int = 5) -> list[float]:
     """To so many significant digits, so that a page stays small."""
     listed = np.asarray(values, float).tolist()
     return [value if math.isnan(value) else float(f"{value:.{digits}g}") for value in listed]

@@ -18,7 +18,7 @@ Rows = Mapping[tuple[str, ...], Mapping[str, Mean]]
 _SPREAD = "Mean ± standard deviation (n - 1) over seeds; a single seed has no spread"
 
 
-def metric_table(evidence: Evidence, metric: str) -> CaptionedTable | None:
+def metric_means(evidence: Evidence, metric: str) -> CaptionedTable | None:
     """None if no run has the metric. Means that tie as printed are all bold; nothing is, if neither way is better."""
     cells = metric_cells(evidence, metric)
     if not cells:

@@ -4,15 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from focalcal.lab.evidence.comparisons import Family, FamilyNote, all_comparisons
-from focalcal.lab.evidence.metric_names import PERCENT, shown, title, titled
+from focalcal.lab.evidence.comparisons import Family, FamilyNote, all_comparisons, seeds_needed
+from focalcal.lab.evidence.metric_names import PERCENT, as_shown, title, titled
 from focalcal.pages.numbers import Rounded
 from focalcal.pages.tables import CaptionedTable, Table
 from focalcal.stats import verdict_counts
 
 CANNOT_SHOW = "cannot show"
+
+
+@dataclass(frozen=True)
+class PairedTests:
+    """Families of tests, which print as their tables and what they cannot show."""
+
+    families: tuple[Family, ...]
+    alpha: float
+
+    @property
+    def made(self) -> bool:
+        """Whether any test was."""
+        return any(family.comparisons for family in self.families)
+
+    def record(self) -> list[dict[str, Any]]:
+        """Every family and every number."""
+        return [asdict(family) for family in self.families]
+
+    def __str__(self) -> str:
+        """Every test, the counts of verdicts, and whether any could have been significant."""
+        table = comparison_table(self.families, alpha=self.alpha)
+        verdicts = verdict_table(self.families, alpha=self.alpha)
+        if table is None or verdicts is None:
+            said = limits_of_comparisons(self.families, self.alpha)
+            said = said or ["no setting has the candidate and another objective"]
+            return "".join(f"{sentence}\n" for sentence in (*said, "no test could be made"))
+        text = f"{table.text()}\n{verdicts.text()}"
+        if not any(family.reachable for family in self.families):
+            tests = max(len(family.comparisons) for family in self.families)
+            needed = seeds_needed(tests, self.alpha)
+            text += f"\nNo comparison can be significant: {tests} tests need {needed} seeds.\n"
+        return text
 
 
 def comparison_table(families: Sequence[Family], *, alpha: float = 0.05) -> CaptionedTable | None:
@@ -114,7 +147,7 @@ def _sentence(note: FamilyNote, metric: str) -> str:
 
 
 def _signed(metric: str, value: float) -> Rounded:
-    return Rounded(shown(metric, value), f"+.{3 if metric in PERCENT else 4}f")
+    return Rounded(as_shown(metric, value), f"+.{3 if metric in PERCENT else 4}f")
 
 
 def _p(value: float) -> Rounded:

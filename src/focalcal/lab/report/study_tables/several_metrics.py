@@ -11,9 +11,9 @@ from typing import Any
 from focalcal.lab.evidence.cell_means import label_means
 from focalcal.lab.evidence.contenders import best_objectives, best_of_settings
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, TITLES, UNDIRECTED, mean, titled
+from focalcal.lab.evidence.metric_names import HIGHER_IS_BETTER, TITLES, UNDIRECTED, mean_shown, titled
 from focalcal.lab.report.study_tables.flags import RULE, flag_column, flag_note
-from focalcal.lab.report.study_tables.temperature import at_bound_note, fitted_mean
+from focalcal.lab.report.study_tables.scaled_metrics import at_bound_note, fitted_mean
 from focalcal.pages.numbers import Mean, Rounded
 from focalcal.pages.tables import CaptionedTable, Table
 
@@ -55,7 +55,7 @@ def common_split(evidence: Evidence) -> CaptionedTable | None:
     )
 
 
-def transformers(evidence: Evidence) -> CaptionedTable | None:
+def transformer_table(evidence: Evidence) -> CaptionedTable | None:
     """One row per objective; error and ECE of each network, the best of each column in bold."""
     settings = [
         setting for setting in evidence.settings if evidence.place(setting).partition("/")[2].startswith(TRANSFORMERS)
@@ -70,7 +70,7 @@ def transformers(evidence: Evidence) -> CaptionedTable | None:
     for setting in settings:
         for metric in ("error", "ece"):
             values = evidence.values(setting, metric)
-            cells = {objective: mean(metric, values.get(objective, {}).values()) for objective in objectives}
+            cells = {objective: mean_shown(metric, values.get(objective, {}).values()) for objective in objectives}
             column = f"{setting} {metric}"
             columns[column] = list(cells.values())
             bold[column] = list(best_objectives(evidence, setting, cells).values())
@@ -112,7 +112,7 @@ def lam_sweep(evidence: Evidence) -> CaptionedTable | None:
     return CaptionedTable("Sweep of lam", table, note)
 
 
-def findings(evidence: Evidence, setting: str) -> CaptionedTable | None:
+def finding_table(evidence: Evidence, setting: str) -> CaptionedTable | None:
     """One row per finding, the mean over them and the count of wins; None if the setting has one label.
 
     Not in percent, as the literature has it. A win is the best mean over seeds as printed, ties counting for all.
@@ -173,7 +173,7 @@ def _side_by_side(
     headings: dict[str, str] = {}
     for metric in metrics:
         means = {
-            cell: mean(metric, [run.metrics.get("test", {}).get(metric, math.nan) for run in runs])
+            cell: mean_shown(metric, [run.metrics.get("test", {}).get(metric, math.nan) for run in runs])
             for cell, runs in cells.items()
         }
         if any(value is not None for value in means.values()):

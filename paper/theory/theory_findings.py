@@ -8,11 +8,11 @@ import numpy as np
 
 from focalcal.pages.tables import number
 from focalcal.theory.minimiser import TOLERANCE
-from paper.theory.tables import injection_note, slope_text
+from paper.theory.theory_tables import injection_note, slope_text
 
 if TYPE_CHECKING:
     from paper.theory.frames import Columns
-    from paper.theory.study import TheoryStudy
+    from paper.theory.theory_study import TheoryStudy
 
 _DISTORTION_BOUNDS = ("global_bound", "entropy_bound", "log_classes_bound", "interior_bound", "slope_bound")
 _CALIBRATION_BOUNDS = ("potential_bound", "log_classes_bound", "interior_bound", "slope_bound")

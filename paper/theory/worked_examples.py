@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from focalcal.theory import minimise
-from paper.theory.study import posteriors
+from paper.theory.theory_study import posteriors
 
 _PARAMETERS = ((0.0, 1.0), (0.5, 0.0), (2.0, 1.0), (3.0, 100.0), (8.0, 0.01))  # gamma, lam
 _EXAMPLE = {"three classes: 0.7, 0.2, 0.1": [0.7, 0.2, 0.1]}

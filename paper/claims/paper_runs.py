@@ -10,7 +10,7 @@ from typing import Any
 
 from focalcal.lab.evidence.comparisons import Family, comparisons
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from paper.claims.numbers import OBJECTIVES, TEN_SEED_SETTINGS, TRANSFORMERS, Protocol
+from paper.claims.printed_numbers import OBJECTIVES, TEN_SEED_SETTINGS, TRANSFORMERS, Protocol
 
 _ASKED_AFTERWARDS = ("shifts", "severities", "saliency", "keep_weights", "evaluate_every")  # of a trained network
 _EPOCHS = {  # of the recipes that the paper says it follows
@@ -84,7 +84,7 @@ def protocol_of(run: RunEvidence) -> Protocol:
     return "common split" if run.spec["data_set"].startswith("cifar") and held_out else "main"
 
 
-def differences(run: RunEvidence) -> list[str]:
+def spec_differences(run: RunEvidence) -> list[str]:
     """How a run's training differs from the paper's, as far as its spec says."""
     training, protocol = run.spec["training"], run.spec["protocol"]
     data_set = run.spec["data_set"]
@@ -125,7 +125,7 @@ def _one_training(runs: Sequence[RunEvidence]) -> list[RunEvidence]:
     groups = _grouped(runs, training)
     if not groups:
         return []
-    nearest = min(groups, key=lambda group: (len(differences(group[0])), -len({run.seed for run in group})))
+    nearest = min(groups, key=lambda group: (len(spec_differences(group[0])), -len({run.seed for run in group})))
     seeds: dict[int, RunEvidence] = {}
     for run in sorted(nearest, key=lambda run: (run.seed, len(run.metrics))):
         seeds[run.seed] = run

@@ -9,7 +9,7 @@ from typing import Any
 
 from focalcal.lab.evidence.contenders import best_of_settings, contenders
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
-from focalcal.lab.evidence.metric_names import mean, title
+from focalcal.lab.evidence.metric_names import mean_shown, title
 from focalcal.lab.evidence.temperature_effect import NEAR_ONE, Scaled
 from focalcal.lab.report.study_tables.flags import RULE
 from focalcal.pages.numbers import Mean, Rounded, best
@@ -23,7 +23,7 @@ _HOW = {
 }
 
 
-def temperature(evidence: Evidence) -> CaptionedTable | None:
+def temperature_table(evidence: Evidence) -> CaptionedTable | None:
     """One row per setting and objective; the best of each setting in bold. None if nothing was scaled."""
     cells = _scaled_cells(evidence)
     if not cells:
@@ -42,7 +42,7 @@ def temperature(evidence: Evidence) -> CaptionedTable | None:
         groups[title(metric)] = [f"{metric}_{when}" for when in ("before", "after")]
         for when in ("before", "after"):
             means = {
-                cell: mean(metric, [getattr(optimum, when)[metric] for optimum in _optima(runs)])
+                cell: mean_shown(metric, [getattr(optimum, when)[metric] for optimum in _optima(runs)])
                 for cell, runs in cells.items()
             }
             name = f"{metric}_{when}"
@@ -56,7 +56,7 @@ def temperature(evidence: Evidence) -> CaptionedTable | None:
     return CaptionedTable("Temperature scaling", Table(columns, headings=headings, bold=bold), note, groups)
 
 
-def temperature_distance(evidence: Evidence) -> CaptionedTable | None:
+def temperature_distances(evidence: Evidence) -> CaptionedTable | None:
     """One row per objective: how far T is from 1 over settings, each with the mean of its seeds, and over runs."""
     cells = _scaled_cells(evidence)
     if not cells:

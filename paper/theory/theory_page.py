@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from focalcal.pages.page import Page, Section, html_table, render
 from focalcal.pages.style import rendered
-from paper.theory.examples import example_posteriors, reference_solutions
 from paper.theory.figure import theory_figure
-from paper.theory.findings import findings
-from paper.theory.tables import (
+from paper.theory.theory_findings import findings
+from paper.theory.theory_tables import (
     STANDARD_ERROR,
     cases_note,
     cases_table,
@@ -19,12 +18,13 @@ from paper.theory.tables import (
     paper_table,
     slopes_table,
 )
+from paper.theory.worked_examples import example_posteriors, reference_solutions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from focalcal.pages.tables import Table
-    from paper.theory.study import TheoryStudy
+    from paper.theory.theory_study import TheoryStudy
 
 TITLE = "What Focal Calibration Loss does to a posterior"
 _PARTS = ("solver", "quantities", "points", "simplex", "bars", "curve", "page")

@@ -12,7 +12,7 @@ from focalcal.pages.tables import Table, number
 from paper.theory.frames import WINDOWS
 
 if TYPE_CHECKING:
-    from paper.theory.study import TheoryStudy
+    from paper.theory.theory_study import TheoryStudy
 
 _CASES_IN_LATEX = {
     "eta_min": r"$\min_k\eta_k$",

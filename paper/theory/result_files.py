@@ -12,9 +12,9 @@ from focalcal.core.extras import required
 from focalcal.pages.style import rendered
 from focalcal.pages.tables import Table
 from paper.theory.figure import theory_figure
-from paper.theory.findings import findings
-from paper.theory.page import theory_page
-from paper.theory.tables import (
+from paper.theory.theory_findings import findings
+from paper.theory.theory_page import theory_page
+from paper.theory.theory_tables import (
     STANDARD_ERROR,
     cases_csv,
     cases_latex,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from paper.theory.frames import Columns
-    from paper.theory.study import TheoryStudy
+    from paper.theory.theory_study import TheoryStudy
 
 TITLE = "# The theory of Focal Calibration Loss, checked on exact solutions"
 FILES = {
@@ -98,7 +98,7 @@ def _is_a_study(folder: Path) -> bool:
     return readme.is_file() and readme.read_bytes().startswith(TITLE.encode())
 
 
-def check_packages() -> None:
+def check_theory_packages() -> None:
     """Fail now if a package that `write_study` needs is missing, and not after the study has run."""
     for module in ("matplotlib", "jinja2", "pyarrow"):
         required(module, purpose="Writing the theory study")
@@ -106,7 +106,7 @@ def check_packages() -> None:
 
 def rendered_study(study: TheoryStudy) -> dict[str, bytes]:
     """The files, by name."""
-    check_packages()
+    check_theory_packages()
     figure = theory_figure(study)
     cases, paper, injection = cases_table(study), paper_table(study), injection_table(study)
     texts = {

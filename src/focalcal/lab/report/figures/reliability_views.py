@@ -10,7 +10,7 @@ import numpy as np
 
 from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.objectives import short_name
-from focalcal.lab.report.figures.view import Row, View, ranked, rounded
+from focalcal.lab.report.figures.view import Row, View, ranked, to_digits
 from focalcal.metrics.reliability import Reliability
 from focalcal.pages.style import BAND, COLOURS, GUIDE, PanelGrid, drawing, headed, line_style, plain
 
@@ -175,9 +175,9 @@ def _row(objective: str, seeds: int, *, count: Any, confidence: Any, correct: An
         "gap": float(np.average(sure - right, weights=n)),
         "bin": (filled + 1).tolist(),
         "rows": n.astype(int).tolist(),
-        "confidence": rounded(sure),
-        "accuracy": rounded(right),
-        "chance": rounded(half, 3),
+        "confidence": to_digits(sure),
+        "accuracy": to_digits(right),
+        "chance": to_digits(half, 3),
         "least": min(100.0, max(5.0, 0.01 * n.sum())),
     }
 

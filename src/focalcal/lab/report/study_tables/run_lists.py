@@ -9,7 +9,7 @@ from typing import Any
 from focalcal.lab.evidence.cell_means import HEADLINE, Leader
 from focalcal.lab.evidence.contenders import is_constant_guess
 from focalcal.lab.evidence.evidence import Evidence
-from focalcal.lab.evidence.metric_names import PERCENT, shown, titled
+from focalcal.lab.evidence.metric_names import PERCENT, as_shown, titled
 from focalcal.pages.numbers import Rounded
 from focalcal.pages.tables import Table
 
@@ -55,7 +55,7 @@ def runs_table(evidence: Evidence) -> Table | None:
     for metric in (*HEADLINE, "confidence_gap"):
         if any(metric in test for test in tests):
             form = ".2f" if metric in PERCENT else ".4f"
-            columns[titled(metric)] = [Rounded(shown(metric, test.get(metric, math.nan)), form) for test in tests]
+            columns[titled(metric)] = [Rounded(as_shown(metric, test.get(metric, math.nan)), form) for test in tests]
     fitted = [run.scaled for run in evidence.runs]
     if any(scaling is not None and scaling.at_bound for scaling in fitted):
         columns["no finite T"] = [scaling and scaling.at_bound for scaling in fitted]

@@ -12,9 +12,9 @@ from focalcal.lab.evidence.evidence import Evidence, RunEvidence
 from focalcal.lab.evidence.metric_names import title
 from focalcal.pages.numbers import Mean, Printed, Rounded
 from focalcal.pages.tables import CaptionedTable, Table
-from paper.claims.numbers import LITERATURE, PaperNumber, literature_auroc, paper_number, study_of, table_cells
-from paper.claims.queries import Answer
-from paper.claims.runs import PaperRuns, differences
+from paper.claims.paper_runs import PaperRuns, spec_differences
+from paper.claims.printed_numbers import LITERATURE, PaperNumber, literature_auroc, paper_number, study_of, table_cells
+from paper.claims.queries import ClaimAnswer
 from paper.claims.text import READ_INTO_IT, TEXT_NUMBERS, TextNumber
 
 NOT_RUN = "not run"
@@ -118,7 +118,7 @@ def protocol_differences(runs: list[RunEvidence]) -> list[str]:
         shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         sentences.append(f"{shown} seed{'s' * (counts != [1])} per cell instead of three")
     for setting in dict.fromkeys(run.setting for run in runs):
-        own = dict.fromkeys(text for run in runs if run.setting == setting for text in differences(run))
+        own = dict.fromkeys(text for run in runs if run.setting == setting for text in spec_differences(run))
         if own:
             sentences.append(f"{setting}: {', '.join(own)}")
     return sentences
@@ -156,17 +156,17 @@ def _row(setting: str, objective: str, metric: str, ours: Mean | None, theirs: P
     }
 
 
-def _in_unit(number: TextNumber, ours: Answer) -> float:
+def _in_unit(number: TextNumber, ours: ClaimAnswer) -> float:
     return 100 * ours.value if number.unit else ours.value
 
 
-def _value_text(number: TextNumber, ours: Answer) -> Rounded | str:
+def _value_text(number: TextNumber, ours: ClaimAnswer) -> Rounded | str:
     if ours.of is not None:
         return str(ours)
     return Rounded(_in_unit(number, ours), f".{max(2, _decimals(number.printed))}f")
 
 
-def _difference(number: TextNumber, ours: Answer | None) -> Rounded | None:
+def _difference(number: TextNumber, ours: ClaimAnswer | None) -> Rounded | None:
     if ours is None or ours.of is not None:
         return None
     return Rounded(_in_unit(number, ours) - float(number.printed), f"+.{max(2, _decimals(number.printed))}f")
