@@ -5,7 +5,7 @@ from support import synthetic_study as synthetic
 
 from focalcal.lab.evidence.evidence import gather
 from focalcal.lab.evidence.gaps import gaps_of_stores
-from focalcal.lab.report.sentences import gap_sentences, note_text
+from focalcal.lab.report.sentences import gap_sentences
 from focalcal.lab.store import Store
 from focalcal.lab.store.diagnostics import RunFailure
 
@@ -68,7 +68,7 @@ def test_known_cells_set_the_order_and_those_without_a_run_are_named(store):
     evidence = gather(store.runs(), title="", known=known, missing=[failed])
     assert evidence.objectives == ("fcl", "ce", "focal")
     assert evidence.missing[0] == failed
-    assert [(gap.kind, gap.key, gap.name) for gap in evidence.missing[1:]] == [
+    assert [(gap.kind, gap.key, gap.about) for gap in evidence.missing[1:]] == [
         ("not run", known[seed + 3].key, f"digits/small_cnn brier seed {seed}") for seed in (1, 2)
     ]
 
@@ -107,7 +107,7 @@ def test_a_run_with_damaged_predictions_keeps_its_metrics(tmp_path):
     assert run.metrics["test"]["ece"] > 0
     (gap,) = (gap for gap in evidence.missing if gap.kind == "unreadable")
     assert gap.key == broken.key
-    assert "predictions of test cannot be read" in gap.detail
+    assert "predictions of test cannot be read" in gap.text
 
 
 def test_several_labels_have_no_temperature_and_say_so(tmp_path):
@@ -116,8 +116,8 @@ def test_several_labels_have_no_temperature_and_say_so(tmp_path):
     (run,) = gather(store.runs(), title="").runs
     assert run.scaled is None
     assert run.reliability is None
-    assert [note.kind for note in run.notes] == ["several labels"]
-    assert "yes-or-no" in note_text(run.notes[0])
+    assert [note.kind for note in run.notes] == ["no temperature"]
+    assert "yes-or-no" in run.notes[0].text
 
 
 def test_no_runs_are_no_evidence_but_no_error():

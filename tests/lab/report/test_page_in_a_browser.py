@@ -14,7 +14,7 @@ from support.external_tools import needs
 from support.synthetic_study import add, evidence_of, spec, study_store
 
 from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.evidence.gaps import EvidenceGap
+from focalcal.lab.evidence.gaps import nothing_stored
 from focalcal.lab.report.figures import study_views
 from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.store import Store
@@ -447,6 +447,6 @@ def test_a_name_that_is_a_script_does_nothing(tab, tmp_path):
 
 def test_a_page_without_runs_works(tab, tmp_path):
     path = tmp_path / "empty.html"
-    path.write_text(study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")])), encoding="utf-8")
+    path.write_text(study_page(gather([], title="Nothing", missing=[nothing_stored()])), encoding="utf-8")
     page = tab.open(path)
     assert "The store holds no whole run." in page.inner_text("#limits")

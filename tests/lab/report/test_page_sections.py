@@ -11,7 +11,7 @@ from support.synthetic_study import add, add_multilabel, evidence_of, spec, stud
 
 import focalcal.lab.report.page_numbers
 from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.evidence.gaps import EvidenceGap
+from focalcal.lab.evidence.gaps import nothing_stored
 from focalcal.lab.evidence.labels import origins
 from focalcal.lab.report import headline_text
 from focalcal.lab.report.figures import figures
@@ -167,7 +167,7 @@ def test_comparisons_have_the_differences_of_their_seeds(evidence, page):
 
 
 def test_a_page_of_nothing_says_so():
-    made = study_page(gather([], title="Nothing", missing=[EvidenceGap("no runs")]))
+    made = study_page(gather([], title="Nothing", missing=[nothing_stored()]))
     body = without_scripts(made)
     assert "No run is stored yet." in body
     assert "The store holds no whole run." in body

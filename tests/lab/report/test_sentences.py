@@ -5,8 +5,8 @@ from support.synthetic_study import add, evidence_of, spec, study_store
 
 from focalcal.lab.evidence.cell_means import leaders
 from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.evidence.gaps import EvidenceGap
-from focalcal.lab.report.sentences import note_text, study_sentences
+from focalcal.lab.evidence.gaps import nothing_stored
+from focalcal.lab.report.sentences import study_sentences
 from focalcal.lab.report.study_tables.run_lists import leaders_table
 from focalcal.lab.store import Store
 
@@ -84,7 +84,7 @@ def test_several_settings_are_counted(tmp_path):
 
 
 def test_nothing_stored_is_said():
-    found = study_sentences(gather([], title="A study", missing=[EvidenceGap("no runs")]))
+    found = study_sentences(gather([], title="A study", missing=[nothing_stored()]))
     assert found.ran == "No run is stored yet."
     assert (found.best, found.significant, found.unknown) == ((), (), ("The store holds no whole run.",))
     assert leaders_table(found.leaders) is None
@@ -95,6 +95,6 @@ def test_what_runs_note_is_said_once_with_how_many(tmp_path):
     for seed in (0, 1):
         add(store, spec("ce", seed), rows=12, sharpness=30.0)  # so few and so sure that no temperature is best
     evidence = evidence_of(store)
-    notes = {note_text(note) for run in evidence.runs for note in run.notes}
+    notes = {note.text for run in evidence.runs for note in run.notes}
     said = study_sentences(evidence).unknown
     assert all(sum(note in line for line in said) == 1 for note in notes)

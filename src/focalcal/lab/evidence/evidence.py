@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.lab.evidence.gaps import EvidenceGap, cells_not_run, gaps_of_stores, metrics_not_finite, seeds_short
+from focalcal.lab.evidence.gaps import (
+    EvidenceGap,
+    cells_not_run,
+    gaps_of_stores,
+    metrics_not_finite,
+    nothing_stored,
+    seeds_short,
+)
 from focalcal.lab.evidence.labels import Label, cell_names, run_labels
 from focalcal.lab.evidence.run_details import RunDetails, run_details
 from focalcal.lab.evidence.temperature_effect import EvidenceNote, FittedOn, Scaled, scaled
@@ -155,7 +162,7 @@ def collected(
         runs = [run for run in runs if run.key in names]
     gaps = gaps_of_stores(findings, names)
     if not runs:
-        gaps.insert(0, EvidenceGap("no runs", of_study=bool(specs)))
+        gaps.insert(0, nothing_stored(of_study=bool(specs)))
     return reading_order(runs), gaps
 
 
@@ -210,7 +217,7 @@ def gather(
     _check_same_data(evidence)
     gaps = [*missing, *cells_not_run(known, {run.key for run in stored}, missing, labels)]
     gaps += [
-        EvidenceGap("unreadable", run.key, run.name, detail=note.detail)
+        EvidenceGap("unreadable", note.text, run.key, run.name)
         for run in evidence
         for note in run.notes
         if note.kind == "unreadable"
@@ -269,7 +276,8 @@ def _read(
     test = _predictions(run, "test", faults) if whole else None
     diagram, scaling = None, None
     if test is None:
-        notes.append(EvidenceNote("no predictions" if whole else "not read"))
+        lacks = "no reliability bins and no temperature: there are no predictions of the test split"
+        notes.append(EvidenceNote("no predictions", lacks if whole else "its predictions were not read"))
     else:
         validation = _predictions(run, "val", faults) if temperature == "validation" else None
         scaling, notes = scaled(test, validation, fitted_on=temperature, seed=spec["seed"])

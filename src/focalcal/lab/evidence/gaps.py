@@ -1,4 +1,4 @@
-"""What a study lacks, as objects with a kind, a run and numbers; `report.sentences` has the sentences."""
+"""What a study lacks: each with its kind, the run it is about, and a sentence."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ from focalcal.lab.store.diagnostics import StoreFinding
 if TYPE_CHECKING:
     from focalcal.lab.evidence.evidence import RunEvidence
 
-_PER_LABEL = "/"  # in a metric's name: ece/Hernia
-
 
 @dataclass(frozen=True)
 class EvidenceGap:
     """One thing that is not there, or not as it should be.
 
-    no runs      nothing is stored, of a study if `of_study`, else of anything
-    stored       a folder or failure that a store told of, `finding`; `name` is the cell's, empty if that is not known
-    not run      a cell without a run
-    unreadable   a file of a run that cannot be read; `detail` says why
-    not finite   metrics of `split` that are NaN or infinite: `numbers`
-    no seed      `objectives` of the setting `name` lack `seeds`, which others of it have
-    one seed     `objectives` of the setting `name` have a single seed; `all_of_setting` if every one has
+    text     says it in a line, and `about` of what
+    key      of the run or cell it is about; None of several
+    finding  what a store told of, a folder or a failure
     """
 
     kind: Literal["no runs", "stored", "not run", "unreadable", "not finite", "no seed", "one seed"]
+    text: str
     key: str | None = None
-    name: str = ""
-    detail: str = ""
+    about: str = ""
     finding: StoreFinding | None = None
-    split: str = ""
-    numbers: tuple[tuple[str, float], ...] = ()
-    objectives: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()
-    all_of_setting: bool = False
-    of_study: bool = False
+
+    def __str__(self) -> str:
+        """One line."""
+        if self.key is None or self.kind == "stored":
+            return f"{self.about}: {self.text}" if self.about else self.text
+        return f"{self.about} ({self.key[:12]}): {self.text}"
+
+
+def nothing_stored(*, of_study: bool = False) -> EvidenceGap:
+    """There is no run."""
+    return EvidenceGap(
+        "no runs", "There is no whole run of this study." if of_study else "The store holds no whole run."
+    )
 
 
 def gaps_of_stores(findings: Iterable[StoreFinding], names: Mapping[str, str] | None = None) -> list[EvidenceGap]:
     """Of the cells with `names` by key alone, if they are given."""
     return [
-        EvidenceGap("stored", finding.key, "" if names is None else names[finding.key or ""], finding=finding)
-        for finding in findings
-        if names is None or finding.key in names
+        EvidenceGap("stored", str(one), one.key, "" if names is None else names[one.key or ""], one)
+        for one in findings
+        if names is None or one.key in names
     ]
 
 
@@ -59,24 +60,23 @@ def cells_not_run(
     names = cell_names(known, labels)
     explained = {gap.key for gap in told}
     lacking = [spec for spec in dict.fromkeys(known) if spec.key not in there and spec.key not in explained]
-    return [EvidenceGap("not run", spec.key, names[spec.key]) for spec in lacking]
+    return [EvidenceGap("not run", "not run", spec.key, names[spec.key]) for spec in lacking]
 
 
 def metrics_not_finite(runs: Iterable[RunEvidence]) -> list[EvidenceGap]:
-    """One per run and split."""
+    """One per run and split; metrics of single labels (ece/Hernia) are named where there are no others."""
     gaps = []
     for run in runs:
         for split, metrics in run.metrics.items():
             wrong = {name: value for name, value in metrics.items() if not math.isfinite(value)}
+            shown = {name: value for name, value in wrong.items() if "/" not in name} or wrong
+            listed = ", ".join(f"{name} is {value}" for name, value in shown.items())
+            so = "means and tests leave it out"
+            if not all(map(math.isnan, wrong.values())):
+                so = "means are then infinite, and tests leave the pair out"
             if wrong:
-                gaps.append(EvidenceGap("not finite", run.key, run.name, split=split, numbers=tuple(wrong.items())))
+                gaps.append(EvidenceGap("not finite", f"on {split} {listed}; {so}", run.key, run.name))
     return gaps
-
-
-def whole_metrics(gap: EvidenceGap) -> dict[str, float]:
-    """Its numbers without those of single labels, unless there are only such."""
-    whole = {name: value for name, value in gap.numbers if _PER_LABEL not in name}
-    return whole or dict(gap.numbers)
 
 
 def seeds_short(runs: Sequence[RunEvidence], known: Collection[str]) -> list[EvidenceGap]:
@@ -89,11 +89,12 @@ def seeds_short(runs: Sequence[RunEvidence], known: Collection[str]) -> list[Evi
     for setting, objectives in cells.items():
         every = set().union(*objectives.values())
         for objective, seeds in objectives.items():
-            lacking = tuple(sorted(every - seeds))
-            if lacking and (setting, objective) not in expected:
-                gaps.append(EvidenceGap("no seed", name=setting, objectives=(objective,), seeds=lacking))
-        single = tuple(objective for objective, seeds in objectives.items() if len(seeds) == 1)
-        if single:
-            every_one = len(single) == len(objectives)
-            gaps.append(EvidenceGap("one seed", name=setting, objectives=single, all_of_setting=every_one))
+            if every - seeds and (setting, objective) not in expected:
+                lacking = f"no seed {', '.join(map(str, sorted(every - seeds)))}, which others have"
+                gaps.append(EvidenceGap("no seed", lacking, about=f"{setting} {objective}"))
+        if single := [objective for objective, seeds in objectives.items() if len(seeds) == 1]:
+            who = f"{', '.join(single)}: there is"
+            if len(single) == len(objectives):
+                who = "every objective has"
+            gaps.append(EvidenceGap("one seed", f"{setting}, {who} one seed only: no spread, and no test"))
     return gaps

@@ -15,10 +15,6 @@ from focalcal.posthoc.temperature import TemperatureScaling
 from focalcal.predictions import Predictions
 
 FittedOn = Literal["halves", "validation"]
-NoteKind = (
-    Literal["not read", "no predictions", "unreadable"]
-    | Literal["several labels", "no logits", "no validation logits", "not fitted", "warned"]
-)
 NEAR_ONE = (0.9, 1.1)
 
 
@@ -45,17 +41,10 @@ class Scaled:
 
 @dataclass(frozen=True)
 class EvidenceNote:
-    """What a run lacks or warns of; `report.sentences` has the sentences.
+    """What a run lacks or warns of, in a sentence. Of an "unreadable" file an `EvidenceGap` tells, too."""
 
-    not read        only its stored metrics were asked for
-    no predictions  of the test split, so that it has neither bins nor a temperature
-    unreadable      a file of it, which an `EvidenceGap` tells of too; `detail` says which and why
-    warned          what the fit of the temperature warned of, in `detail`
-    the others      why it has no temperature
-    """
-
-    kind: NoteKind
-    detail: str = ""
+    kind: Literal["no predictions", "unreadable", "no temperature", "warned"]
+    text: str
 
 
 def scaled(
@@ -67,11 +56,11 @@ def scaled(
     """
     one_of("temperature", fitted_on, get_args(FittedOn))
     if test.multilabel:
-        return None, [EvidenceNote("several labels")]
+        return _unscaled("the labels are several yes-or-no questions, not classes")
     if test.kind != "logits":
-        return None, [EvidenceNote("no logits")]
+        return _unscaled("probabilities were stored without their logits")
     if fitted_on == "validation" and (validation is None or validation.kind != "logits"):
-        return None, [EvidenceNote("no validation logits")]
+        return _unscaled("there are no logits of a validation split to fit it on")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         try:
@@ -80,9 +69,13 @@ def scaled(
             else:
                 effect = _validation(test, validation)
         except ValueError as error:
-            return None, [EvidenceNote("not fitted", str(error))]
+            return _unscaled(str(error))
     warned = [warning for warning in caught if issubclass(warning.category, CalibrationWarning)]
     return effect, [EvidenceNote("warned", str(warning.message)) for warning in warned]
+
+
+def _unscaled(why: str) -> tuple[None, list[EvidenceNote]]:
+    return None, [EvidenceNote("no temperature", f"no temperature: {why}")]
 
 
 def _halves(test: Predictions, seed: int) -> Scaled:

@@ -187,7 +187,7 @@ def _finished_at(runs: Iterable[Run]) -> list[float]:
 
 def _failures(gaps: Iterable[EvidenceGap]) -> list[dict[str, str]]:
     return [
-        {"name": gap.name or gap.finding.key[:12], "message": f"{gap.finding.kind}: {gap.finding.message}"}
+        {"name": gap.about or gap.finding.key[:12], "message": f"{gap.finding.kind}: {gap.finding.message}"}
         for gap in gaps
         if isinstance(gap.finding, RunFailure)
     ]

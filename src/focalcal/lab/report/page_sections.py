@@ -11,7 +11,7 @@ from focalcal.lab.objectives import short_name
 from focalcal.lab.report.figures import View, study_views
 from focalcal.lab.report.headline_text import around_settings, result_sentence
 from focalcal.lab.report.page_numbers import MEANINGS, METRICS, TERMS, page_data
-from focalcal.lab.report.sentences import note_text, study_sentences
+from focalcal.lab.report.sentences import study_sentences
 from focalcal.lab.report.study_tables.flags import MARGIN, RULE
 from focalcal.lab.report.study_tables.run_lists import leaders_table, runs_table
 from focalcal.pages.page import Page, Section, html_table, render
@@ -92,7 +92,6 @@ def study_page(
         "leaders": leading and shown("leaders", "Which objective has the lowest mean", leading, _LEADERS),
         "runs_table": listed and shown("runs", "Every run", listed, _RUNS, links=links),
         "runs": evidence.runs,
-        "note_text": note_text,
     }
     html = {name: shown(name, table.title, table.table, table.note) for name, table in given.items()}
     own = {"leaders": leading, "runs": listed}

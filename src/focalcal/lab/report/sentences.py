@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,9 +9,8 @@ from focalcal.lab.evidence.cell_means import Leader, leaders
 from focalcal.lab.evidence.contenders import ConstantGuess, constant_guesses
 from focalcal.lab.evidence.evidence import Evidence
 from focalcal.lab.evidence.findings import ALPHA, PairVerdicts, Significance, run_notes, significance, study_families
-from focalcal.lab.evidence.gaps import EvidenceGap, whole_metrics
+from focalcal.lab.evidence.gaps import EvidenceGap
 from focalcal.lab.evidence.metric_names import PERCENT, in_sentence, title
-from focalcal.lab.evidence.temperature_effect import EvidenceNote
 from focalcal.lab.report.study_tables.run_lists import leading_objectives
 
 _MOST_FLAGGED = 6  # objectives that a sentence names
@@ -22,13 +20,6 @@ _FITTED = {
     "and after temperature scaling are of that half alone: compare them with each other, not with the values of all "
     "test rows.",
     "validation": "Temperatures are fitted on the validation rows and measured on all test rows.",
-}
-_NOTES = {
-    "not read": "its predictions were not read",
-    "no predictions": "no reliability bins and no temperature: there are no predictions of the test split",
-    "several labels": "no temperature: the labels are several yes-or-no questions, not classes",
-    "no logits": "no temperature: probabilities were stored without their logits",
-    "no validation logits": "no temperature: there are no logits of a validation split to fit it on",
 }
 
 
@@ -64,37 +55,7 @@ def warning_sentences(evidence: Evidence) -> list[str]:
 
 def gap_sentences(gaps: Iterable[EvidenceGap]) -> list[str]:
     """Each once."""
-    return list(dict.fromkeys(map(gap_sentence, gaps)))
-
-
-def gap_sentence(gap: EvidenceGap) -> str:
-    """One line."""
-    run = f"{gap.name} ({(gap.key or '')[:12]})"
-    match gap.kind:
-        case "no runs":
-            return "There is no whole run of this study." if gap.of_study else "The store holds no whole run."
-        case "stored":
-            return f"{gap.name}: {gap.finding}" if gap.name else str(gap.finding)
-        case "not run":
-            return f"{run}: not run"
-        case "unreadable":
-            return f"{run}: {gap.detail}"
-        case "not finite":
-            shown = ", ".join(f"{name} is {value}" for name, value in whole_metrics(gap).items())
-            if all(math.isnan(value) for _, value in gap.numbers):
-                return f"{run}: on {gap.split} {shown}; means and tests leave it out"
-            return f"{run}: on {gap.split} {shown}; means are then infinite, and tests leave the pair out"
-        case "no seed":
-            seeds = ", ".join(map(str, gap.seeds))
-            return f"{gap.name} {', '.join(gap.objectives)}: no seed {seeds}, which others have"
-        case "one seed":
-            who = "every objective has" if gap.all_of_setting else f"{', '.join(gap.objectives)}: there is"
-            return f"{gap.name}, {who} one seed only: no spread, and no test"
-
-
-def note_text(note: EvidenceNote) -> str:
-    """What a run says of itself."""
-    return f"no temperature: {note.detail}" if note.kind == "not fitted" else _NOTES.get(note.kind, note.detail)
+    return list(dict.fromkeys(map(str, gaps)))
 
 
 def _significance(tested: Significance | None, name: Callable[[str], str]) -> list[str]:
@@ -207,7 +168,7 @@ def _unknown(evidence: Evidence) -> list[str]:
         )
     for note, runs in run_notes(evidence).items():
         who = runs[0] if len(runs) == 1 else f"{len(runs)} of {len(evidence.runs)} runs"
-        limits.append(f"{who}: {note_text(note)}")
+        limits.append(f"{who}: {note.text}")
     if any(run.scaled is not None for run in evidence.runs):
         limits.append(_FITTED[evidence.fitted_on])
     if len(evidence.settings) == 1:
