@@ -5,7 +5,6 @@ from support import synthetic_study as synthetic
 
 from focalcal.lab.evidence.comparisons import FamilyNote, all_comparisons, candidate_of, comparisons, seeds_needed
 from focalcal.lab.evidence.evidence import gather_metrics, reading_order
-from focalcal.lab.evidence.labels import Label
 from focalcal.lab.report.study_tables.paired import limits_of_comparisons, note_sentences
 from focalcal.lab.store import Store
 from focalcal.stats import verdict_counts
@@ -85,7 +84,7 @@ def judged(folder, *losses, candidate=None, labels=None, **options):
     for loss in losses:
         one = synthetic.spec(loss, 0, **options)
         synthetic.add(store, one, rows=40)
-        given[one.key] = Label(objective=(labels or {}).get(loss, ""))
+        given[one.key] = ("", (labels or {}).get(loss, ""))
     return candidate_of(gather_metrics(reading_order(store.runs()), title="", candidate=candidate, labels=given))
 
 

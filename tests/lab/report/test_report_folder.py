@@ -5,7 +5,6 @@ import pytest
 from support.synthetic_study import add, spec, study_store
 
 from focalcal.lab.evidence.evidence import collected
-from focalcal.lab.evidence.labels import Label
 from focalcal.lab.report.own_section import ReportSection
 from focalcal.lab.report.report_folder import FOLDER, PAGE, write_report
 from focalcal.lab.report.sentences import gap_sentences
@@ -109,7 +108,7 @@ def test_headline_forest_tests_and_tables_are_about_the_studys_candidate_by_its_
         for seed in range(8):
             one = spec(loss, seed)
             add(store, one, changed={"ece": ece + seed / 1000})
-            labels[one.key] = Label(objective="SoftGap (ours)" if loss == "mine:SoftGap" else "")
+            labels[one.key] = ("", "SoftGap (ours)" if loss == "mine:SoftGap" else "")
     made = write_report(store, candidate="mine:SoftGap", labels=labels, with_figures=False)
     sentence = re.search(r'<p class="sentence">(.*?)</p>', body(made))[1]
     assert sentence.startswith("SoftGap (ours) lowers ECE from 20.4 to 10.4 points against cross-entropy")

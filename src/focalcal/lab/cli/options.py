@@ -70,13 +70,12 @@ def open_stores(folders: list[Path] | None) -> list[RunStore]:
 
 def told_by(study: Study, *, smoke: bool = False) -> dict[str, Any]:
     """What a report needs to know of a study: its cells, how it is called, and what it is about."""
-    labels = getattr(study, "labels", None)
     return {
         "specs": study.specs(smoke),
         "title": f"{study.title} (smallest size)" if smoke else study.title,
         "temperature": study.temperature,
-        "candidate": getattr(study, "candidate", None),
-        "labels": labels(smoke) if labels is not None else {},
+        "candidate": study.candidate,
+        "labels": study.labels(smoke),
     }
 
 

@@ -27,7 +27,7 @@ from focalcal.lab.cli.options import (
 from focalcal.lab.cli.watch import StudyActivity, live_page
 
 if TYPE_CHECKING:
-    from focalcal.lab.evidence.evidence import Labels
+    from focalcal.lab.evidence.labels import Labels
     from focalcal.lab.studies import StudyResult
     from focalcal.lab.studies.grid import Executor
     from focalcal.lab.studies.planning import PlannedCell

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from focalcal.lab.evidence.gaps import (
     nothing_stored,
     seeds_short,
 )
-from focalcal.lab.evidence.labels import Label, cell_names, run_labels
+from focalcal.lab.evidence.labels import NO_LABELS, Label, Labels, cell_names, run_labels
 from focalcal.lab.evidence.run_details import RunDetails, run_details
 from focalcal.lab.evidence.temperature_effect import EvidenceNote, FittedOn, Scaled, scaled
 from focalcal.lab.objectives import ORDER, base_name, full_name, looks
@@ -144,8 +143,6 @@ class Evidence:
         return {objective: seeds for objective, seeds in by_objective.items() if seeds}
 
 
-Labels = Mapping[str, Label]  # of a study, by key
-NO_LABELS: Labels = MappingProxyType({})
 EvidenceCache = dict[tuple[str, Label, tuple[str, ...]], RunEvidence]  # by key, label and evaluations
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from focalcal.lab.evidence.labels import Label, cell_names
+from focalcal.lab.evidence.labels import Labels, cell_names
 from focalcal.lab.store import Spec
 from focalcal.lab.store.diagnostics import StoreFinding
 
@@ -54,7 +54,7 @@ def gaps_of_stores(findings: Iterable[StoreFinding], names: Mapping[str, str] | 
 
 
 def cells_not_run(
-    known: Sequence[Spec], there: Collection[str], told: Iterable[EvidenceGap], labels: Mapping[str, Label]
+    known: Sequence[Spec], there: Collection[str], told: Iterable[EvidenceGap], labels: Labels
 ) -> list[EvidenceGap]:
     """The cells without a run that no gap of `told` is about."""
     names = cell_names(known, labels)

@@ -15,13 +15,17 @@ Facts = dict[str, Any]
 
 
 class Label(NamedTuple):
-    """What a run is called beside others, its seed apart. Of a study's own labels what it does not name is empty."""
+    """What a run is called beside others, its seed apart."""
 
-    setting: str = ""
-    objective: str = ""
+    setting: str
+    objective: str
 
 
-def run_labels(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyType({})) -> dict[str, Label]:
+Labels = Mapping[str, tuple[str, str]]  # what a study calls settings and objectives, by key; "" where it does not
+NO_LABELS: Labels = MappingProxyType({})
+
+
+def run_labels(specs: Sequence[Spec], given: Labels = NO_LABELS) -> dict[str, Label]:
     """By key, what tells the runs apart; `given` are the labels of a study, which stand in place of the names.
 
     setting    data set and network, `digits/mlp`. Where an objective was trained there in several ways, each way is a
@@ -33,8 +37,8 @@ def run_labels(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyT
     called: dict[str, Label] = {}
     meanings: dict[tuple[str, str], str] = {}
     for spec in specs:
-        plain, own = Label(f"{spec.data_set}/{spec.model}", spec.objective), given.get(spec.key, Label())
-        called[spec.key] = Label(own.setting or plain.setting, own.objective or plain.objective)
+        plain = Label(f"{spec.data_set}/{spec.model}", spec.objective)
+        called[spec.key] = Label(*(own or name for own, name in zip(given.get(spec.key, plain), plain, strict=True)))
         for kind, name, meant in zip(Label._fields, called[spec.key], plain, strict=True):
             if (other := meanings.setdefault((kind, name), meant)) != meant:
                 raise ValueError(
@@ -99,7 +103,7 @@ def _value_text(value: Any) -> str:
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
-def cell_names(specs: Sequence[Spec], given: Mapping[str, Label] = MappingProxyType({})) -> dict[str, str]:
+def cell_names(specs: Sequence[Spec], given: Labels = NO_LABELS) -> dict[str, str]:
     """By key, what tells a run from the others: `digits/small_cnn fcl seed 0`; `given` as of `run_labels`."""
     labels = run_labels(specs, given)
     return {spec.key: f"{' '.join(labels[spec.key])} seed {spec.seed}" for spec in specs}

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from focalcal.lab.evidence.evidence import NO_LABELS, EvidenceCache, Labels, collected, gather
+from focalcal.lab.evidence.evidence import EvidenceCache, collected, gather
+from focalcal.lab.evidence.labels import NO_LABELS, Labels
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
 from focalcal.lab.report.figures import study_views

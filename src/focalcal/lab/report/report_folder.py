@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from focalcal.core.atomic import write_atomically
 from focalcal.core.extras import required
-from focalcal.lab.evidence.evidence import NO_LABELS, Evidence, Labels, collected, gather
+from focalcal.lab.evidence.evidence import Evidence, collected, gather
+from focalcal.lab.evidence.labels import NO_LABELS, Labels
 from focalcal.lab.evidence.operating_curve import operating_curves
 from focalcal.lab.evidence.temperature_effect import FittedOn
 from focalcal.lab.report.figures import figures, study_views

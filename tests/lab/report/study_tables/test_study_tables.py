@@ -134,7 +134,7 @@ def test_a_temperature_at_its_bound_is_marked_and_in_no_mean(tmp_path):
     evidence = synthetic.evidence_of(store)
     (usual,) = (run for run in evidence.runs if not run.scaled.at_bound)
     assert (usual.objective, usual.seed, len(evidence.runs)) == ("ce", 0, 3)
-    assert any("temperature set to 0.001: no finite optimum" in note.detail for note in evidence.runs[1].notes)
+    assert any("temperature set to 0.001: no finite optimum" in note.text for note in evidence.runs[1].notes)
     tables = all_tables(evidence)
     assert "In 2 of 3 runs no T is best" in tables["temperature"].note
     assert "In 2 of 3 runs no T is best" in tables["temperature_distance"].note
