@@ -13,7 +13,13 @@ from support.metric_engines import ENGINES, use
 
 from focalcal import _native, metrics
 from focalcal.core.checks import ProbabilityWarning
-from focalcal.metrics.scan import scan
+from focalcal.metrics.scan import scan_inputs
+from focalcal.predictions import read_inputs
+
+
+def scan(probs, labels, *, logits=None, ignore_index=None, **asked):
+    given = read_inputs(probs, labels, logits=logits, ignore_index=ignore_index)
+    return scan_inputs(given, ignore_index=ignore_index, **asked)
 
 
 def values(found):

@@ -11,7 +11,6 @@ from scipy.special import log_softmax, softmax
 
 from focalcal import _native
 from focalcal._native import scores
-from focalcal.metrics.scan import scan
 
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the native kernel was not built here")
 
@@ -203,7 +202,3 @@ def test_wrong_descriptions_are_refused():
         kernel.bin_moments(*[0] * 8)
     with pytest.raises(TypeError, match="labels must be 2 int64"):
         scores.score_pass(np.full((2, 2), 0.5), np.zeros(3, np.int64), edges_of(3), 1e-5, 0.0)
-
-
-def test_the_scan_is_built_on_it():
-    assert scan(np.full((4, 2), 0.5), np.zeros(4, np.int64)).rows == 4

@@ -40,19 +40,6 @@ if TYPE_CHECKING:
 _MOST_CELLS = 1 << 28  # classes times bins: 6 GB of sums
 
 
-def scan(
-    probs: Any, labels: Any, *, logits: Any = None, n_bins: int = 15, ignore_index: int | None = None, **asked: bool
-) -> Scan:
-    """`scan_inputs` of probabilities, or logits instead, (N, K) or (N, K, d1, ...) and labels (N, d1, ...)."""
-    if probs is not None and logits is not None:
-        raise ValueError("probs and logits were both given; pass one of them")
-    if probs is None and logits is None:
-        raise ValueError("probs is missing; pass probabilities, or logits=... where the function takes them")
-    scores = probs if logits is None else logits
-    given = Inputs("probs" if logits is None else "logits", scores, labels)
-    return scan_inputs(given, n_bins=n_bins, ignore_index=ignore_index, **asked)
-
-
 def scan_inputs(
     given: Inputs,
     *,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from focalcal.core.arrays import Array, scores_and_labels
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.array_pass import Scan
@@ -214,11 +214,6 @@ class FromProbabilities(Source):
 
     def total(self, given: Inputs, ignore_index: int | None, options: dict[str, Any]) -> tuple[float, float]:
         """The sum over the rows, piece by piece, and what these weigh; a pass over them checks them."""
-        if not given.checked:
-            arrays = scores_and_labels(
-                given.kind, given.scores, given.labels, ignore_index=ignore_index, in_range=False
-            )
-            given = given._replace(scores=arrays[0], labels=arrays[1])
         rows = scan_inputs(given, n_bins=1, ignore_index=ignore_index, allow_none=True).total
         pieces = weighed_pieces(given, ignore_index)
         return sum(float(own @ self.of(at_least_float32(part), y, **options)) for part, y, own in pieces), rows

@@ -15,12 +15,12 @@ from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
 from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.cells import CELLS
 from focalcal.metrics.metric import Metric
-from focalcal.metrics.scan import scan
+from focalcal.metrics.scan import scan_inputs
 from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import interval_moments
 from focalcal.metrics.sources import FromProbabilities
 from focalcal.metrics.summary import summary_of
-from focalcal.predictions.inputs import Inputs
+from focalcal.predictions.inputs import Inputs, read_inputs
 
 
 def adapter(metric: Metric) -> type[SumsMetric]:
@@ -60,9 +60,11 @@ class _ClassMetric(SumsMetric):
     def _add(self, preds: Any, target: Any) -> None:
         """Add the rows of a batch that has some."""
 
+    def _read(self, preds: Any, target: Any) -> Inputs:
+        return read_inputs(**{self.scores: preds}, labels=target, ignore_index=self.ignore_index)
+
     def _scan(self, preds: Any, target: Any, **asked: Any) -> Scan:
-        probs, logits = (preds, None) if self.scores == "probs" else (None, preds)
-        return scan(probs, target, logits=logits, ignore_index=self.ignore_index, **asked)
+        return scan_inputs(self._read(preds, target), ignore_index=self.ignore_index, **asked)
 
 
 class _SketchMetric(_ClassMetric):
@@ -161,8 +163,7 @@ class _ValuesMetric(_ClassMetric):
     def _add(self, preds: Any, target: Any) -> None:
         assert self.metric is not None
         assert isinstance(self.metric.source, FromProbabilities)
-        given = Inputs("probs" if self.scores == "probs" else "logits", preds, target)
-        total, rows = self.metric.source.total(given, self.ignore_index, self.options)
+        total, rows = self.metric.source.total(self._read(preds, target), self.ignore_index, self.options)
         self.totals = self.totals + self._scalar([rows, total])
 
     def _value(self) -> Tensor:
