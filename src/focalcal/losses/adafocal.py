@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from focalcal.core.checks import on_simplex, whole_number
 from focalcal.losses.checks import finite_at_least, holds_probabilities, labels_in_range, vector
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.targets import refuse_probabilities
 from focalcal.losses.torch_state import traced
@@ -75,14 +75,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         switch: float = 0.2,
         gamma_min: float = -20.0,
         gamma_max: float = 20.0,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
+        **common: Unpack[CommonOptions],
     ) -> None:
         bins = whole_number("bins", bins, least=1, most=1_000_000, remedy="15 is usual")
-        rates = {"step": step, "switch": switch, "gamma_min": gamma_min, "gamma_max": gamma_max}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **rates)
+        super().__init__(step=step, switch=switch, gamma_min=gamma_min, gamma_max=gamma_max, **common)
         finite_at_least("gamma_max", gamma_max, self.gamma_min)
         initial = finite_at_least("gamma_init", gamma_init, self.gamma_min)
         if initial > self.gamma_max:

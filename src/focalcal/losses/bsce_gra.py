@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
 from focalcal.losses.checks import holds_probabilities
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms, anchor_term
-from focalcal.losses.module import ClassificationLoss
+from focalcal.losses.module import ClassificationLoss, CommonOptions
 from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.reduction import kept, reduce, without_ignored
 from focalcal.losses.settings import Setting, not_negative
@@ -52,15 +54,8 @@ class BSCEGRALoss(ClassificationLoss):
 
     gamma = Setting[float](not_negative)
 
-    def __init__(
-        self,
-        gamma: float = 4.0,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
+    def __init__(self, gamma: float = 4.0, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(gamma=gamma, **common)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

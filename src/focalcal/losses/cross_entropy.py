@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.settings import Setting, probability
 
 
@@ -24,16 +26,8 @@ class CrossEntropyLoss(FocalFamilyLoss):
 
     label_smoothing = Setting[float](probability, default=0.0)
 
-    def __init__(
-        self,
-        *,
-        label_smoothing: float = 0.0,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        chosen = {"label_smoothing": label_smoothing}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+    def __init__(self, *, label_smoothing: float = 0.0, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(label_smoothing=label_smoothing, **common)
 
     def _make_terms(self) -> Terms:
         return Terms(label_smoothing=self.label_smoothing)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.settings import Setting, not_negative
 
 
@@ -25,15 +27,8 @@ class DualFocalLoss(FocalFamilyLoss):
 
     gamma = Setting[float](not_negative)
 
-    def __init__(
-        self,
-        gamma: float = 5.0,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma)
+    def __init__(self, gamma: float = 5.0, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(gamma=gamma, **common)
 
     def _make_terms(self) -> Terms:
         return Terms(gamma=self.gamma, rival=True)

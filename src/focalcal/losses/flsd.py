@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.settings import Setting, not_negative, probability
 
 
@@ -45,17 +47,9 @@ class FLSDLoss(FocalFamilyLoss):
     threshold = Setting[float](probability)
 
     def __init__(
-        self,
-        gamma_hard: float = 5.0,
-        gamma_easy: float = 3.0,
-        threshold: float = 0.2,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
+        self, gamma_hard: float = 5.0, gamma_easy: float = 3.0, threshold: float = 0.2, **common: Unpack[CommonOptions]
     ) -> None:
-        chosen = {"gamma_hard": gamma_hard, "gamma_easy": gamma_easy, "threshold": threshold}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+        super().__init__(gamma_hard=gamma_hard, gamma_easy=gamma_easy, threshold=threshold, **common)
 
     def _make_terms(self) -> Terms:
         return _terms(self.gamma_hard, self.gamma_easy, self.threshold)

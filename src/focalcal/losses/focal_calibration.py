@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.scale import Scale, check_scale
 from focalcal.losses.settings import Setting, not_negative, probability
 
@@ -69,12 +71,9 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         *,
         scale: Scale = "paper",
         label_smoothing: float = 0.0,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
+        **common: Unpack[CommonOptions],
     ) -> None:
-        chosen = {"gamma": gamma, "lam": lam, "scale": scale, "label_smoothing": label_smoothing}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+        super().__init__(gamma=gamma, lam=lam, scale=scale, label_smoothing=label_smoothing, **common)
 
     def _make_terms(self) -> Terms:
         matched = self.scale == "matched"

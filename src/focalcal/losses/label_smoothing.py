@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from torch import Tensor
 
 from focalcal.losses.checks import class_count
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import FocalFamilyLoss
+from focalcal.losses.module import CommonOptions, FocalFamilyLoss
 from focalcal.losses.settings import Setting, choice, not_negative
 
 Spread = Literal["others", "all"]
@@ -57,17 +57,8 @@ class LabelSmoothingLoss(FocalFamilyLoss):
     epsilon = Setting[float](_check_epsilon)
     spread = Setting[Spread](_check_spread)
 
-    def __init__(
-        self,
-        epsilon: float = 0.05,
-        spread: Spread = "others",
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        chosen = {"epsilon": epsilon, "spread": spread}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+    def __init__(self, epsilon: float = 0.05, spread: Spread = "others", **common: Unpack[CommonOptions]) -> None:
+        super().__init__(epsilon=epsilon, spread=spread, **common)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

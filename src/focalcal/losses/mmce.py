@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from focalcal.core.checks import label_to_ignore, one_of
 from focalcal.losses.checks import REDUCTIONS, finite_at_least, holds_probabilities
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.module import ClassificationLoss
+from focalcal.losses.module import ClassificationLoss, CommonOptions
 from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.reduction import kept, kept_if_any, without_ignored
 from focalcal.losses.settings import Setting, choice, not_negative
@@ -179,17 +179,9 @@ class MMCELoss(ClassificationLoss):
     reduction = Setting[str](_check_reduction, default="mean")
 
     def __init__(
-        self,
-        lam: float = 2.0,
-        variant: Variant = "as_coded",
-        width: float = 0.4,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
+        self, lam: float = 2.0, variant: Variant = "as_coded", width: float = 0.4, **common: Unpack[CommonOptions]
     ) -> None:
-        chosen = {"lam": lam, "variant": variant, "width": width}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+        super().__init__(lam=lam, variant=variant, width=width, **common)
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""

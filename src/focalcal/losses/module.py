@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, get_args
+from inspect import signature
+from typing import Any, ClassVar, TypedDict, get_args
 
 from torch import Tensor, nn
 
@@ -10,6 +11,14 @@ from focalcal.losses.checks import REDUCTIONS, class_weight
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.settings import Setting, choice, label, naming_options, settings_of
+
+
+class CommonOptions(TypedDict, total=False):
+    """The keywords that every loss has, those of `nn.CrossEntropyLoss`."""
+
+    weight: Tensor | None
+    ignore_index: int
+    reduction: str
 
 
 class ClassificationLoss(nn.Module):
@@ -47,7 +56,8 @@ class ClassificationLoss(nn.Module):
         super().__init_subclass__()
         cls._settings = settings_of(cls)
         if "__init__" in vars(cls):
-            cls.__init__ = naming_options(cls.__init__)  # type: ignore[method-assign]
+            common = list(signature(ClassificationLoss.__init__).parameters.values())[1:4]
+            cls.__init__ = naming_options(cls.__init__, common)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a setting before it is kept."""

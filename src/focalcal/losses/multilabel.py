@@ -5,12 +5,14 @@ Each label is a two-class problem with p = sigmoid(z); p_t is p for a positive l
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
 from focalcal.losses.checks import dense, with_values
 from focalcal.losses.formula import Terms, focal_term
-from focalcal.losses.module import TermsLoss
+from focalcal.losses.module import CommonOptions, TermsLoss
 from focalcal.losses.numerics import at_least_float32
 from focalcal.losses.scale import Scale, check_scale, matched_terms
 from focalcal.losses.settings import Setting, not_negative
@@ -129,15 +131,8 @@ class MultilabelBrierLoss(_MultilabelLoss):
 
     scale = Setting[Scale](check_scale, default="paper")
 
-    def __init__(
-        self,
-        *,
-        scale: Scale = "paper",
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, scale=scale)
+    def __init__(self, *, scale: Scale = "paper", **common: Unpack[CommonOptions]) -> None:
+        super().__init__(scale=scale, **common)
 
     def _make_terms(self) -> Terms:
         return _terms(self.scale, focal=0.0, lam=1.0)
@@ -149,16 +144,8 @@ class MultilabelFocalLoss(_MultilabelLoss):
     gamma = Setting[float](not_negative)
     scale = Setting[Scale](check_scale, default="paper")
 
-    def __init__(
-        self,
-        gamma: float = 2.0,
-        *,
-        scale: Scale = "paper",
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gamma=gamma, scale=scale)
+    def __init__(self, gamma: float = 2.0, *, scale: Scale = "paper", **common: Unpack[CommonOptions]) -> None:
+        super().__init__(gamma=gamma, scale=scale, **common)
 
     def _make_terms(self) -> Terms:
         return _terms(self.scale, gamma=self.gamma)
@@ -172,17 +159,9 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
     scale = Setting[Scale](check_scale, default="paper")
 
     def __init__(
-        self,
-        gamma: float = 2.0,
-        lam: float = 2.0,
-        *,
-        scale: Scale = "paper",
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str = "mean",
+        self, gamma: float = 2.0, lam: float = 2.0, *, scale: Scale = "paper", **common: Unpack[CommonOptions]
     ) -> None:
-        chosen = {"gamma": gamma, "lam": lam, "scale": scale}
-        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, **chosen)
+        super().__init__(gamma=gamma, lam=lam, scale=scale, **common)
 
     def _make_terms(self) -> Terms:
         return _terms(self.scale, gamma=self.gamma, lam=self.lam)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
 from focalcal.core.checks import is_whole, one_of, shown, unknown_name
@@ -42,11 +42,17 @@ def settings_of(loss: type) -> dict[str, Setting[Any]]:
     }
 
 
-def naming_options(make: Callable[..., None]) -> Callable[..., None]:
-    """An `__init__` that says of an option that it does not have, such as `lambda_`, which one is near."""
-    known = [name for name in signature(make).parameters if name != "self"]
-    if "settings" in known:  # of a class in between, which takes its subclasses' options
+def naming_options(make: Callable[..., None], common: Sequence[Parameter] = ()) -> Callable[..., None]:
+    """An `__init__` that says of an option that it does not have, such as `lambda_`, which one is near.
+
+    Its signature shows the `common` keywords, which it takes as `**common`.
+    """
+    own = signature(make)
+    if "settings" in own.parameters:  # of a class in between, which takes its subclasses' options
         return make
+    shown = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    shown += common if len(shown) < len(own.parameters) else ()
+    known = [each.name for each in shown[1:]]
 
     @wraps(make)
     def checked(self: Any, *args: Any, **options: Any) -> None:
@@ -55,6 +61,7 @@ def naming_options(make: Callable[..., None]) -> Callable[..., None]:
                 raise TypeError(unknown_name(f"an option of {type(self).__name__}", name, known))
         make(self, *args, **options)
 
+    checked.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
     return checked
 
 
