@@ -63,8 +63,11 @@ def load(cls: type[Predictions], path: Place, names: Names, *, mmap: bool) -> Pr
 def stored_columns(path: Place) -> list[str]:
     """The names of the columns of a table; none of another file."""
     with _naming(path):
-        source = plain_source(path)
-        return table_file.stored_columns(source) if is_table(source) else []
+        if not is_table(source := plain_source(path)):
+            return []
+        with table_file.opened_table(source) as table:
+            columns: list[str] = table.columns
+            return columns
 
 
 def is_table(source: Source) -> bool:
@@ -85,8 +88,9 @@ def score_columns(path: Place, **columns: Any) -> tuple[str, list[str]] | None:
 
 def row_group_sizes(path: Place) -> list[int]:
     """The number of rows of each row group of a .parquet file."""
-    with _naming(path):
-        return table_file.row_group_sizes(location(path))
+    with _naming(path), table_file.opened_table(location(path)) as table:
+        sizes: list[int] = table.row_group_sizes
+        return sizes
 
 
 def stream(
@@ -104,7 +108,7 @@ def stream(
         source = plain_source(path)
         batches = _row_batches(source, names, rows, mmap=mmap, row_groups=row_groups)
         if row_groups:
-            first_row = sum(table_file.row_group_sizes(source)[: row_groups[0]])
+            first_row = sum(row_group_sizes(source)[: row_groups[0]])
 
     def each() -> Iterator[Predictions]:
         header, missing, stated, any_row = None, Missing(), names, False

@@ -12,7 +12,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,10 +91,17 @@ def _table(predictions: Predictions) -> Any:
     return arrow.Table.from_arrays(list(arrays.values()), schema=arrow.schema(fields))
 
 
+@contextmanager
+def opened_table(path: Source, names: Names = NOTHING_SAID) -> Iterator[Any]:
+    """The table in a file, by its suffix."""
+    with ExitStack() as stack:
+        yield READERS[suffix_of(path)](path, names, stack)
+
+
 def layout_of(path: Source, names: Names) -> Layout:
     """Where a table has what; no row of it is read."""
-    with ExitStack() as stack:
-        return _layout(READERS[suffix_of(path)](path, names, stack), path, names)
+    with opened_table(path, names) as table:
+        return _layout(table, path, names)
 
 
 def _layout(table: Any, path: Source, names: Names) -> Layout:
@@ -107,25 +114,11 @@ def _layout(table: Any, path: Source, names: Names) -> Layout:
     return find_layout(names, table.header, table.columns, floating, folders=folder_values(path))
 
 
-def stored_columns(path: Source) -> list[str]:
-    """The names of a table's columns."""
-    with ExitStack() as stack:
-        columns: list[str] = READERS[suffix_of(path)](path, NOTHING_SAID, stack).columns
-        return columns
-
-
-def row_group_sizes(path: Source) -> list[int]:
-    """The number of rows of each row group of a .parquet file."""
-    with ExitStack() as stack:
-        return ParquetTable(path, NOTHING_SAID, stack).row_group_sizes
-
-
 def row_batches(
     path: Source, names: Names, rows: int | None, row_groups: range | None = None
 ) -> Iterator[tuple[Header | None, dict[str, Any]]]:
     """(header, fields) of at most `rows` rows at a time; of all rows with None."""
-    with ExitStack() as stack:
-        table = READERS[suffix_of(path)](path, names, stack)
+    with opened_table(path, names) as table:
         layout, first_row = _layout(table, path, names), 0
         if row_groups:
             first_row = sum(table.row_group_sizes[: row_groups[0]])
@@ -257,11 +250,8 @@ def _with_folders(table: Any, layout: Layout, folders: dict[str, str | None]) ->
     arrow = arrow_module()
     for name in layout.all_columns:
         if name in folders and name not in table.column_names:
-            column = arrow.DictionaryArray.from_arrays(
-                arrow.array(np.zeros(table.num_rows, np.int32), mask=np.full(table.num_rows, folders[name] is None)),
-                arrow.array([folders[name] or ""], arrow.string()),
-            )
-            table = table.append_column(name, column)
+            value = arrow.scalar(folders[name], arrow.dictionary(arrow.int32(), arrow.string()))
+            table = table.append_column(name, arrow.repeat(value, table.num_rows))
     return table
 
 
