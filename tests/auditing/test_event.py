@@ -154,6 +154,8 @@ def test_time_is_a_panel_in_order_that_says_what_moved():
         True, False, True, True, False,
     ]  # fmt: skip
     assert found.sentence.startswith("Moved from 2024-12-30 to ")
+    last = [part.off for part in found.parts][::-1]
+    assert found.parts[len(last) - last.index(False)].name == found.since, "all are off from there on"
     few = audit(p[:900], y[:900], times=np.datetime64("2025-01-01") + day[::23][:900], **QUICK).periods
     assert few.unit in ("month", "quarter"), "fewer rows, longer periods"
     by_month = audit(p, y, times=(np.datetime64("2025-01-01") + day).astype("M8[M]"), **QUICK).periods

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 TrainedWith = str | tuple[float, float]
 SURVEY = "Rows count by their weights"
 _MISTAKES = 10
+_WORST = 3  # groups in a sentence
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ABOUT = ("title", "model", "data", "date")
 
@@ -93,6 +94,15 @@ class Audit:
     def headline(self) -> str:
         """The verdict in a sentence: of two classes on the event, else on the confidence."""
         return self.verdict.sentence if self.event is None else self.event.calibration.sentence
+
+    @property
+    def where(self) -> str:
+        """For which groups the scores are off beyond chance, worst first, and since which period; "" for none."""
+        parts = self.groups if self.event is None else self.event.groups
+        off = [f"{part.name} ({Percent(part.gap, signed=True).text} points)" for part in parts if part.off]
+        said = [f"for {', '.join(off[:_WORST])}{f' and {len(off) - _WORST} more' * (len(off) > _WORST)}"] if off else []
+        since = "" if self.periods is None else self.periods.since
+        return f"Off beyond chance {' and '.join([*said, *[f'since {since}'] * bool(since)])}." if said or since else ""
 
     @property
     def event(self) -> Event | None:

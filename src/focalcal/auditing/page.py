@@ -165,6 +165,7 @@ def _verdict(audit: Audit, table: Any) -> Any:
     return render(
         f"{__package__}/verdict.html.j2",
         sentence=audit.headline,
+        where=audit.where,
         action=audit.action,
         why="" if fixes is None or fixes.chosen is None else "On rows that it was not fitted on.",
         formula="" if fixes is None else fixes.formula,

@@ -61,6 +61,12 @@ class Periods:
     trends: tuple[Trend, ...]
 
     @property
+    def since(self) -> str:
+        """The first of the last periods that are all off beyond chance; "" if the last one is not, or all are."""
+        kept = [at for at, part in enumerate(self.parts) if not part.off]
+        return self.parts[kept[-1] + 1].name if kept and kept[-1] + 1 < len(self.parts) else ""
+
+    @property
     def sentence(self) -> str:
         """What moved, the whole first."""
         if not self.trends:

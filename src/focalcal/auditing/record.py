@@ -23,6 +23,7 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "schema": SCHEMA,
         "about": dict(audit.about),
         "headline": audit.headline,
+        "where": audit.where,
         "action": audit.action,
         "rows": audit.rows,
         "sample": audit.sample,

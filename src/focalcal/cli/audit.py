@@ -180,7 +180,7 @@ def _text(found: Audit) -> str:
         trend_table,
     )
 
-    parts = [_wrapped(found.headline), "", metric_table(found).text()]
+    parts = [_wrapped(f"{found.headline} {found.where}".rstrip()), "", metric_table(found).text()]
     event = found.event
     groups = found.groups if event is None else event.groups
     classes = () if event is not None else found.classes
