@@ -31,8 +31,8 @@ class Airbench94(nn.Module):
     W), over the roots of their eigenvalues, and these negated; without images they are torch's random ones.
     They stay as they are; their biases are trained in the first `bias_batches` batches, as the gradient of so early a
     layer is a fifth of a step. Batch norm sees `group` images at a time, which stay in a processor's cache, and
-    remembers by `momentum` per group. In evaluation the logits are the mean over the image and, if `mirrored`, its
-    mirror image. The linear layer is computed in float32, whatever the others are in.
+    remembers by `momentum` per group. In evaluation the logits are the mean over the image and its mirror
+    image. The linear layer is computed in float32, whatever the others are in.
     """
 
     def __init__(
@@ -45,12 +45,10 @@ class Airbench94(nn.Module):
         group: int = 128,
         momentum: float = 0.06,
         bias_batches: int = 250,
-        mirrored: bool = True,
     ) -> None:
         super().__init__()
         filters = 2 * 3 * _SIDE**2
         self.divisor, self.group, self.bias_batches = divisor, whole("group", group, 2), bias_batches
-        self.mirrored = mirrored
         self.whitening = nn.Conv2d(3, filters, _SIDE, bias=False)
         self.bias = nn.Parameter(torch.zeros(filters))
         self.batches: Tensor
@@ -65,10 +63,9 @@ class Airbench94(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (N, classes)."""
-        if self.training:
-            self.batches += 1
-        elif self.mirrored:
+        if not self.training:
             return (self._in_groups(images) + self._in_groups(images.flip(3))) / 2
+        self.batches += 1
         return self._in_groups(images)
 
     def _in_groups(self, images: Tensor) -> Tensor:
