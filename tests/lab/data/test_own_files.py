@@ -113,6 +113,21 @@ def test_bad_files_are_refused(table, options, message):
         load_data("csv", table, **options)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"), [([[0.0, np.nan]] * 9, "must be finite"), ([[0, -1]] * 9, "tokens must be >= 0, got -1")]
+)
+def test_bad_arrays_are_refused(tmp_path, inputs, message):
+    np.savez(tmp_path / "bad.npz", inputs=np.array(inputs), labels=np.arange(9) % 2)
+    with pytest.raises(ValueError, match=message):
+        load_data("npz", tmp_path, path="bad.npz")
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "twice.csv").write_text("a,a,label\n1,2,x\n3,4,y\n")
+    with pytest.raises(ValueError, match="'a' twice"):
+        load_data("csv", tmp_path, path="twice.csv")
+
+
 def test_runs_of_own_files_know_what_is_in_them_and_estimators_are_runs_too(table):
     options = {"path": "mine.csv", "label": "y", "split": "part", "drop": "patient,name"}
     mine = override_recipe(

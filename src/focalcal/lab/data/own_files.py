@@ -54,8 +54,14 @@ def load_npz(
             raise problem(file, f"must hold an array {name!r}", ", ".join(held), "name another, or save it too")
     inputs = held["inputs"]
     features = inputs.ndim == 2 and inputs.dtype.kind == "f"
+    if features and not np.isfinite(inputs).all():
+        raise problem(
+            file, "inputs must be finite", "NaN or infinity", "fill them in, or save a table, whose gaps are filled"
+        )
     if inputs.dtype.kind in "iu" and inputs.ndim == 2:
         inputs = inputs.astype(np.int64)
+        if inputs.min(initial=0) < 0:
+            raise problem(file, "tokens must be >= 0", int(inputs.min()), "save features as floats")
     names, labels = _classes(file, label, held[label])
     ids = held.get("ids", numbered_ids(file.stem, len(labels)))
     rows = Examples(inputs, labels, ids, held.get("posterior"), held.get("groups"))
@@ -194,6 +200,8 @@ def read_table(file: Path) -> Any:
 def _read(file: Path, label: str, split: str, group: str, ids: str) -> tuple[Any, dict[str, NDArray[Any] | None]]:
     """The table, and the columns that say something about its rows, None for those without a name."""
     table = read_table(file)
+    if twice := [name for name in table.column_names if table.column_names.count(name) > 1]:
+        raise problem(file, "must have columns of different names", f"{twice[0]!r} twice", "rename one")
     if not table.num_rows:
         raise problem(file, "must have rows", "none", "add them")
     about = {"label": label, "split": split, "group": group, "ids": ids}
