@@ -53,8 +53,9 @@ class Curvature:
     """The Hessian of the mean loss at a = 1, M = 0, as a Kronecker product of A (K, K) and C (m + 1, m + 1).
 
     The Hessian of a row is (diag p - p p') x f f', f with a 1 at its end; A is the mean of the first factors, C the
-    mean of the second ones, weighted by the trace of the first. Their eigenvectors are the coordinates of the search.
-    With `diagonal` it is the diagonal of the Hessian in the diagonal of W and in the bias, (K, 2).
+    mean of the second ones, weighted by the trace of the first. Their eigenvectors are the coordinates of the search
+    if it is `rotated`; where strong penalties hold some of M alone, its own entries are the better ones. With
+    `diagonal` it is the diagonal of the Hessian in the diagonal of W and in the bias, (K, 2).
     """
 
     def __init__(
@@ -64,10 +65,11 @@ class Curvature:
         classes: int,
         *,
         diagonal: bool = False,
+        rotated: bool = True,
     ) -> None:
         columns = inputs.shape[1] + 1
         left, right = np.zeros((classes, classes)), np.zeros((columns, columns))
-        self.values, self.diagonal = np.zeros((classes, 2)), diagonal
+        self.values, self.diagonal, self.rotated = np.zeros((classes, 2)), diagonal, rotated
         along = spread = 0.0
         for start, rows in row_chunks(inputs):
             share = weights[start : start + len(rows)]
@@ -90,8 +92,9 @@ class Curvature:
             self.values /= total
             self.left, self.right = np.eye(classes), np.eye(2)
             return
-        left_values, self.left = np.linalg.eigh(left / total)
-        right_values, self.right = np.linalg.eigh(right / max(spread, _FLAT))
+        left, right = left / total, right / max(spread, _FLAT)
+        left_values, self.left = np.linalg.eigh(left) if rotated else (left.diagonal(), np.eye(classes))
+        right_values, self.right = np.linalg.eigh(right) if rotated else (right.diagonal(), np.eye(columns))
         self.values = np.outer(left_values.clip(min=0), right_values.clip(min=0))
 
 
@@ -130,7 +133,8 @@ class AffineProblem:
         left, right, values = self._curvature.left, self._curvature.right, self._curvature.values
         free = np.isfinite(strength)
         strength = np.where(free, strength, 0.0)
-        sizes = 1 / np.sqrt(values + 2 * strength.mean() + _LEAST * values.max() + _FLAT)
+        held = strength.mean() if self._curvature.rotated else strength
+        sizes = 1 / np.sqrt(values + 2 * held + _LEAST * values.max() + _FLAT)
         along = 1 / math.sqrt(self._curvature.along)
         norm = math.inf
 

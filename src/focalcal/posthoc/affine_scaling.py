@@ -32,6 +32,7 @@ class AffineScaling(Calibrator):
     """
 
     _penalty: ClassVar[str]  # the argument that is the strength of the penalty on a part of W
+    _rotated: ClassVar[bool] = False  # whether the search has the coordinates of the curvature, or those of W
     bias_l2: float
     max_iter: int
     tol: float
@@ -91,7 +92,12 @@ class AffineScaling(Calibrator):
     ) -> AffineFit:
         """The optimum, never worse than temperature scaling; or a warning, and `converged_` is False."""
         diagonal = strengths.shape[1] == 2 < inputs.shape[1] + 1
-        problem = AffineProblem(inputs, labels, weights, Curvature(inputs, weights, inputs.shape[1], diagonal=diagonal))
+        problem = AffineProblem(
+            inputs,
+            labels,
+            weights,
+            Curvature(inputs, weights, inputs.shape[1], diagonal=diagonal, rotated=self._rotated),
+        )
         fit = problem.fit(strengths, start, tol=self.tol, max_iter=self.max_iter)
         finite = np.where(np.isfinite(strengths), strengths, 0.0)
         values = [problem.value_and_gradient(each.scale, each.part, finite)[0] for each in (fit, start)]
@@ -198,6 +204,8 @@ class DirichletCalibration(MatrixScaling):
     The search, `converged_` and infinite strengths are as in `MatrixScaling`. Attributes: `weight_` (K, K), `bias_`
     (K,) summing to zero, `n_iter_`, `converged_`, `classes_`, `n_features_in_`.
     """
+
+    _rotated = True  # log-probabilities vary together, and the penalty is weak
 
     def __init__(
         self, off_diagonal_l2: float = 1.0, bias_l2: float = 1.0, *, max_iter: int = 1000, tol: float = 1e-8
