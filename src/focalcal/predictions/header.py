@@ -215,7 +215,7 @@ def kind_of(names: Names, header: Header | None, existing: Iterable[str], presen
         "the file must say whether its scores are logits or probabilities, got "
         f"{'both' if present else 'neither'} in {listed(existing)}; "
         "name one, e.g. load(path, logits='...', labels='...') or load(path, probs='...', labels='...'), or of a "
-        "command --logits or --probs, and --labels"
+        "command --score for the one probability of an event, --probs or --logits for a column per class, and --labels"
     )
 
 
