@@ -37,7 +37,7 @@ def audits():
     day = np.datetime64("2025-01-01") + np.arange(rows) * 365 // rows
     sampled = {"clusters": np.arange(rows) % 100, "times": day, "weights": 1.0 + np.arange(rows) % 3}
     return {
-        "rare": audit(binary(30_000, -7, groups=np.arange(30_000) % 2), calibrate="platt", resamples=100),
+        "rare": audit(binary(12_000, -6, groups=np.arange(12_000) % 2), calibrate="platt", resamples=100),
         "classes": audit(classes(), calibrate="temperature", resamples=100),
         "clustered": audit(
             binary(rows, -1, groups=np.arange(rows) % 3, **sampled),

@@ -123,6 +123,7 @@ def test_without_grad_mode_no_gradient_is_computed(monkeypatch):
 
 
 @pytest.mark.once
+@pytest.mark.slow
 def test_compiling_first_does_not_spoil_what_comes_after():
     """In a fresh process, where the kernel has not been looked for yet."""
     import subprocess

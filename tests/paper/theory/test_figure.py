@@ -65,10 +65,10 @@ def test_nothing_overlaps(figure):
 
 
 @pytest.mark.parametrize(("form", "magic"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_files_are_the_same_every_time(study, figure, form, magic):
+def test_files_are_of_their_form_and_have_no_date(figure, form, magic):
+    """That they are the same every time is in test_files.py."""
     first = rendered(figure, form)
     assert first.startswith(magic)
-    assert first == rendered(theory_figure(study), form)
     for dated in (b"CreationDate", b"<dc:date>", b"tIME"):
         assert dated not in first
 

@@ -101,6 +101,7 @@ def test_the_cross_check_agrees_and_tells_its_progress(monkeypatch):
     small = {name: eta for name, eta in posteriors().items() if len(eta) == 3}
     monkeypatch.setattr(study_module, "posteriors", lambda: small)
     monkeypatch.setattr(study_module, "population", lambda: population()[:2])
+    monkeypatch.setattr(study_module, "LAMS", LAMS[::2])
     told = []
     checked = run_study(cross_check=True, progress=lambda done, of: told.append((done, of)))
     assert len(told) == len(checked.distortion["lam"]) + len(checked.states["lam"])

@@ -23,6 +23,7 @@ from focalcal.lab.studies.grid import run_grid
 ray = pytest.importorskip("ray")
 
 
+@pytest.mark.slow
 def test_the_cell_of_a_killed_worker_is_run_again_and_all_are_stored_once(cluster, store):
     cells = [cell(seed) for seed in range(4)]
     events, killed = [], []
