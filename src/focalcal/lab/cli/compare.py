@@ -9,10 +9,11 @@ import typer
 
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
-from focalcal.lab.cli.options import DataDir, Stores, open_stores, told_by
+from focalcal.lab.cli.options import DataDir, Stores, open_stores
 
 if TYPE_CHECKING:
     from focalcal.lab.evidence.evidence import Evidence
+    from focalcal.lab.store import Spec
 
 NOT_TESTED = 1  # exit code where no test at all could be made
 
@@ -72,11 +73,13 @@ def _evidence(folders: list[Path] | None, study: str | None, data_dir: Path | No
 
     stores = open_stores(folders)
     told: dict[str, Any] = {"title": ", ".join(str(store.path) for store in stores)}
+    specs: list[Spec] = []
     if study is not None:
         from focalcal.lab.studies import load_study
 
-        told = told_by(load_study(study, data_dir=data_dir))
-    specs = told.pop("specs", ())
+        chosen = load_study(study, data_dir=data_dir)
+        specs = chosen.specs()
+        told = {"title": chosen.title, "candidate": chosen.candidate, "labels": chosen.labels()}
     runs, missing = collected(stores, specs, told.get("labels", {}))
     if not runs:
         named, what = (

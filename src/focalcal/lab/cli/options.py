@@ -68,14 +68,21 @@ def open_stores(folders: list[Path] | None) -> list[RunStore]:
     return [open_store(folder) for folder in dict.fromkeys(folders)] if folders else [open_store(None)]
 
 
-def told_by(study: Study, *, smoke: bool = False) -> dict[str, Any]:
-    """What a report needs to know of a study: its cells, how it is called, and what it is about."""
+def report_options(study: Study | None, *, smoke: bool = False) -> dict[str, Any]:
+    """What a report is told: the recipes' operating points, and of a study its cells, names, candidate and section."""
+    from focalcal.lab.report.own_section import section_maker
+    from focalcal.lab.training.recipes import operating_points
+
+    if study is None:
+        return {"operating_points": operating_points()}
     return {
+        "operating_points": operating_points(),
         "specs": study.specs(smoke),
         "title": f"{study.title} (smallest size)" if smoke else study.title,
         "temperature": study.temperature,
         "candidate": study.candidate,
         "labels": study.labels(smoke),
+        "make_section": section_maker(study.section) if study.section else None,
     }
 
 

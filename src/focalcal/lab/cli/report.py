@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json
-from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
+from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, report_options
 
 
 @plain_failures()
@@ -48,21 +48,18 @@ def report(
     """
     from focalcal.lab.report.own_section import section_maker
     from focalcal.lab.report.report_folder import FOLDER, write_report
-    from focalcal.lab.training.recipes import operating_points
+    from focalcal.lab.studies import load_study
 
     opened = open_stores(store)
-    options: dict[str, Any] = {"operating_points": operating_points()}
-    if study is not None:
-        from focalcal.lab.studies import load_study
-
-        chosen = load_study(study, seeds=seeds, data_dir=data_dir)
+    chosen = load_study(study, seeds=seeds, data_dir=data_dir) if study is not None else None
+    options = report_options(chosen)
+    if chosen is not None:
         out = out or opened[0].path / FOLDER / chosen.name
-        options |= told_by(chosen)
-        section = section or chosen.section
     if candidate is not None:
         options["candidate"] = candidate
-    maker = section_maker(section) if section else None
-    made = write_report(opened, out=out, make_section=maker, with_figures=figures, **options)
+    if section is not None:
+        options["make_section"] = section_maker(section)
+    made = write_report(opened, out=out, with_figures=figures, **options)
     if as_json:
         print_json(made.record())
         return

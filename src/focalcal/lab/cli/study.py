@@ -22,7 +22,7 @@ from focalcal.lab.cli.options import (
     Threads,
     check_device,
     open_store,
-    told_by,
+    report_options,
 )
 from focalcal.lab.cli.watch import StudyActivity, live_page
 
@@ -112,7 +112,7 @@ def study(
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
-        _print_plan(plan, told_by(chosen, smoke=smoke)["labels"], device=device, jobs=jobs, as_json=as_json)
+        _print_plan(plan, chosen.labels(smoke), device=device, jobs=jobs, as_json=as_json)
         return
     options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
     where: Executor = (
@@ -123,7 +123,7 @@ def study(
     activity = StudyActivity()
     page = live_page([open_store(folder, create=True)], chosen, smoke=smoke, activity=activity) if watch else None
     with page or nullcontext() as server:
-        with grid_display(cell_names(chosen.specs(smoke), told_by(chosen, smoke=smoke)["labels"])) as activity.display:
+        with grid_display(cell_names(chosen.specs(smoke), chosen.labels(smoke))) as activity.display:
             result = run_study(chosen, folder, where, smoke=smoke, on_event=activity.display)
         activity.interrupted = result.outcome.interrupted
         print_results(result, as_json=as_json)
@@ -203,9 +203,8 @@ def print_results(result: StudyResult, *, as_json: bool) -> None:
     from focalcal.lab.evidence.evidence import gather_metrics
     from focalcal.lab.report.study_tables.several_metrics import overview
 
-    told = told_by(result.study, smoke=result.smoke)
-    title, specs = result.study.title, result.specs
-    shown = overview(gather_metrics(result.runs, title=title, known=specs, labels=told["labels"]))
+    title, specs, labels = result.study.title, result.specs, result.study.labels(result.smoke)
+    shown = overview(gather_metrics(result.runs, title=title, known=specs, labels=labels))
     if shown is not None:
         titled = replace(shown, title=f"\n{title}: {len(result.runs)} of {len(specs)} cells")
         typer.echo(titled.text(), nl=False)
@@ -216,9 +215,7 @@ def write_study_report(result: StudyResult, *, named: str) -> None:
     import shlex
     from tempfile import TemporaryFile
 
-    from focalcal.lab.report.own_section import section_maker
     from focalcal.lab.report.report_folder import FOLDER, write_report
-    from focalcal.lab.training.recipes import operating_points
 
     out = result.store.path / FOLDER / result.name
     try:
@@ -227,10 +224,8 @@ def write_study_report(result: StudyResult, *, named: str) -> None:
         typer.echo("focalcal: writing the report", err=True)
         written = write_report(
             result.store,
-            **told_by(result.study, smoke=result.smoke),
             out=out,
-            operating_points=operating_points(),
-            make_section=section_maker(result.study.section) if result.study.section else None,
+            **report_options(result.study, smoke=result.smoke),
         )
     except OSError as error:
         elsewhere = shlex.join(["focalcal", "report", "--store", str(result.store.path), "--study", named, "--out"])
@@ -250,7 +245,7 @@ def print_gaps(result: StudyResult) -> None:
         return
     interrupted = result.outcome.interrupted
     if not interrupted:
-        names = cell_names(result.specs, told_by(result.study, smoke=result.smoke)["labels"])
+        names = cell_names(result.specs, result.study.labels(result.smoke))
         for gap in result.gaps:
             typer.echo(f"focalcal: {names[gap.key]}: {gap}", err=True)
     typer.echo(f"focalcal: {'interrupted; ' if interrupted else ''}{stored}; {to_go_on()}", err=True)

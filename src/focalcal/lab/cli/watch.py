@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from focalcal.cli.output import plain_failures
-from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, told_by
+from focalcal.lab.cli.options import DataDir, Seeds, Stores, open_stores, report_options
 
 if TYPE_CHECKING:
     from focalcal.lab.cli.progress import GridDisplay
@@ -86,12 +86,9 @@ def live_page(
     from focalcal.lab.report.live_report import LiveReport
     from focalcal.lab.report.live_server import serve
     from focalcal.lab.report.report_folder import check_packages
-    from focalcal.lab.training.recipes import operating_points
 
     check_packages(with_figures=False)
-    if study is not None:
-        options |= told_by(study, smoke=smoke)
-    report = LiveReport(stores, operating_points=operating_points(), **options)
+    report = LiveReport(stores, **report_options(study, smoke=smoke), **options)
     with serve(report, port) as server:
         typer.echo(f"focalcal: the page is at {server.url}", err=True)
         yield server

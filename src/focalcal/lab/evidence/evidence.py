@@ -294,7 +294,7 @@ def _read(
         scaled=scaling,
         notes=(*notes, *faults),
         constant_error=_constant_error(run, test, constants),
-        details=run_details(test, spec, label.objective) if details and test is not None else None,
+        details=run_details(test, spec) if details and test is not None else None,
     )
 
 

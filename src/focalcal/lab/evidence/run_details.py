@@ -25,62 +25,32 @@ _MEASURED = {"error": error, "ece": ece, "nll": nll, "brier": brier}  # those th
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorPanel:
-    """Predicted against true probabilities of one run, beside q* of the theory.
-
-    An entry is a row's class k, with eta_k, p_k and q*_k.
-
-    points            (points, 3): eta_k, p_k and q*_k of some of the entries
-    eta, p, q         (bins,): means over the entries with eta_k in (lower, upper]; q is NaN without a theory
-    low, high         (bins,): the 10th and 90th percentile of p_k
-    to_truth          mean total variation |p - eta|_1 / 2 over all rows
-    to_theory         mean |p - q*|_1 / 2, NaN without a theory
-    """
-
-    objective: str
-    seed: int
-    lower: np.ndarray
-    upper: np.ndarray
-    count: np.ndarray
-    eta: np.ndarray
-    p: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    q: np.ndarray
-    points: np.ndarray
-    to_truth: float
-    to_theory: float
-
-
-@dataclass(frozen=True, eq=False)
 class RunDetails:
     """Of the test split, as it is.
 
     intervals  by metric: 95 % over other rows, and for calibration errors what chance alone gives
     classes    p_k against how often k is right, a diagram per class; empty if there are more than MOST_CLASSES
-    posterior  None where the true posterior is not known
+    posterior  of `known_posterior`, None where the truth is not known
     """
 
     intervals: dict[str, Interval]
     classes: tuple[Reliability, ...]
-    posterior: PosteriorPanel | None
+    posterior: dict[str, Any] | None
 
 
-def run_details(test: Predictions, spec: Mapping[str, Any], label: str) -> RunDetails | None:
-    """Of the run with that spec, whose objective is called `label`; None for several labels per row."""
+def run_details(test: Predictions, spec: Mapping[str, Any]) -> RunDetails | None:
+    """Of the run with that spec; None for several labels per row."""
     if test.multilabel:
         return None
     probs = test.probs
     classes = probs.shape[1]
-    known = None
-    if test.posterior is not None:
-        known = posterior_panel(label, int(spec["seed"]), test, spec["objective"], dict(spec["objective_options"]))
+    known = test.posterior is not None
     return RunDetails(
         intervals=bootstrap(_MEASURED, probs, test.labels, resamples=RESAMPLES, seed=0),
         classes=tuple(
             reliability(probs, test.labels, class_index=k) for k in range(classes if classes <= MOST_CLASSES else 0)
         ),
-        posterior=known,
+        posterior=known_posterior(test, spec["objective"], dict(spec["objective_options"])) if known else None,
     )
 
 
@@ -102,10 +72,17 @@ def best_probabilities(objective: str, options: dict[str, Any], eta: np.ndarray)
     return rows
 
 
-def posterior_panel(
-    label: str, seed: int, predictions: Predictions, objective: str, options: dict[str, Any]
-) -> PosteriorPanel:
-    """Of predictions that hold the true posterior; `label` is what the objective is called."""
+def known_posterior(predictions: Predictions, objective: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Predicted against true probabilities of predictions that hold the truth, beside q* of the theory.
+
+    An entry is a row's class k, with eta_k, p_k and q*_k.
+
+    points            (points, 3): eta_k, p_k and q*_k of some of the entries
+    eta, p, q         (bins,): means over the `count` entries with eta_k in (lower, upper]; q is NaN without a theory
+    low, high         (bins,): the 10th and 90th percentile of p_k
+    to_truth          mean total variation |p - eta|_1 / 2 over all rows
+    to_theory         mean |p - q*|_1 / 2, NaN without a theory
+    """
     assert predictions.posterior is not None
     eta = predictions.posterior.astype(np.float64)
     eta = eta / eta.sum(1, keepdims=True)
@@ -118,18 +95,13 @@ def posterior_panel(
     members = [entries[at == place] for place in range(BINS)]
     means = np.array([own.mean(0) if len(own) else [math.nan] * 3 for own in members])
     spread = np.array([np.quantile(own[:, 1], (0.1, 0.9)) if len(own) else [math.nan] * 2 for own in members])
-    return PosteriorPanel(
-        objective=label,
-        seed=seed,
-        lower=edges[:-1],
-        upper=edges[1:],
-        count=np.array([len(own) for own in members]),
-        eta=means[:, 0],
-        p=means[:, 1],
-        low=spread[:, 0],
-        high=spread[:, 1],
-        q=means[:, 2],
-        points=entries[:: max(1, math.ceil(len(entries) / POINTS))],
-        to_truth=float(np.abs(p - eta).sum(1).mean() / 2),
-        to_theory=float(np.abs(p - theory).sum(1).mean() / 2),
-    )
+    return {
+        "lower": edges[:-1],
+        "upper": edges[1:],
+        "count": np.array([len(own) for own in members]),
+        **dict(zip(("eta", "p", "q"), means.T, strict=True)),
+        **dict(zip(("low", "high"), spread.T, strict=True)),
+        "points": entries[:: max(1, math.ceil(len(entries) / POINTS))],
+        "to_truth": float(np.abs(p - eta).sum(1).mean() / 2),
+        "to_theory": float(np.abs(p - theory).sum(1).mean() / 2),
+    }

@@ -12,17 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from focalcal.lab.evidence.evidence import EvidenceCache, collected, gather
-from focalcal.lab.evidence.labels import NO_LABELS, Labels
-from focalcal.lab.evidence.operating_curve import operating_curves
-from focalcal.lab.evidence.temperature_effect import FittedOn
-from focalcal.lab.report.figures import study_views
-from focalcal.lab.report.page_sections import study_page
-from focalcal.lab.report.study_tables import all_tables
+from focalcal.lab.evidence.labels import NO_LABELS
+from focalcal.lab.report.report_folder import PAGE, rendered_report
 from focalcal.lab.store.diagnostics import RunFailure
 
 if TYPE_CHECKING:
     from focalcal.lab.evidence.gaps import EvidenceGap
     from focalcal.lab.evidence.surface import Point
+    from focalcal.lab.report.own_section import MakeSection
     from focalcal.lab.store import Run, Spec, Store
 
 State = Literal["running", "finished", "interrupted", "watching"]
@@ -70,6 +67,7 @@ class LiveReport:
     """Pages and progress of the runs in stores, for several threads.
 
     specs     the cells of the study; all runs if there are none
+    told      what `gather` takes besides: temperature, candidate and labels, as the study says
     activity  what the process that runs the cells knows; without it the stores are watched alone, and the time left
               follows from when their last runs were finished
 
@@ -84,17 +82,23 @@ class LiveReport:
         *,
         specs: Sequence[Spec] = (),
         title: str | None = None,
-        temperature: FittedOn = "halves",
-        candidate: str | None = None,
-        labels: Labels = NO_LABELS,
         operating_points: Mapping[str, Point] | None = None,
+        make_section: MakeSection | None = None,
         activity: Callable[[], Activity] = lambda: Activity("watching"),
         clock: Callable[[], float] = time.monotonic,
+        **told: Any,
     ) -> None:
         self._stores, self._specs, self._activity, self._clock = list(stores), list(specs), activity, clock
-        self._title = title or f"Runs in {self._stores[0].path.name}"
-        self._temperature, self._points = temperature, operating_points
-        self._candidate, self._labels = candidate, labels
+        self._about: dict[str, Any] = {
+            "title": title or f"Runs in {self._stores[0].path.name}",
+            "known": self._specs,
+            **told,
+        }
+        self._rendered: dict[str, Any] = {
+            "operating_points": operating_points,
+            "make_section": make_section,
+            "with_figures": False,
+        }
         self._looking, self._making = threading.Lock(), threading.Lock()
         self._look, self._looked = _Look([], []), -1e9
         self._told, self._told_at, self._pause = "", -1e9, _PAUSE
@@ -112,7 +116,7 @@ class LiveReport:
             look = self._current()
             if self._version != look.version:
                 began = self._clock()
-                self._page, self._version = self._html(look).encode(), look.version
+                self._page, self._version = self._html(look), look.version
                 self._pause = max(_PAUSE, _COSTS * (self._clock() - began))
             self._told, self._told_at = look.version, self._clock()
             return self._page
@@ -144,26 +148,14 @@ class LiveReport:
         with self._looking:
             began = self._clock()
             if began >= self._looked:
-                self._look = _Look(*collected(self._stores, self._specs, self._labels))
+                self._look = _Look(*collected(self._stores, self._specs, self._about.get("labels", NO_LABELS)))
                 took = self._clock() - began
                 self._looked = began + took + max(_SHORTEST, _COSTS * took)
             return self._look
 
-    def _html(self, look: _Look) -> str:
-        evidence = gather(
-            look.runs,
-            title=self._title,
-            temperature=self._temperature,
-            missing=look.gaps,
-            known=self._specs,
-            candidate=self._candidate,
-            labels=self._labels,
-            details=True,
-            cache=self._read,
-        )
-        curves = operating_curves(evidence, look.runs)
-        views = study_views(evidence, operating_points=self._points or {}, operating_curves=curves)
-        return study_page(evidence, views=views, tables=all_tables(evidence), live=look.version)
+    def _html(self, look: _Look) -> bytes:
+        evidence = gather(look.runs, missing=look.gaps, details=True, cache=self._read, **self._about)
+        return rendered_report(evidence, look.runs, live=look.version, **self._rendered)[PAGE]
 
 
 def seconds_left(finished: Iterable[float], cells: int, now: float | None = None) -> float | None:

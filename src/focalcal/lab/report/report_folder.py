@@ -119,8 +119,9 @@ def rendered_report(
     make_section: MakeSection | None = None,
     with_figures: bool = True,
     operating_points: Mapping[str, Point] | None = None,
+    live: str = "",
 ) -> dict[str, bytes]:
-    """The files by name; the page is the last one."""
+    """The files by name; the page is the last one. `live` is as `study_page` takes it."""
     named = all_tables(evidence)
     section = make_section(evidence, operating_points) if make_section is not None and evidence.runs else None
     named |= section.tables if section is not None else {}
@@ -142,7 +143,7 @@ def rendered_report(
         figure = view.plot()
         for form in FORMS:
             files[f"figures/{name}.{form}"] = rendered(figure, form)
-    page = study_page(evidence, tables=tables, section=section, files=tuple(files), views=views)
+    page = study_page(evidence, tables=tables, section=section, files=tuple(files), views=views, live=live)
     return files | {PAGE: page.encode()}
 
 

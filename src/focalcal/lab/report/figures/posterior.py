@@ -29,14 +29,14 @@ def posterior_view(evidence: Evidence, setting: str) -> View | None:
     """
     rows: list[Row] = []
     for objective in evidence.objectives:
-        details = [run.details for run in evidence.of(setting, objective)]
-        known = [each.posterior for each in details if each is not None and each.posterior is not None]
+        runs = [run for run in evidence.of(setting, objective) if run.details and run.details.posterior]
+        known = [run.details.posterior for run in runs if run.details and run.details.posterior]
         if known:
-            first, at = known[0], known[0].count > 0
-            row: Row = {"objective": objective, "seed": first.seed, "rows": first.count[at].tolist()}
-            row |= {name: float(np.mean([getattr(each, name) for each in known])) for name in ("to_truth", "to_theory")}
-            row |= {name: to_digits(getattr(first, name)[at]) for name in _BINS}
-            columns = zip(("eta", "p", "q"), first.points.T, strict=True)
+            first, at = known[0], known[0]["count"] > 0
+            row: Row = {"objective": objective, "seed": runs[0].seed, "rows": first["count"][at].tolist()}
+            row |= {name: float(np.mean([each[name] for each in known])) for name in ("to_truth", "to_theory")}
+            row |= {name: to_digits(first[name][at]) for name in _BINS}
+            columns = zip(("eta", "p", "q"), first["points"].T, strict=True)
             rows.append(row | {"cloud": {name: to_digits(column, 4) for name, column in columns}})
     if not rows:
         return None
