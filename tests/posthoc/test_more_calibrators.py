@@ -5,6 +5,7 @@ import onnxruntime
 import pytest
 import torch
 from references.golden import single_label
+from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult, minimize
 from support.side_by_side import SideBySide
 
@@ -19,6 +20,7 @@ from focalcal.posthoc import (
     TemperatureScaling,
 )
 from focalcal.posthoc.ensemble import mixture_weights
+from focalcal.posthoc.spline import natural_spline
 from focalcal.theory import minimise
 
 LOGITS, LABELS = single_label()
@@ -151,6 +153,14 @@ def test_a_search_that_stops_early_is_a_warning(monkeypatch):
     monkeypatch.setattr("focalcal.posthoc.focal_temperature.minimize", lazy)
     with pytest.warns(CalibrationWarning, match="not optimal: the NLL still falls by"):
         FocalTemperatureScaling().fit(LOGITS, LABELS)
+
+
+@pytest.mark.parametrize("knots", [3, 6, 40])
+def test_splines_are_scipys(knots):
+    x = np.r_[0.0, np.sort(np.random.default_rng(0).random(300)), 1.0]
+    scipys = CubicSpline(np.linspace(0, 1, knots), np.eye(knots), bc_type="natural")
+    for ours, order in zip(natural_spline(x, knots), (0, 1), strict=True):
+        np.testing.assert_allclose(ours, scipys(x, order), rtol=0, atol=1e-12 * knots)
 
 
 def test_spline_finds_the_accuracy_of_each_confidence():
