@@ -1,5 +1,6 @@
 """Files that this package did not make: what they need not say, what the caller says, and mistakes of the caller."""
 
+import decimal
 import re
 
 import numpy as np
@@ -239,6 +240,12 @@ def test_a_column_that_holds_no_numbers_is_named(tmp_path, kind):
     parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
     with pytest.raises(PredictionsFileError, match=r"must hold numbers, got logit_0 \w+.*, logit_1 double;"):
         Predictions.load(tmp_path / "a.parquet")
+    parquet.write_table(arrow.table({"label": [0], "probs": [{"a": 0.5, "b": 0.5}]}), tmp_path / "a.parquet")
+    with pytest.raises(PredictionsFileError, match="column 'probs' must hold numbers, got struct<"):
+        Predictions.load(tmp_path / "a.parquet")
+    halves = arrow.array([decimal.Decimal("0.25"), decimal.Decimal("0.5")])
+    parquet.write_table(arrow.table({"label": [0, 1], "score": halves}), tmp_path / "a.parquet")
+    assert Predictions.load(tmp_path / "a.parquet", probs="score").probs[:, 1].tolist() == [0.25, 0.5]
     several = {"label_0": [True, False], "label_1": [0, 1], "logit_0": [0.5, 1.5], "logit_1": [1.0, 2.0]}
     parquet.write_table(arrow.table(several), tmp_path / "a.parquet")
     assert Predictions.load(tmp_path / "a.parquet").labels.tolist() == [[True, False], [False, True]]

@@ -231,6 +231,10 @@ def with_numbers(
             )
         elif kind is not None and types.is_decimal(column.type):
             column = column.cast(kind)
+        elif kind is not None and types.is_struct(column.type):
+            raise PredictionsFileError(
+                f"column {name!r} must hold numbers, got {column.type}; make it a list or columns"
+            )
         elif kind is not None and types.is_nested(column.type) and is_text(column.type.value_type):
             raise _text_in(name, column, first_row)
         arrays.append(column)
