@@ -108,8 +108,16 @@ def bin_sums(confidence: Float[Array, " n"], correct: Bool[Array, " n"], edges: 
     return sums_at(bin_index(confidence, edges), confidence, correct, len(edges) - 1)
 
 
-def sums_at(index: Int[Array, " n"], confidence: Float[Array, " n"], correct: Bool[Array, " n"], bins: int) -> BinSums:
-    """The same for bins whose numbers are known."""
+def sums_at(
+    index: Int[Array, " n"],
+    confidence: Float[Array, " n"],
+    correct: Bool[Array, " n"],
+    bins: int,
+    weights: Float[Array, " n"] | None = None,
+) -> BinSums:
+    """The same for bins whose numbers are known, each row as often as it weighs."""
+    if weights is not None:
+        return BinSums(*(np.bincount(index, weights * part, bins) for part in (1.0, confidence, correct)))
     counts = np.bincount(2 * index + correct, minlength=2 * bins).reshape(bins, 2)  # whether right is the last bit
     return BinSums(
         counts.sum(1).astype(np.float64), np.bincount(index, confidence, bins), counts[:, 1].astype(np.float64)

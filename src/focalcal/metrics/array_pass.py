@@ -5,7 +5,7 @@ What is computed from a piece stays in the cache, whatever the array's size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,18 +128,30 @@ def scan_piece(
     correct[doubtful] = probs[doubtful].argmax(1) == labels[doubtful]
     brier = row_brier(probs, labels) if wanted["brier"] else None
     nll = row_nll(probs, labels) if wanted["nll"] else None
-    sums = sums_at(even_bin_index(confidence, bins), confidence, correct, bins)
-    values = (confidence, correct, brier, nll) if wanted["rows"] else (None,) * 4
-    return Scan(
-        len(labels),
-        float(len(labels) - sums.correct.sum()),
-        miss,
-        sums,
-        class_sums(probs, labels, edges) if wanted["classes"] else None,
-        None if brier is None else float(brier.sum()),
-        None if nll is None else float(nll.sum()),
-        *values,
+    classes = class_sums(probs, labels, edges) if wanted["classes"] else None
+    found = scan_of_rows(confidence, correct, brier, nll, bins, classes=classes, miss=miss)
+    return found if wanted["rows"] else replace(found, confidence=None, correct=None, row_brier=None, row_nll=None)
+
+
+def scan_of_rows(
+    confidence: Array,
+    correct: Array,
+    brier: Array | None,
+    nll: Array | None,
+    n_bins: int,
+    *,
+    weights: Array | None = None,
+    classes: BinSums | None = None,
+    miss: float = 0.0,
+) -> Scan:
+    """The sums over rows whose values are known, each row as often as it weighs."""
+    bins = sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins, weights)
+    brier_sum, nll_sum = (
+        None if each is None else float(each.sum() if weights is None else weights @ each) for each in (brier, nll)
     )
+    wrong = float(len(correct) - np.count_nonzero(correct)) if weights is None else float(weights @ ~correct)
+    rows = (confidence, correct, brier, nll, weights)
+    return Scan(len(correct), wrong, miss, bins, classes, brier_sum, nll_sum, *rows)
 
 
 def class_sums(

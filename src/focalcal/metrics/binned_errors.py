@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import erf
 
 from focalcal._native import scores as native
-from focalcal.core.binning import Array, BinSums, bin_index, bin_sums, equal_mass_edges, per_bin
+from focalcal.core.binning import Array, BinSums, bin_index, bin_sums, equal_mass_edges, per_bin, sums_at
 from focalcal.core.checks import one_of
-from focalcal.metrics.row_weights import weighted_sums
 from focalcal.metrics.scan import check_bins
 
 
@@ -126,7 +125,7 @@ def binary_adaptive_ece(
 def sums_between(confidence: Array, correct: Array, edges: Array, weights: Array | None = None) -> BinSums:
     """Sums over bins with any edges."""
     if weights is not None:
-        return weighted_sums(bin_index(confidence, edges), confidence, correct, weights, len(edges) - 1)
+        return sums_at(bin_index(confidence, edges), confidence, correct, len(edges) - 1, weights)
     if native.usable(confidence):
         return BinSums(*native.bin_moments(confidence, correct, edges, even=False)[:3])
     return bin_sums(confidence, correct, edges)

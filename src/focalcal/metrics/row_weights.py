@@ -8,15 +8,14 @@ many rows there are (intervals of bins, the debiased error) is not told of more 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from focalcal.core.arrays import Array, as_values
-from focalcal.core.binning import BinSums, even_bin_index
+from focalcal.core.binning import BinSums
 from focalcal.core.numerics import at_least_float32, softmax
-from focalcal.metrics.array_pass import Scan, class_sums, flat_pieces
+from focalcal.metrics.array_pass import Scan, class_sums, flat_pieces, scan_of_rows
 from focalcal.predictions.inputs import Inputs
 
 
@@ -72,31 +71,12 @@ def weigh(sums: Scan, given: Inputs, ignore_index: int | None, edges: Array) -> 
     weights = kept_weights(given, ignore_index)
     labelled = np.ones(given.labels.size, bool) if ignore_index is None else given.labels.ravel() != ignore_index
     keep = np.repeat(given.weights > 0, given.labels.size // len(given.weights))[labelled]
-    confidence, correct, brier, nll = (
-        None if values is None else values[keep]
-        for values in (sums.confidence, sums.correct, sums.row_brier, sums.row_nll)
+    confidence, correct = (each[keep] for each in sums.outcomes)
+    brier, nll = (None if each is None else each[keep] for each in (sums.row_brier, sums.row_nll))
+    classes = None if sums.classes is None else _class_sums(given, ignore_index, edges)
+    return scan_of_rows(
+        confidence, correct, brier, nll, len(edges) - 1, weights=weights, classes=classes, miss=sums.miss
     )
-    assert confidence is not None
-    assert correct is not None
-    return replace(
-        sums,
-        rows=len(weights),
-        wrong=float(weights @ ~correct),
-        bins=weighted_sums(even_bin_index(confidence, len(edges) - 1), confidence, correct, weights, len(edges) - 1),
-        classes=None if sums.classes is None else _class_sums(given, ignore_index, edges),
-        brier_sum=None if brier is None else float(weights @ brier),
-        nll_sum=None if nll is None else float(weights @ nll),
-        confidence=confidence,
-        correct=correct,
-        row_brier=brier,
-        row_nll=nll,
-        weights=weights,
-    )
-
-
-def weighted_sums(index: Array, confidence: Array, correct: Array, weights: Array, bins: int) -> BinSums:
-    """Sums over bins whose numbers are known."""
-    return BinSums(*(np.bincount(index, weights * part, bins) for part in (1.0, confidence, correct)))
 
 
 def weighed_pieces(given: Inputs, ignore_index: int | None) -> Iterator[tuple[Array, Array, Array]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from focalcal._native import scores as native
 from focalcal.core.arrays import Array, scores_and_labels
-from focalcal.core.binning import BinSums, equal_width_edges, even_bin_index, sums_at
+from focalcal.core.binning import BinSums, equal_width_edges
 from focalcal.core.checks import (
     ROUNDING,
     SUM_TOLERANCE,
@@ -27,7 +27,7 @@ from focalcal.core.checks import (
     whole_number,
 )
 from focalcal.core.numerics import log_softmax
-from focalcal.metrics.array_pass import Scan, flat_pieces, join, scan_piece
+from focalcal.metrics.array_pass import Scan, flat_pieces, join, scan_of_rows, scan_piece
 from focalcal.metrics.proper import binary_brier, binary_nll, of_label
 from focalcal.metrics.row_weights import weigh
 from focalcal.predictions.inputs import Inputs
@@ -66,7 +66,8 @@ def scan_inputs(
             raise no_rows(ignore_index)
         return weighed
     if given.kind == "outcomes":
-        return _scan_outcomes(given, n_bins)
+        pair = given.scores, given.labels
+        return scan_of_rows(*pair, binary_brier(*pair), binary_nll(*pair), n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}
     if given.checked:
         label_to_ignore(ignore_index)
@@ -86,15 +87,6 @@ def scan_inputs(
     if result.rows == 0 and not allow_none:
         raise no_rows(ignore_index)
     return result
-
-
-def _scan_outcomes(given: Inputs, n_bins: int) -> Scan:
-    confidence, correct = given.scores, given.labels
-    sums = sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)
-    wrong = float(len(correct) - np.count_nonzero(correct))
-    brier, nll = binary_brier(confidence, correct), binary_nll(confidence, correct)
-    total = float(brier.sum()), float(nll.sum())
-    return Scan(len(correct), wrong, 0.0, sums, None, *total, confidence, correct, brier, nll)
 
 
 def no_rows(ignore_index: int | None) -> ValueError:
