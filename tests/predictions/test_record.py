@@ -102,7 +102,7 @@ NAN = np.array([[0.0, 1.0], [0.5, np.nan], [1.0, 0.0]])
         (wrong(logits=None, probs=NAN, multilabel=True, normalize=True), "leave them out with multilabel=True"),
         (wrong(classes=["a", "b", "c"]), "classes must be 2 different names, one per column"),
         (wrong(logits=np.zeros((3, 2), int)), "logits must be floating point"),
-        (wrong(logits=np.zeros((3, 2, 4))), r"logits must be \(N, K\).*make pixels rows"),
+        (wrong(logits=np.zeros((3, 2, 4)), labels=np.zeros((3, 4), int)), r"logits must be \(N, K\).*make pixels rows"),
         (wrong(logits=np.zeros((0, 2)), labels=np.zeros(0, int)), "at least one row"),
         (wrong(logits=np.zeros((3, 0))), "at least two classes"),
         (wrong(logits=np.full((3, 2), -np.inf)), "logits must leave a class possible, got only -inf in row 0"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from focalcal._native import scores as native
-from focalcal.core.arrays import Array, scores_and_labels
+from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, equal_width_edges
 from focalcal.core.checks import (
     ROUNDING,
@@ -69,13 +69,7 @@ def scan_inputs(
         pair = given.scores, given.labels
         return scan_of_rows(*pair, binary_brier(*pair), binary_nll(*pair), n_bins)
     wanted = {"classes": classes, "brier": brier, "nll": nll, "rows": rows}
-    if given.checked:
-        label_to_ignore(ignore_index)
-    else:
-        scores, labels = scores_and_labels(
-            given.kind, given.scores, given.labels, ignore_index=ignore_index, in_range=False
-        )
-        given = given._replace(scores=scores, labels=labels)
+    label_to_ignore(ignore_index)
     if classes and given.scores.shape[1] * n_bins > _MOST_CELLS:
         raise ValueError(
             f"n_bins times the {given.scores.shape[1]} classes must be at most 2^28, got n_bins = {n_bins}"

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from focalcal.core.arrays import as_array, scores_and_labels
+from focalcal.core.arrays import as_array
 from focalcal.core.checks import (
     ProbabilityWarning,
     finite,
     finite_or_masked,
     first_row,
     holds_probabilities,
+    labels_below,
     on_simplex,
     user_level,
 )
@@ -99,7 +100,7 @@ def rows_of(
             scores, index, classes = inputs.scores, inputs.labels, inputs.classes
     shape, weights = (scores.shape[0], *scores.shape[2:]), None
     if index is not None:
-        scores, index = scores_and_labels(kind, scores, index, ignore_index=ignore_index)
+        labels_below(index, scores.shape[1], ignore_index=ignore_index)
         weights = _row_weights(sample_weight, index)
     scores = flat_rows(scores)
     if kind == "logits":

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.core.arrays import Array, as_array, as_values, is_tensor, scores_and_labels
+from focalcal.core.arrays import Array, as_array, as_values, is_tensor
 from focalcal.core.checks import (
     ROUNDING,
     finite,
     finite_or_masked,
     first_row,
     in_unit_interval,
+    labels_below,
     not_finite,
     on_simplex,
     shown,
@@ -32,18 +33,17 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def checked_scores(name: str, scores: Any, labels: Any, *, multilabel: bool) -> tuple[Array, Array]:
-    """Scores (N, K) with int64 labels (N,), or with `multilabel` scores (N, L) with bool labels (N, L)."""
+    """Scores (N, K) with int64 labels (N,) of `read_inputs`, or with `multilabel` (N, L) each, labels as bool."""
     scores = as_array(name, scores)
     if scores.ndim != 2:
         raise ValueError(
             f"{name} must be (N, K), one row per example and one column per class, got shape {scores.shape}; "
             "make pixels rows, e.g. np.moveaxis(logits, 1, -1).reshape(-1, K)"
         )
-    given = as_array("labels", labels)
     if multilabel:
-        labels = truths(name, scores, given)
+        labels = truths(name, scores, as_array("labels", labels))
     else:
-        scores, labels = scores_and_labels(name, scores, given)
+        labels_below(labels, scores.shape[1])
     checked_values(name, scores, multilabel=multilabel)
     return scores, labels
 

@@ -12,8 +12,8 @@ Scores and labels may be `Predictions`, NumPy arrays, tensors, columns and table
     normalize   divide each row of probabilities by its sum, however far from one that is
     confidence, correct   how sure each prediction is and whether it is right, in the place of scores and labels
 
-Shapes, ranges and values are checked by who computes with them (`core.arrays.scores_and_labels`, `core.checks`), but
-for those of `Predictions`, which were checked when these were made.
+Shapes and types are checked here. Ranges and values are checked by who computes with them (`core.checks`), but for
+those of `Predictions`, which were checked when these were made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from focalcal.core.arrays import Array, as_array, class_indices, is_tensor
+from focalcal.core.arrays import Array, as_array, is_tensor, scores_and_labels
 from focalcal.core.checks import collect_miss, first_row, in_unit_interval, label_to_ignore, not_finite, yes_or_no
 from focalcal.core.numerics import at_least_float32
 from focalcal.predictions.class_labels import InputWarning as InputWarning
@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
     """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
 
     `classes` are the names of the columns if there are any: `classes[k]` is that of column k. `checked` says that
-    shapes, types, ranges and values have been. Of the outcomes of an event `log_odds` are what its probabilities round.
+    ranges and values have been, too. Of the outcomes of an event `log_odds` are what its probabilities round.
     `weights` (N,) say how much each row counts, None that all count alike.
     """
 
@@ -85,7 +85,7 @@ def read_inputs(
     given = probs if logits is None else logits
     plain = not yes_or_no("normalize", normalize) and confidence is correct is classes is positive is None
     kind: Literal["probs", "logits"] = "probs" if logits is None else "logits"
-    if plain and (probs is None or logits is None) and (usual := _usual(kind, given, labels)):
+    if plain and (probs is None or logits is None) and (usual := _usual(kind, given, labels, ignore_index)):
         return usual
     if hasattr(given, "__focalcal_inputs__"):
         if not plain or labels is not None or (probs is not None and logits is not None):
@@ -130,17 +130,18 @@ def _read_arrays(
         classes = classes or column_names(given, values) or categories
         index, named = class_columns(kind, scores, values, classes, ignore_index)
     check_names(named, scores)
+    scores, index = scores_and_labels(kind, scores, index, in_range=False)
     return Inputs(kind, scores, index, named)
 
 
-def _usual(kind: Literal["probs", "logits"], scores: Any, labels: Any) -> Inputs | None:
+def _usual(kind: Literal["probs", "logits"], scores: Any, labels: Any, ignore_index: int | None) -> Inputs | None:
     """Scores (N, K, ...) and integers (N, ...) where there is nothing else to do, and microseconds count."""
     if type(scores) is not np.ndarray or type(labels) is not np.ndarray:
         if not (is_tensor(scores) and is_tensor(labels)):
             return None
         scores, labels = as_array(kind, scores), as_array("labels", labels)
     if labels.dtype.kind in "iu" and labels.ndim == scores.ndim - 1 > 0 and scores.shape[1] > 1:
-        return Inputs(kind, as_array(kind, scores), class_indices(labels))
+        return Inputs(kind, *scores_and_labels(kind, scores, labels, ignore_index=ignore_index, in_range=False))
     return None
 
 
