@@ -54,20 +54,50 @@ def _page(package: str, sources: griffe.Module, undocumented: list[str]) -> str:
     return "\n\n".join([f"# {package}", inspect.getdoc(module) or "", *entries]) + "\n"
 
 
-def _entry(module: ModuleType, name: str, sources: griffe.Module, undocumented: list[str]) -> str:
+def _entry(
+    module: ModuleType, name: str, sources: griffe.Module, undocumented: list[str], page: ModuleType | None = None
+) -> str:
     value, public = getattr(module, name), f"{module.__name__}.{name}"
     if inspect.ismodule(value):
-        return "\n\n".join(_entry(value, each, sources, undocumented) for each in value.__all__)
+        return "\n\n".join(_entry(value, each, sources, undocumented, module) for each in value.__all__)
     if inspect.isclass(value) or inspect.isfunction(value):
         if not value.__dict__.get("__doc__") and not (inspect.isfunction(value) and value.__doc__):
             undocumented.append(public)
-        return f"::: {value.__module__}.{value.__qualname__}"
+        return f"::: {_path(value)}{_neighbours(page or module, value)}"
     if type(value).__name__ in ("Metric", "MultilabelMetric"):  # their text is computed
         return _metric(module, name, value)
     attribute = sources[public.removeprefix("focalcal.")]
     if attribute.docstring is None:
         undocumented.append(public)
     return f"::: {attribute.canonical_path}\n    options: {{ show_attribute_values: false }}"
+
+
+def _path(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _neighbours(page: ModuleType, value: Any) -> str:
+    """Links to names of the page: those its text has, its file's, its base class's, and those that speak of it."""
+    others: dict[str, Any] = {}
+    for module in (page, *filter(inspect.ismodule, (getattr(page, name) for name in page.__all__))):
+        documented = ((name, getattr(module, name)) for name in module.__all__)
+        others |= {n: each for n, each in documented if inspect.isclass(each) or inspect.isfunction(each)}
+    text, name = _spoken(value), value.__name__
+    bases = {base for base in getattr(value, "__bases__", ()) if base.__module__.startswith("focalcal")}
+    kinds: tuple[Callable[[str, Any], object], ...] = (
+        lambda n, other: re.search(rf"`{n}\b|-> .*\b{n}\b", text) or re.search(rf"-> .*\b{name}\b", _spoken(other)),
+        lambda _, other: other.__module__ == value.__module__,
+        lambda _, other: bases & set(getattr(other, "__bases__", ())),
+        lambda _, other: re.search(rf"`{name}\b", _spoken(other)),
+    )
+    alike = dict.fromkeys(n for kind in kinds for n, other in others.items() if other is not value and kind(n, other))
+    links = [f"[{n}](#{_path(others[n])})" for n in list(alike)[:8]]
+    return f"\n\nSee also {', '.join(links)}." if links else ""
+
+
+def _spoken(value: Any) -> str:
+    """Its docstring and, of a function, its signature."""
+    return f"{inspect.getdoc(value) or ''}\n{inspect.signature(value) if inspect.isfunction(value) else ''}"
 
 
 def _metric(module: ModuleType, name: str, value: Any) -> str:
@@ -138,7 +168,8 @@ def _adapters(sources: griffe.Module, undocumented: list[str]) -> str:
     for path, names in ADAPTERS.items():
         module = importlib.import_module(f"focalcal.integrations.{path}")
         parts += [f"## `{module.__name__}`", inspect.getdoc(module) or ""]
-        parts += [_entry(module, name, sources, undocumented) + _DEEPER for name in names]
+        undocumented += [f"{path}.{name}" for name in names if not getattr(module, name).__doc__]
+        parts += [f"::: {_path(getattr(module, name))}{_DEEPER}" for name in names]
     adapters = importlib.import_module("focalcal.integrations.torchmetrics")
     parts += [
         f"## `{adapters.__name__}`",

@@ -25,9 +25,20 @@ Verdict = Literal["better", "worse", "indistinguishable"]
 class Comparison(Displayed):
     """Candidate minus baseline on one metric, paired by seed.
 
-    `p_adjusted` is Holm's within the family, and `floor_adjusted` the least that it could have been: Holm's of the
-    tests' floors. `reachable` is False where that exceeds alpha, so that no outcome at all could have been significant;
-    `verdict` is then "indistinguishable", and says nothing.
+    Attributes:
+        metric: its name.
+        seeds: that were paired.
+        test: the sign-flip test of the differences.
+        interval: of their mean.
+        effect: Cohen's d_z.
+        p_adjusted: Holm's within the family.
+        floor_adjusted: the least that it could have been, Holm's of the tests' floors.
+        reachable: False where that exceeds alpha, so that no outcome at all could have been significant.
+        verdict: "better", "worse" or "indistinguishable"; the last says nothing where it is the only one reachable.
+
+    >>> few = {"ece": {0: 0.02, 1: 0.03, 2: 0.02}}, {"ece": {0: 0.05, 1: 0.06, 2: 0.07}}
+    >>> print(compare(*few, metrics=["ece"])[0])  # three seeds can decide nothing
+    ece -0.0367 [-0.0500, -0.0300] over 3 seeds, p = 0.25: indistinguishable
     """
 
     metric: str
@@ -68,6 +79,23 @@ def compare(
 
     Less is better of every metric but those in `higher_is_better`. Sign-flip test on the mean, interval by
     bootstrap (BCa), Cohen's d_z, and Holm's correction over the metrics. Needs two common seeds at least.
+
+    Args:
+        candidate: values by metric and seed.
+        baseline: likewise.
+        metrics: of the family.
+        alpha: of the verdicts.
+        level: of the intervals.
+        higher_is_better: the metrics of which more is better.
+
+    Returns:
+        One comparison per metric, in their order.
+
+    >>> candidate = {"ece": {seed: 0.02 + seed / 1000 for seed in range(8)}}
+    >>> baseline = {"ece": {seed: 0.05 for seed in range(8)}}
+    >>> found = compare(candidate, baseline, metrics=["ece"])[0]
+    >>> found.p_adjusted, found.verdict
+    (0.0078125, 'better')
     """
     between_zero_and_one("alpha", alpha, remedy="0.05 is usual")
     upward = set(higher_is_better)
@@ -98,7 +126,18 @@ def compare(
 
 
 def verdict_counts(comparisons: Iterable[Comparison]) -> dict[Verdict, int]:
-    """How many are better, worse and indistinguishable, the three always there."""
+    """How many are better, worse and indistinguishable, the three always there.
+
+    Args:
+        comparisons: those that `compare` returns.
+
+    Returns:
+        A number for each verdict.
+
+    >>> values = {seed: seed / 10 for seed in range(8)}
+    >>> verdict_counts(compare({"nll": values}, {"nll": values}, metrics=["nll"]))
+    {'better': 0, 'worse': 0, 'indistinguishable': 1}
+    """
     given = list(comparisons)
     if not all(isinstance(comparison, Comparison) for comparison in given):
         raise TypeError(f"comparisons must be those that `compare` returns, got {shown(given)}")

@@ -11,10 +11,19 @@ from focalcal.stats.differences import as_float64
 
 
 def holm(p_values: Any) -> NDArray[np.float64]:
-    """Holm's adjusted p-values (m,), in the order given: with p sorted, max over j <= i of min(1, (m - j + 1) p_(j)).
+    """Holm's adjusted p-values, as `compare` has them: with p sorted, max over j <= i of min(1, (m - j + 1) p_(j)).
 
     Rejecting where they are <= alpha keeps the chance of any false rejection in the family <= alpha, whatever the
     dependence between the tests. Holm (1979).
+
+    Args:
+        p_values: (m,), one per test of the family.
+
+    Returns:
+        (m,), in the order given.
+
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
     """
     p = as_float64("p_values", p_values)
     if p.ndim != 1:

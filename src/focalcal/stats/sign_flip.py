@@ -23,14 +23,18 @@ Alternative = Literal["two-sided", "less", "greater"]
 class SignFlip(Displayed):
     """The result of `sign_flip_test`.
 
-    p_value    share of the sign assignments whose mean is at least as extreme as the observed one
-    mean       of the differences
-    n          how many differences
-    floor      the least p-value that differences of these sizes can have: 2 / 2^n two-sided, 1 / 2^n one-sided, and
-               twice that for every difference that is zero; 1 / (1 + draws) if that is more and signs are drawn
-    method     "enumerated" (no sampling error), or "drawn" (Monte Carlo)
-    assignments  how many sign assignments were counted
-    error      the standard error of a drawn p-value; 0 if enumerated
+    Attributes:
+        p_value: share of the sign assignments whose mean is at least as extreme as the observed one.
+        mean: of the differences.
+        n: how many differences.
+        floor: the least p-value that differences of these sizes can have: 2 / 2^n two-sided, 1 / 2^n one-sided, and
+            twice that for every difference that is zero; 1 / (1 + draws) if that is more and signs are drawn.
+        method: "enumerated" (no sampling error), or "drawn" (Monte Carlo).
+        assignments: how many sign assignments were counted.
+        error: the standard error of a drawn p-value; 0 if enumerated.
+
+    >>> sign_flip_test([0.3, 0.1, 0.2, 0.4, 0.2]).floor  # five seeds cannot reach 0.05
+    0.0625
     """
 
     p_value: float
@@ -50,7 +54,7 @@ def sign_flip_test(
     draws: int = 999_999,
     seed: int = 0,
 ) -> SignFlip:
-    """Of differences d (n,), the share of the 2^n assignments s of signs with |sum s d| >= |sum d|.
+    """Of paired differences d the share of the 2^n assignments s of signs with |sum s d| >= |sum d|.
 
     Under the null hypothesis each difference is as likely as its negative, given its size. "less" counts
     sum s d <= sum d, "greater" the opposite. Sums that agree to within rounding are ties and count.
@@ -58,6 +62,16 @@ def sign_flip_test(
     Up to `exact_limit` differences every assignment is counted, in O(2^(n/2) n): the sums over one half of the
     differences are sorted and searched for those over the other. Beyond, `draws` random assignments and the observed
     one are counted, p = (1 + hits) / (1 + draws), which is a valid p-value itself.
+
+    Args:
+        differences: (n,), candidate minus baseline.
+        alternative: "two-sided", "less" or "greater".
+        exact_limit: differences up to which every assignment is counted, 40 at most.
+        draws: random assignments beyond.
+        seed: of the draws.
+
+    Returns:
+        The p-value, how it was found, and the least that it could have been.
 
     >>> sign_flip_test([0.3, 0.1, 0.2]).p_value  # three seeds: never below 0.25
     0.25

@@ -18,7 +18,15 @@ def first_order_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b
 
     psi(t) = t phi'(t), and psi_bar is its mean over the support of eta. The theorem is about the interior of the
     simplex; q* is 0 where eta is, and what is left is the same problem with fewer classes, so it holds on every face.
-    eta (K,) or (*b, K), gamma >= 0, lam > 0. Its l2 norm is also a bound, see `slope_bound`.
+    Its l2 norm is also a bound, see `slope_bound`.
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: > 0, likewise.
+
+    Returns:
+        (*b, K), summing to 0 over the classes.
 
     >>> first_order_bias([0.5, 0.25, 0.25], gamma=1.0, lam=100.0).round(5)
     array([-0.00083,  0.00042,  0.00042])
@@ -29,7 +37,18 @@ def first_order_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b
 
 
 def first_order_constant(eta: Any, *, gamma: Any) -> Float[np.ndarray, "*b"]:
-    """C = max_k |psi_bar - psi(eta_k)| / 2, the limit of lam max_k |q*_k - eta_k| (the paper's Theorem 5.6)."""
+    """C = max_k |psi_bar - psi(eta_k)| / 2, the limit of lam max_k |q*_k - eta_k| (the paper's Theorem 5.6).
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+
+    Returns:
+        (*b), C for each posterior, 0 where psi is constant on the support.
+
+    >>> float(first_order_constant([0.7, 0.2, 0.1], gamma=2.0).round(4))
+    0.3166
+    """
     posterior, (g,) = broadcast(distributions("eta", eta), at_least_zero("gamma", gamma))
     return (np.abs(at_posterior(posterior, g).centred_psi).max(-1) / 2)[()]
 
@@ -40,6 +59,16 @@ def asymptote_delay(eta: Any, *, gamma: Any) -> Float[np.ndarray, "*b"]:
     With c_k = eta_k phi''(eta_k), b the first-order bias, m the class of the largest |b_k| and means over the support,
     stationarity to second order, (2 lam + c_k) d_k = nu - psi(eta_k), gives kappa = c_m - mean(c b) / b_m. NaN where
     the first-order bias vanishes.
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+
+    Returns:
+        (*b), kappa for each posterior.
+
+    >>> float(asymptote_delay([0.7, 0.2, 0.1], gamma=2.0).round(2))
+    4.51
     """
     posterior, (g,) = broadcast(distributions("eta", eta), focusing(gamma))
     here = at_posterior(posterior, g)
@@ -54,9 +83,17 @@ def asymptote_delay(eta: Any, *, gamma: Any) -> Float[np.ndarray, "*b"]:
 def pre_asymptotic_bias(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     """(nu - psi(eta_k)) / h_k with h_k = eta_k phi''(eta_k) + 2 lam and nu = (sum psi(eta_k)/h_k) / (sum 1/h_k).
 
-    One Newton step from q = eta towards q*, over the support of eta; 0 outside. It becomes `first_order_bias` where
-    2 lam exceeds the focal curvature eta_k phi''(eta_k), about 1 / eta_k, and unlike it stays useful before
-    (docs/math/pre_asymptotic_bias.md). lam may be 0. The components sum to 0, but eta plus them can leave the simplex.
+    One Newton step from q = eta towards q*, over the support of eta; 0 outside. It becomes `first_order_bias` where 2
+    lam exceeds the focal curvature eta_k phi''(eta_k), about 1 / eta_k, and unlike it stays useful before
+    (docs/math/pre_asymptotic_bias.md). The components sum to 0, but eta plus them can leave the simplex.
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: >= 0, likewise.
+
+    Returns:
+        (*b, K), an approximation of q* - eta.
 
     >>> pre_asymptotic_bias([0.5, 0.25, 0.25], gamma=1.0, lam=1.0).round(4)
     array([-0.0294,  0.0147,  0.0147])

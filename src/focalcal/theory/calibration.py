@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 class CalibrationChain:
     """cal2 <= confidence_error <= posterior_error, up to rounding: all three squared errors, the first Cal2^2.
 
-    `tight`: eta_yhat is a function of S, constant in each group up to the tolerance, so that the first two are equal.
+    Attributes:
+        cal2: E[(S - E[Z | S])^2], see `exact_cal2`.
+        confidence_error: E(S - eta_yhat)^2.
+        posterior_error: E|p - eta|_2^2.
+        tight: eta_yhat is a function of S, constant in each group up to the tolerance, so that the first two are equal.
+
+    >>> calibration_chain([[0.75, 0.25]], [[0.5, 0.5]])
+    CalibrationChain(cal2=0.0625, confidence_error=0.0625, posterior_error=0.125, tight=True)
     """
 
     cal2: float
@@ -39,7 +46,16 @@ class CalibrationChain:
 
 @dataclass(frozen=True)
 class EceChain:
-    """ece <= confidence_distance <= posterior_distance, up to rounding: none of them squared."""
+    """ece <= confidence_distance <= posterior_distance, up to rounding: none of them squared.
+
+    Attributes:
+        ece: the population's binned error, see `population_ece`.
+        confidence_distance: E|eta_yhat - S|.
+        posterior_distance: E|p - eta|_2.
+
+    >>> ece_chain([[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [1.0, 0.0]]).confidence_distance
+    0.25
+    """
 
     ece: float
     confidence_distance: float
@@ -48,7 +64,16 @@ class EceChain:
 
 @dataclass(frozen=True)
 class ScoreDecomposition:
-    """brier = calibration + refinement: E(Z - S)^2, Cal2^2 and E[E[Z|S] (1 - E[Z|S])]."""
+    """brier = calibration + refinement: E(Z - S)^2, Cal2^2 and E[E[Z|S] (1 - E[Z|S])].
+
+    Attributes:
+        brier: E(Z - S)^2, of the confidence.
+        calibration: Cal2^2, what a map of the confidence can remove.
+        refinement: E[E[Z|S] (1 - E[Z|S])], what it cannot.
+
+    >>> murphy_population([[0.75, 0.25]], [[0.5, 0.5]])
+    ScoreDecomposition(brier=0.3125, calibration=0.0625, refinement=0.25)
+    """
 
     brier: float
     calibration: float
@@ -57,7 +82,16 @@ class ScoreDecomposition:
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """kappa*(s) = E[Z | S = s]: for each group its smallest confidence, ascending, E[Z | S] and P(S)."""
+    """kappa*(s) = E[Z | S = s], a step per group of states of equal confidence.
+
+    Attributes:
+        confidence: (G,), the smallest of each group, ascending.
+        accuracy: (G,), E[Z | S].
+        weight: (G,), P(S).
+
+    >>> best_score_map([[0.75, 0.25], [0.875, 0.125]], [[0.5, 0.5], [0.75, 0.25]])([0.75, 0.875])
+    array([0.5 , 0.75])
+    """
 
     confidence: Float[np.ndarray, " groups"]
     accuracy: Float[np.ndarray, " groups"]
@@ -77,7 +111,18 @@ class CalibrationBounds:
     """Upper bounds of Cal2^2 at the pointwise minimiser of FCL's risk.
 
     potential <= log_classes of rate 1/lam, slope <= simplex of rate 1/lam^2, and the paper's interior of that rate.
-    `interior` is inf, promising nothing, while lam < interior_from (which is inf if some eta_k is 0).
+
+    Attributes:
+        potential: E[Phi(eta)] / lam.
+        log_classes: log K / lam.
+        slope: E|psi_bar - psi(eta)|_2^2 / (4 lam^2).
+        simplex: B^2 / (4 lam^2), whatever the posteriors are.
+        interior: 4 A^2 K / lam^2, or inf, promising nothing, while lam < interior_from.
+        interior_from: 4 log K / eps^2, inf if some eta_k is 0.
+
+    >>> bounds = calibration_bounds([[0.7, 0.2, 0.1]], gamma=2.0, lam=10.0)
+    >>> bounds.slope <= bounds.simplex, bounds.interior, round(bounds.interior_from, 1)
+    (True, inf, 439.4)
     """
 
     potential: float
@@ -94,6 +139,19 @@ def exact_cal2(
     """Cal2^2 = E[(S - E[Z | S])^2]: squared, and without bins.
 
     Each group adds its probability times the squared mean of S - eta_yhat, so that no large numbers are subtracted.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        tolerance: states whose confidences are within it are one group.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        Cal2^2, at least 0.
+
+    >>> exact_cal2([[0.75, 0.25]], [[0.5, 0.5]])
+    0.0625
     """
     top = top_label(probs, eta, weights, displacement)
     return _cal2(top, confidence_groups(top, tolerance))
@@ -102,7 +160,21 @@ def exact_cal2(
 def calibration_chain(
     probs: Any, eta: Any, weights: Any = None, *, tolerance: float = SAME_CONFIDENCE, displacement: Any = None
 ) -> CalibrationChain:
-    """Cal2^2 <= E(S - eta_yhat)^2 <= E|p - eta|_2^2 for any predictor. The paper, Proposition 5.7."""
+    """Cal2^2 <= E(S - eta_yhat)^2 <= E|p - eta|_2^2 for any predictor. The paper, Proposition 5.7.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        tolerance: states whose confidences are within it are one group.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The three, and whether the first two are equal.
+
+    >>> calibration_chain([[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [1.0, 0.0]])  # errors that cancel within a group
+    CalibrationChain(cal2=0.0, confidence_error=0.0625, posterior_error=0.125, tight=False)
+    """
     top = top_label(probs, eta, weights, displacement)
     groups = confidence_groups(top, tolerance)
     tight = all(bool(np.ptp(top.accuracy[group]) <= tolerance) for group in groups)
@@ -117,6 +189,20 @@ def population_ece(
 
     The bins are (lo, hi] with edges k / `n_bins`, the first closed; or between `edges`, ascending, where what lies
     outside them goes to the nearest bin.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        n_bins: of equal width.
+        edges: (M + 1,), in their place.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The ECE, in [0, 1].
+
+    >>> population_ece([[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [1.0, 0.0]])  # one bin, where errors cancel
+    0.0
     """
     return ece_chain(probs, eta, weights, n_bins=n_bins, edges=edges, displacement=displacement).ece
 
@@ -124,7 +210,23 @@ def population_ece(
 def ece_chain(
     probs: Any, eta: Any, weights: Any = None, *, n_bins: int = 15, edges: Any = None, displacement: Any = None
 ) -> EceChain:
-    """ECE_pop <= E|eta_yhat - S| <= E|p - eta|_2 for any bins, as in `population_ece`. The paper, Lemma 5.9."""
+    """ECE_pop <= E|eta_yhat - S| <= E|p - eta|_2 for any bins, as in `population_ece`. The paper, Lemma 5.9.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        n_bins: of equal width.
+        edges: (M + 1,), in their place.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The three.
+
+    >>> chain = ece_chain([[0.75, 0.25]], [[0.5, 0.5]])
+    >>> chain.ece, chain.confidence_distance, round(chain.posterior_distance, 4)
+    (0.25, 0.25, 0.3536)
+    """
     top = top_label(probs, eta, weights, displacement)
     index = bin_index(top.confidence, _bin_edges(n_bins, edges))
     ece = math.fsum(abs(math.fsum((top.weight * top.gap)[index == m])) for m in np.unique(index))
@@ -138,6 +240,19 @@ def murphy_population(
     """E(Z - S)^2 = Cal2^2 + E[E[Z|S] (1 - E[Z|S])]. Murphy (1973); DeGroot & Fienberg (1983).
 
     `focalcal.metrics.murphy` is the same of a sample, over bins.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        tolerance: states whose confidences are within it are one group.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The Brier score of the confidence and its two parts.
+
+    >>> murphy_population([[0.75, 0.25]], [[0.75, 0.25]]).calibration  # calibrated: all is refinement
+    0.0
     """
     top = top_label(probs, eta, weights, displacement)
     groups = confidence_groups(top, tolerance)
@@ -152,6 +267,19 @@ def posthoc_headroom(
     """E(Z - S)^2 - min over kappa of E(Z - kappa(S))^2, what a map of the score alone can gain: it is Cal2^2.
 
     The paper, Fact 5.10. Temperature scaling of several classes is no such map: it reads all the logits.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        tolerance: states whose confidences are within it are one group.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The gain in the Brier score of the confidence.
+
+    >>> posthoc_headroom([[0.75, 0.25], [1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]])
+    0.03125
     """
     return exact_cal2(probs, eta, weights, tolerance=tolerance, displacement=displacement)
 
@@ -161,14 +289,38 @@ def best_score_map(
 ) -> ScoreMap:
     """kappa*(s) = E[Z | S = s], the map of the score that attains the headroom.
 
-    It does not depend on `displacement`, which is taken and checked because the other functions of a population do.
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        tolerance: states whose confidences are within it are one group.
+        displacement: checked, as the other functions of a population do, and not needed.
+
+    Returns:
+        The map, to be called with confidences.
+
+    >>> best_score_map([[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [1.0, 0.0]]).accuracy
+    array([0.75])
     """
     top = top_label(probs, eta, weights, displacement)
     return _score_map(top, confidence_groups(top, tolerance))
 
 
 def expected_brier(probs: Any, eta: Any, weights: Any = None, *, displacement: Any = None) -> float:
-    """E|p - e_Y|^2 = E|p - eta|^2 + E[1 - |eta|^2], the anchor's population risk: its minimiser is p = eta."""
+    """E|p - e_Y|^2 = E|p - eta|^2 + E[1 - |eta|^2], the anchor's population risk: its minimiser is p = eta.
+
+    Args:
+        probs: (N, K), the predictions in N states.
+        eta: (N, K), their posteriors.
+        weights: (N,), the states' probabilities, None for equal ones.
+        displacement: (N, K), probs - eta, where it is known to more digits than the difference has.
+
+    Returns:
+        The expected score over all classes, in [0, 2].
+
+    >>> expected_brier([[0.75, 0.25]], [[0.5, 0.5]]), expected_brier([[0.5, 0.5]], [[0.5, 0.5]])
+    (0.625, 0.5)
+    """
     top = top_label(probs, eta, weights, displacement)
     return mean(top.weight, (top.displacement**2 + top.eta * (1 - top.eta)).sum(1))
 
@@ -179,6 +331,18 @@ def calibration_bounds(eta: Any, weights: Any = None, *, gamma: float, lam: floa
     For the predictor that attains FCL's conditional risk minimiser in every state; A = 1 + gamma max(1, 2^(1 - gamma))
     and eps is the smallest eta_k of a state that occurs. The paper, Corollary 5.8. Not in the paper, for every lam > 0
     and every posterior (docs/math/sharp_bounds.md): Cal2^2 <= E|psi_bar - psi(eta)|_2^2 / (4 lam^2) <= B^2 / (4 lam^2).
+
+    Args:
+        eta: (N, K), the posteriors of N states.
+        weights: (N,), the states' probabilities, None for equal ones.
+        gamma: >= 0.
+        lam: > 0.
+
+    Returns:
+        Six numbers, four of them bounds at every lam.
+
+    >>> round(calibration_bounds([[0.7, 0.2, 0.1]], gamma=2.0, lam=10.0).slope, 5)  # Cal2^2 is 0.00068
+    0.00151
     """
     strength = one_number("lam", above_zero("lam", lam))
     focusing = one_number("gamma", at_least_zero("gamma", gamma))

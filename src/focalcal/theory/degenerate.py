@@ -35,6 +35,13 @@ def degenerate_posterior(classes: int, *, gamma: float) -> Float[np.ndarray, " k
     1.4288, K = 5 up to 3.0702, K = 10 up to 12.798. Of several, one is returned, with b at least 1e-6 above the
     minimum, relatively: within about 1e-5 of the two exceptions there is no such one.
 
+    Args:
+        classes: K, at least 4.
+        gamma: > 0.
+
+    Returns:
+        (K,), which `minimise` maps to itself at every lam.
+
     >>> degenerate_posterior(5, gamma=1.0).round(4)
     array([0.2362, 0.2362, 0.2362, 0.2362, 0.0551])
     """

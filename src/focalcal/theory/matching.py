@@ -39,11 +39,19 @@ class MatchStatus(StrEnum):
 class Match:
     """The lam for a temperature and a gamma, and why there is none where there is none.
 
-    lam                     T_pop(gamma, lam) = 1 / temperature; inf if the network is not overconfident or FCL would
-                            sharpen, and 0 if no lam of this gamma distorts enough
-    effective_temperature   T_pop at (gamma, lam)
-    gamma_needed            the smallest gamma whose focal loss (lam = 0) distorts enough, where this one's does not;
-                            inf if none up to 64 does, and None where the question does not arise
+    Attributes:
+        lam: T_pop(gamma, lam) = 1 / temperature; inf if the network is not overconfident or FCL would sharpen, and 0 if
+            no lam of this gamma distorts enough.
+        gamma: as given.
+        temperature: as given.
+        effective_temperature: T_pop at (gamma, lam).
+        status: matched, or why not and what to do.
+        gamma_needed: the smallest gamma whose focal loss (lam = 0) distorts enough, where this one's does not; inf if
+            none up to 64 does, and None where the question does not arise.
+
+    >>> match = matching_lam([[0.9, 0.06, 0.04], [0.5, 0.3, 0.2]], 3.0, gamma=1.0)
+    >>> match.matched, round(match.gamma_needed, 2)
+    (False, 4.04)
     """
 
     lam: float
@@ -76,11 +84,20 @@ def matching_lam(
 ) -> Match:
     """The lam with T_pop(gamma, lam) = 1 / temperature over the posteriors eta (N, K), so that the two cancel.
 
-    `temperature` is what a network's logits need, above 1 if it is overconfident; eta and `weights` as in
-    `effective_temperature`. There is a lam whenever T_pop(gamma, 0) <= 1 / temperature < 1, since T_pop is continuous
-    and tends to 1. It is the only one where T_pop rises with lam, as it does for the posteriors of networks (checked,
-    and not true of all posteriors). lam errs by less than `precision` of itself, at least 1e-14; `find_gamma=False`
-    saves the search for `gamma_needed`.
+    There is a lam whenever T_pop(gamma, 0) <= 1 / temperature < 1, since T_pop is continuous and tends to 1. It is the
+    only one where T_pop rises with lam, as it does for the posteriors of networks (checked, and not true of all
+    posteriors).
+
+    Args:
+        eta: (N, K), the posteriors.
+        temperature: what the network's logits need, above 1 if it is overconfident.
+        gamma: >= 0.
+        weights: (N,), the posteriors' probabilities, None for equal ones.
+        precision: by which lam errs at most, relatively; at least 1e-14.
+        find_gamma: False saves the search for `gamma_needed`.
+
+    Returns:
+        lam, T_pop there, and a status that says why there is none where there is none.
 
     >>> match = matching_lam([[0.9, 0.06, 0.04], [0.5, 0.3, 0.2]], 1.5, gamma=3.0)
     >>> round(match.lam, 4), str(match.status)

@@ -38,15 +38,21 @@ class SolverError(ArithmeticError):
 class Solution:
     """q* and the evidence for it. For posteriors of shape (*b, K) every field but q and displacement is (*b).
 
-    q, displacement     q* and d = q* - eta; d has many more digits than the difference of q* and eta: its error is
-                        about 1e-16 / (2 lam + curvature), so d is exact to 1e-12 of itself unless psi(eta_k) is so
-                        nearly the same for all k that d is that small by cancellation
-    multiplier          nu of sum q = 1: eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu on the support of eta; nu <= 0
-    stationarity        max_k |r_k| / (|eta_k phi'(q_k)| + 2 lam |d_k| + |nu|), r_k the difference of the two sides
-    feasibility         |sum d| / sum |d|
-    status              `Status.CONVERGED`: both are <= 1e-12, and the risk being strictly convex q* is *the* minimiser
-    steps               evaluations of the Newton system
-    floor               what rounding alone can make of `stationarity`
+    Attributes:
+        q: (*b, K), the minimiser.
+        displacement: (*b, K), d = q* - eta, with many more digits than the difference of q* and eta: its error is
+            about 1e-16 / (2 lam + curvature), so d is exact to 1e-12 of itself unless psi(eta_k) is so nearly the
+            same for all k that d is that small by cancellation.
+        multiplier: nu <= 0 of sum q = 1, eta_k phi'(q_k) + 2 lam (q_k - eta_k) = nu on the support of eta.
+        stationarity: max_k |r_k| / (|eta_k phi'(q_k)| + 2 lam |d_k| + |nu|), r_k the difference of the two sides.
+        feasibility: |sum d| / sum |d|.
+        status: `Status.CONVERGED` if both are <= 1e-12; the risk being strictly convex q* is then *the* minimiser.
+        steps: evaluations of the Newton system.
+        floor: what rounding alone can make of `stationarity`.
+
+    >>> solution = minimise([0.7, 0.2, 0.1], gamma=2.0, lam=1.0)
+    >>> bool(solution.converged), solution.displacement.round(4)
+    (True, array([-0.1076,  0.0584,  0.0492]))
     """
 
     q: Float[np.ndarray, "*b k"]
@@ -86,9 +92,17 @@ class Solution:
 def minimise(eta: Any, *, gamma: Any, lam: Any, max_steps: int = 200) -> Solution:
     """q* = argmin over the simplex of R(q; eta) = sum_k eta_k phi(q_k) + lam |q - eta|^2 + const.
 
-    phi(u) = -(1 - u)^gamma log u. eta is one posterior (K,) or a batch (*b, K), its boundary included: a class with
-    eta_k = 0 has q*_k = 0. gamma >= 0 and lam >= 0 are numbers or arrays that broadcast with (*b). The minimiser is
-    unique (docs/math/unique_minimiser.md) and found by a Newton method that costs O(K) a step (docs/math/solver.md).
+    phi(u) = -(1 - u)^gamma log u. A class with eta_k = 0 has q*_k = 0. The minimiser is unique
+    (docs/math/unique_minimiser.md) and found by a Newton method that costs O(K) a step (docs/math/solver.md).
+
+    Args:
+        eta: posteriors, (K,) or (*b, K), the boundary included.
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: >= 0, likewise.
+        max_steps: of Newton's method, after which the status says that it did not converge.
+
+    Returns:
+        q* with its displacement from eta, its optimality and its status.
 
     >>> minimise([0.7, 0.2, 0.1], gamma=2.0, lam=1.0).q.round(4)
     array([0.5924, 0.2584, 0.1492])
@@ -102,6 +116,15 @@ def minimise_l1(eta: Any, *, gamma: Any, lam: Any, max_steps: int = 200) -> Solu
     Its expectation is linear in q, so stationarity is eta_k (phi'(q_k) - 2 lam) = nu, and as lam grows q* leaves the
     posterior for the vertex of the most probable class. In `stationarity`, 2 lam eta_k takes the place of 2 lam |d_k|.
 
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: >= 0, likewise.
+        max_steps: as for `minimise`.
+
+    Returns:
+        As of `minimise`.
+
     >>> minimise_l1([0.7, 0.2, 0.1], gamma=2.0, lam=100.0).q.round(3)
     array([0.997, 0.002, 0.001])
     """
@@ -112,6 +135,15 @@ def l1_anchor_minimisers(eta: Any) -> np.ndarray:
     """Of the absolute anchor alone, E |q - e_Y|_1 = 2 (1 - eta . q): True for the classes that may share all mass.
 
     Every distribution over the most probable classes is a minimiser, and no other is.
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+
+    Returns:
+        Of the shape of eta.
+
+    >>> l1_anchor_minimisers([0.4, 0.4, 0.2])
+    array([ True,  True, False])
     """
     posterior = distributions("eta", eta)
     return posterior == posterior.max(-1, keepdims=True)

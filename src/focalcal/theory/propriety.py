@@ -25,8 +25,18 @@ _ZOOMS = 8  # each makes the bracket of a maximum 16 times smaller
 def propriety_error(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"]:
     """max_k |q*_k - eta_k|: 0 for every posterior if and only if gamma = 0 (the paper's proposition on propriety).
 
-    eta (K,) or (*b, K); gamma and lam broadcast with (*b). Also 0 at uniform posteriors, at vertices, and where
-    psi(t) = t phi'(t) happens to have one value on the support.
+    Also 0 at uniform posteriors, at vertices, and where psi(t) = t phi'(t) happens to have one value on the support.
+
+    Args:
+        eta: posteriors, (K,) or (*b, K).
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: >= 0, likewise.
+
+    Returns:
+        (*b), in [0, 1].
+
+    >>> propriety_error([0.7, 0.2, 0.1], gamma=[0.0, 2.0], lam=1.0).round(4)
+    array([0.    , 0.1076])
     """
     solution = minimise(eta, gamma=gamma, lam=lam)
     solution.unwrap()
@@ -35,7 +45,17 @@ def propriety_error(eta: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b"
 
 @dataclass(frozen=True, eq=False)
 class LargestDistortion:
-    """The largest |q* - eta| found, the posterior eta (K,) that suffers it, and the prediction q* (K,) for it."""
+    """The largest |q* - eta| found, and where.
+
+    Attributes:
+        distortion: in the norm that was asked for.
+        posterior: (K,), the eta that suffers it.
+        prediction: (K,), the q* for it.
+
+    >>> worst = largest_distortion(3, gamma=2.0, lam=1.0)
+    >>> bool(np.isclose(np.linalg.norm(worst.prediction - worst.posterior), worst.distortion))
+    True
+    """
 
     distortion: float
     posterior: Float[np.ndarray, " k"]
@@ -60,6 +80,17 @@ def largest_distortion(
 
     The relative error is about 1e-15 / gamma. gamma is 0 or at least 1e-12; where it is small the distortion is
     proportional to it.
+
+    Args:
+        classes: K, at least 1.
+        gamma: 0, or at least 1e-12.
+        lam: >= 0.
+        norm: "l2", or "linf" for the largest of the K differences.
+        starts: of ascents.
+        seed: of their starts.
+
+    Returns:
+        The distortion, the posterior and the prediction.
 
     >>> worst = largest_distortion(3, gamma=2.0, lam=1.0)
     >>> round(worst.distortion, 4), worst.posterior.round(3), worst.prediction.round(3)

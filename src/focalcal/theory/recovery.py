@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 def recover(q: Any, *, gamma: Any, lam: Any) -> Float[np.ndarray, "*b k"]:
     """The posterior eta whose FCL minimiser is q: the inverse of `minimise`, in closed form (`log_posterior`).
 
-    q is one prediction (K,) or a batch (*b, K) whose rows sum to one within 1e-3, and are then divided by their sums;
-    gamma >= 0 and lam >= 0 are numbers or arrays that broadcast with (*b). q_k = 0 gives eta_k = 0, and a vertex
-    gives itself. 1 - q_k of a row's largest entry is taken as the sum of the others, which near a vertex has the
-    digits that the entry itself has not. For lam = 0 an eta_k is of the order of q_k (1 - q_max)^gamma, and 0 where
-    float64 has nothing so small.
+    q_k = 0 gives eta_k = 0, and a vertex gives itself. 1 - q_k of a row's largest entry is taken as the sum of the
+    others, which near a vertex has the digits that the entry itself has not. For lam = 0 an eta_k is of the order of
+    q_k (1 - q_max)^gamma, and 0 where float64 has nothing so small.
+
+    Args:
+        q: predictions, (K,) or (*b, K), whose rows sum to one within 1e-3 and are divided by their sums.
+        gamma: >= 0, a number or an array that broadcasts with (*b).
+        lam: >= 0, likewise.
+
+    Returns:
+        The posteriors, of the shape of q.
 
     >>> recover([0.5924, 0.2584, 0.1492], gamma=2.0, lam=1.0).round(3)
     array([0.7, 0.2, 0.1])
@@ -46,12 +52,18 @@ def log_posterior(logits: Any, *, gamma: Any, lam: Any) -> Any:
 
         eta_k = (2 lam q_k + m) / b_k,      m = sum_k q_k (-phi'(q_k)) / b_k  /  sum_k 1 / b_k.
 
-    Every term is positive, so nothing cancels, and all of it is done on logarithms:
-    log(-phi'(u)) = gamma log(1 - u) + log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So
-    rows in which softmax underflows or rounds to one have the right limits. lam = 0 is the inverse of focal loss,
-    eta_k proportional to 1 / -phi'(q_k); gamma = 0 is the identity. Logits (n, k) in
-    float64 or float32, k >= 2, an array or a tensor; gamma >= 0 and lam >= 0 are numbers, or columns with one per row.
-    The result is of the same kind, and a tensor's is differentiable in the logits.
+    Every term is positive, so nothing cancels, and all of it is done on logarithms: log(-phi'(u)) = gamma log(1 - u) +
+    log(gamma r + 1/u), r = -log(u) / (1 - u), which tends to 1 as u -> 1. So rows in which softmax underflows or rounds
+    to one have the right limits. lam = 0 is the inverse of focal loss, eta_k proportional to 1 / -phi'(q_k); gamma = 0
+    is the identity.
+
+    Args:
+        logits: (N, K), K >= 2, an array or a tensor in float64 or float32.
+        gamma: >= 0, a number, or a column (N, 1).
+        lam: >= 0, likewise.
+
+    Returns:
+        (N, K) of the same kind; a tensor is differentiable in the logits.
 
     >>> np.exp(log_posterior(np.log([[0.5924, 0.2584, 0.1492]]), gamma=2.0, lam=1.0)).round(3)
     array([[0.7, 0.2, 0.1]])

@@ -24,17 +24,23 @@ _ROUNDING = 1e-15  # what the order of a sum can change in a norm
 def lam_for(tolerance: float, eta: Any | None = None, *, gamma: Any, classes: int | None = None) -> float:
     """The anchor weight that keeps |q* - eta|_2 <= tolerance, over given posteriors or over all of them.
 
-    With `eta`, (K,) or (*b, K), and gamma a number or one per posterior: the smallest such lam >= 0, found by solving
-    for q*; 0.0 if no anchor is needed, as for gamma = 0. It errs by less than 1e-10 of itself (or what the last
-    digit of q* decides, where lam is so small that q* hardly depends on it), and to the safe side: the q* of `minimise`
-    at the returned lam is within the tolerance. The distance does not increase with lam: of q at lam and q'
-    at lam' > lam each minimises its own risk, and adding both inequalities leaves
-    (lam' - lam) (|q - eta|^2 - |q' - eta|^2) >= 0.
+    With `eta`: the smallest such lam >= 0, found by solving for q*; 0.0 if no anchor is needed, as for gamma = 0. It
+    errs by less than 1e-10 of itself (or what the last digit of q* decides, where lam is so small that q* hardly
+    depends on it), and to the safe side: the q* of `minimise` at the returned lam is within the tolerance. The distance
+    does not increase with lam: of q at lam and q' at lam' > lam each minimises its own risk, and adding both
+    inequalities leaves (lam' - lam) (|q - eta|^2 - |q' - eta|^2) >= 0.
 
     With `classes` = K: what is certified for every posterior of K classes, the smaller of log K / tolerance^2 (the
     paper's Theorem 5.4) and B / (2 tolerance) (`simplex_bound`, which is never worse than the paper's interior rate).
 
-    tolerance >= 1e-300: lam is of the order of its inverse, which float64 must hold.
+    Args:
+        tolerance: of |q* - eta|_2, at least 1e-300 as lam is of the order of its inverse.
+        eta: posteriors, (K,) or (*b, K); or leave it out and give `classes`.
+        gamma: >= 0, a number or one per posterior.
+        classes: K, for what holds for every posterior.
+
+    Returns:
+        The anchor weight, >= 0.
 
     >>> round(lam_for(0.01, [0.7, 0.2, 0.1], gamma=2.0), 3)
     36.614
