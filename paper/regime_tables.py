@@ -80,9 +80,13 @@ class RegimeTables:
         machines = sorted({f"{row['instructions']}, {row['precision']}, torch {row['torch']}" for row in trained})
         kept = sum(row["lam"] == math.inf for row in self.cells[BASELINE].values())
         missing = [name for name in OBJECTIVES if not self.cells[name]]
+        tried = {name: {row["lr"] for row in self.rows if row["objective"] == name} for name in OBJECTIVES}
+        few = [name for name, rates in tried.items() if 0 < len(rates) < len(self.regime.rates)]
         told = [
-            f"{len(trained)} runs, {counts} of each objective of the {self.regime.seeds} that are planned, "
-            f"{hours:.1f} hours of one thread of a shared processor ({'; '.join(machines)}).",
+            f"{len(trained)} run{'s' * (len(trained) > 1)}, {counts} of each objective of the {self.regime.seeds} that "
+            f"are planned, {hours:.1f} hours of one thread of a shared processor, waiting included "
+            f"({'; '.join(machines)}).",
+            f"Not every learning rate was tried yet of {', '.join(few)}." if few else "",
             f"The rule kept cross-entropy for {kept} of {len(self.cells[BASELINE])} seeds." if kept else "",
             f"{failed} runs failed." if failed else "",
             f"Not trained yet: {', '.join(missing)}." if missing else "",

@@ -1,13 +1,13 @@
 """CIFAR-10 near the paper's accuracy, and fine-tuned networks: parts 2 and 3 of paper/plan.md.
 
-    python -m paper.regimes NAME [--seeds N] [--store FOLDER] [--shifts]
+    python -m paper.regimes NAME [--main] [--shifts] [--store FOLDER]
 
 NAME is a file of paper/studies/regimes. Cross-entropy is trained first, with each of three learning rates; its
 validation rows predict lam. The other objectives follow, with seed 0 at every rate and then at the rate that validation
 rows chose: all seeds of the first six objectives, then those of the others. Rows go to records/regimes-NAME.csv after
 every run, and rows that are there are not trained again, whatever the store has: the same command goes on where it was,
-on another machine too. With --shifts networks that the store has are tested on SVHN and corrupted images besides, once
-nothing is left to train.
+on another machine too. With --main the later seeds of the other objectives are left out. With --shifts networks that
+the store has are tested on SVHN and corrupted images besides, once nothing is left to train.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class Regime:
         chosen = override_recipe(self.base, {"optimizer": {"lr": cell.lr}})
         return spec_of(chosen, objective, options, seed=cell.seed, protocol=protocol)
 
-    def order(self) -> Iterator[tuple[str, int]]:
+    def order(self, *, main: bool = False) -> Iterator[tuple[str, int]]:
         """Objectives and seeds, the most important ones first."""
         yield from ((name, 0) for name in OBJECTIVES)
-        for names in (MAIN, tuple(OBJECTIVES)[len(MAIN) :]):
+        for names in (MAIN, () if main else tuple(OBJECTIVES)[len(MAIN) :]):
             yield from ((name, seed) for seed in range(1, self.seeds) for name in names)
 
 
@@ -107,9 +107,9 @@ def chosen_rates(rows: list[Row], name: str) -> dict[str, float]:
     }
 
 
-def wanted(regime: Regime, rows: list[Row]) -> Iterator[Cell]:
+def wanted(regime: Regime, rows: list[Row], *, main: bool = False) -> Iterator[Cell]:
     """The cells that what is known so far asks for, in the order in which they are trained."""
-    for name, seed in regime.order():
+    for name, seed in regime.order(main=main):
         lam = baseline_lam(rows, seed) if is_predicted(name) else None
         if lam is not None and not math.isfinite(lam):
             continue  # cross-entropy is kept
@@ -137,10 +137,11 @@ def measured_rows(regime: Regime, cell: Cell, run: Run) -> list[Row]:
     return rows
 
 
-def train(regime: Regime, rows: list[Row], store: Store) -> bool:
+def train(regime: Regime, rows: list[Row], store: Store, *, main: bool = False) -> bool:
     """Train the next cell and add its rows; whether there was one."""
     there = {(row["objective"], row["seed"], row["lr"]) for row in rows}
-    cell = next((cell for cell in wanted(regime, rows) if (cell.objective, cell.seed, cell.lr) not in there), None)
+    cells = wanted(regime, rows, main=main)
+    cell = next((cell for cell in cells if (cell.objective, cell.seed, cell.lr) not in there), None)
     if cell is None:
         return False
     try:
@@ -178,11 +179,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(path.stem for path in STUDIES.glob("*.toml")))
     parser.add_argument("--store", type=Path)
+    parser.add_argument("--main", action="store_true", help="seeds beyond the first of the first six objectives alone")
     parser.add_argument("--shifts", action="store_true", help="test on other images what the store has")
     asked = parser.parse_args()
     regime, store = Regime.read(asked.name), Store(store_folder(asked.store))
     rows: list[Row] = list(Trials.read(f"regimes-{regime.name}").rows)
-    while train(regime, rows, store):
+    while train(regime, rows, store, main=asked.main):
         write(regime, rows)
     if asked.shifts:
         shift(regime, rows, store)

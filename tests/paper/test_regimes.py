@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from paper import record, regimes, trials
 from paper.regime_tables import RegimeTables
-from paper.regimes import BASELINE, STUDIES, Regime, chosen_rates, train, wanted
+from paper.regimes import BASELINE, MAIN, STUDIES, Regime, chosen_rates, train, wanted
 from paper.tasks.cells import OBJECTIVES, is_predicted
 
 from focalcal.posthoc import operating_point
@@ -37,6 +37,8 @@ def test_it_goes_on_from_its_records_as_if_it_had_not_stopped(regime, store):
         rates = {lr for objective, seed, lr in cells if (objective, seed) == (name, 1)}
         if {lr for objective, seed, lr in cells if (objective, seed) == (name, 0)}:
             assert rates == set(chosen_rates(rows, name).values())
+    first = [row for row in rows if row["seed"] == 0]
+    assert {cell.objective for cell in wanted(regime, first, main=True) if cell.seed} <= set(MAIN)
     before = len(store.runs())
     assert not train(regime, read(), store)
     assert len(store.runs()) == before
@@ -48,7 +50,7 @@ def test_tables_compare_the_same_seeds_at_the_chosen_rates(regime, store, monkey
         regimes.write(regime, rows)
     monkeypatch.setattr(Regime, "read", lambda name: regime)
     tables = RegimeTables.read("test")
-    assert tables.about.startswith(f"{len(store.runs())} runs, 2 seeds of each objective of the 2 that are planned")
+    assert tables.about.startswith(f"{len(store.runs())} runs, 2 seeds of each objective of the 2 that are planned, ")
     best = {name: chosen_rates(rows, name)["last"] for name in (BASELINE, "FCL(3, 3)")}
     nll = {
         name: [row["nll"] for row in rows if (row["objective"], row["lr"], row["rule"]) == (name, lr, "last")]
