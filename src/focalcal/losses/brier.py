@@ -9,7 +9,7 @@ from torch import Tensor
 from focalcal.losses.engines import focal_family
 from focalcal.losses.formula import Terms
 from focalcal.losses.module import CommonOptions, FocalFamilyLoss
-from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.scale import Scale, check_scale, terms_of
 from focalcal.losses.settings import Setting, probability
 
 
@@ -19,8 +19,7 @@ def brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper", label_smoot
     logits (N, K, d1, ...), target indices or probabilities. Brier (1950). scale="matched" multiplies by
     sqrt(3 (K - 1) / 2); `label_smoothing` as in `focal_calibration`.
     """
-    matched, share = check_scale("scale", scale) == "matched", probability("label_smoothing", label_smoothing)
-    terms = Terms(focal=0.0, lam=1.0, matched=matched, label_smoothing=share)
+    terms = terms_of(focal=0.0, lam=1.0, scale=scale, label_smoothing=label_smoothing)
     return focal_family(logits, target, terms, reduction="none")
 
 
@@ -37,5 +36,4 @@ class BrierLoss(FocalFamilyLoss):
         super().__init__(scale=scale, label_smoothing=label_smoothing, **common)
 
     def _make_terms(self) -> Terms:
-        matched = self.scale == "matched"
-        return Terms(focal=0.0, lam=1.0, matched=matched, label_smoothing=self.label_smoothing)
+        return super()._make_terms()._replace(focal=0.0, lam=1.0)

@@ -7,8 +7,8 @@ from typing import Unpack
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
-from focalcal.losses.formula import Terms
 from focalcal.losses.module import CommonOptions, FocalFamilyLoss
+from focalcal.losses.scale import terms_of
 from focalcal.losses.settings import Setting, probability
 
 
@@ -17,8 +17,7 @@ def cross_entropy(logits: Tensor, target: Tensor, *, label_smoothing: float = 0.
 
     `F.cross_entropy` with reduction="none", but with a gradient that stays exact when p_y is near one.
     """
-    terms = Terms(label_smoothing=probability("label_smoothing", label_smoothing))
-    return focal_family(logits, target, terms, reduction="none")
+    return focal_family(logits, target, terms_of(label_smoothing=label_smoothing), reduction="none")
 
 
 class CrossEntropyLoss(FocalFamilyLoss):
@@ -28,6 +27,3 @@ class CrossEntropyLoss(FocalFamilyLoss):
 
     def __init__(self, *, label_smoothing: float = 0.0, **common: Unpack[CommonOptions]) -> None:
         super().__init__(label_smoothing=label_smoothing, **common)
-
-    def _make_terms(self) -> Terms:
-        return Terms(label_smoothing=self.label_smoothing)

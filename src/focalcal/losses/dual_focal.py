@@ -31,4 +31,4 @@ class DualFocalLoss(FocalFamilyLoss):
         super().__init__(gamma=gamma, **common)
 
     def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma, rival=True)
+        return super()._make_terms()._replace(rival=True)

@@ -7,9 +7,8 @@ from typing import Unpack
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
-from focalcal.losses.formula import Terms
 from focalcal.losses.module import CommonOptions, FocalFamilyLoss
-from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.scale import Scale, check_scale, terms_of
 from focalcal.losses.settings import Setting, not_negative, probability
 
 
@@ -22,8 +21,7 @@ def focal(
     object detection"; as a calibration objective Mukhoti et al. (2020). `scale` and
     `label_smoothing` as in `focal_calibration`.
     """
-    gamma, share = not_negative("gamma", gamma), probability("label_smoothing", label_smoothing)
-    terms = Terms(gamma=gamma, matched=check_scale("scale", scale) == "matched", label_smoothing=share)
+    terms = terms_of(gamma=gamma, scale=scale, label_smoothing=label_smoothing)
     return focal_family(logits, target, terms, reduction="none")
 
 
@@ -44,6 +42,3 @@ class FocalLoss(FocalFamilyLoss):
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(gamma=gamma, scale=scale, label_smoothing=label_smoothing, **common)
-
-    def _make_terms(self) -> Terms:
-        return Terms(gamma=self.gamma, matched=self.scale == "matched", label_smoothing=self.label_smoothing)

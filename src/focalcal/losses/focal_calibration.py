@@ -7,9 +7,8 @@ from typing import Unpack
 from torch import Tensor
 
 from focalcal.losses.engines import focal_family
-from focalcal.losses.formula import Terms
 from focalcal.losses.module import CommonOptions, FocalFamilyLoss
-from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.scale import Scale, check_scale, terms_of
 from focalcal.losses.settings import Setting, not_negative, probability
 
 
@@ -29,12 +28,7 @@ def focal_calibration(
     scale="matched" divides by `matched_scale(gamma, lam, K)`. With label smoothing e it is (1 - e) times the loss plus
     e times its mean over all K labels.
     """
-    terms = Terms(
-        gamma=not_negative("gamma", gamma),
-        lam=not_negative("lam", lam),
-        matched=check_scale("scale", scale) == "matched",
-        label_smoothing=probability("label_smoothing", label_smoothing),
-    )
+    terms = terms_of(gamma=gamma, lam=lam, scale=scale, label_smoothing=label_smoothing)
     return focal_family(logits, target, terms, reduction="none")
 
 
@@ -74,7 +68,3 @@ class FocalCalibrationLoss(FocalFamilyLoss):
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(gamma=gamma, lam=lam, scale=scale, label_smoothing=label_smoothing, **common)
-
-    def _make_terms(self) -> Terms:
-        matched = self.scale == "matched"
-        return Terms(gamma=self.gamma, lam=self.lam, matched=matched, label_smoothing=self.label_smoothing)

@@ -16,7 +16,7 @@ from focalcal.core.checks import shown, whole_number
 from focalcal.losses.checks import FLOATS, INTEGERS, dense, labels_in_range
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
-from focalcal.losses.scale import Scale, check_scale
+from focalcal.losses.scale import Scale, check_scale, terms_of
 from focalcal.losses.settings import choice, label, naming_options, not_negative
 
 _LOGITS = 2**23  # of a chunk: 32 MB of float32
@@ -48,11 +48,7 @@ def linear_focal_calibration(
     _check(hidden, weight, labels, bias, reduction)
     label("ignore_index", ignore_index)
     choice(*get_args(Engine))("engine", engine)
-    terms = Terms(
-        gamma=not_negative("gamma", gamma),
-        lam=not_negative("lam", lam),
-        matched=check_scale("scale", scale) == "matched",
-    )
+    terms = terms_of(gamma=gamma, lam=lam, scale=scale)
     if soft_cap is not None and not (soft_cap := not_negative("soft_cap", soft_cap)):
         raise ValueError("soft_cap must be positive, got 0; None leaves the logits as they are")
     rows, labels = hidden.reshape(-1, hidden.shape[-1]), labels.reshape(-1).long()

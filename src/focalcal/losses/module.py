@@ -10,7 +10,10 @@ from torch import Tensor, nn
 from focalcal.losses.checks import REDUCTIONS, class_weight
 from focalcal.losses.engines import Engine, focal_family
 from focalcal.losses.formula import Terms
+from focalcal.losses.scale import terms_of
 from focalcal.losses.settings import Setting, choice, label, naming_options, settings_of
+
+_OF_TERMS = ("gamma", "lam", "scale", "label_smoothing")
 
 
 class CommonOptions(TypedDict, total=False):
@@ -75,7 +78,7 @@ class ClassificationLoss(nn.Module):
 
 
 class TermsLoss(ClassificationLoss):
-    """A loss that is made of `Terms`: subclasses say of which, in `_make_terms`, and they follow the settings."""
+    """A loss that is made of `Terms`, which follow the settings; subclasses may say otherwise in `_make_terms`."""
 
     _terms: Terms
 
@@ -92,7 +95,7 @@ class TermsLoss(ClassificationLoss):
             self._terms = self._make_terms()
 
     def _make_terms(self) -> Terms:
-        return Terms()
+        return terms_of(**{name: getattr(self, name) for name in self._settings if name in _OF_TERMS})
 
 
 class FocalFamilyLoss(TermsLoss):

@@ -5,7 +5,7 @@ Each label is a two-class problem with p = sigmoid(z); p_t is p for a positive l
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from focalcal.losses.checks import dense, with_values
 from focalcal.losses.formula import Terms, focal_term
 from focalcal.losses.module import CommonOptions, TermsLoss
 from focalcal.losses.numerics import at_least_float32
-from focalcal.losses.scale import Scale, check_scale, matched_terms
+from focalcal.losses.scale import Scale, check_scale, matched_terms, terms_of
 from focalcal.losses.settings import Setting, not_negative
 from focalcal.losses.torch_state import traced
 
@@ -26,12 +26,12 @@ def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
 
 def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper") -> Tensor:
     """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
-    return _each_label(logits, target, _terms(scale, gamma=not_negative("gamma", gamma)), None)
+    return _each_label(logits, target, _terms(gamma=gamma, scale=scale), None)
 
 
 def multilabel_brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper") -> Tensor:
     """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes, at either scale."""
-    return _each_label(logits, target, _terms(scale, focal=0.0, lam=1.0), None)
+    return _each_label(logits, target, _terms(focal=0.0, lam=1.0, scale=scale), None)
 
 
 def multilabel_focal_calibration(
@@ -42,14 +42,13 @@ def multilabel_focal_calibration(
     logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
     scale="matched" divides by `matched_scale(gamma, lam, 2)`, however many labels there are.
     """
-    terms = _terms(scale, gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam))
-    return _each_label(logits, target, terms, None)
+    return _each_label(logits, target, _terms(gamma=gamma, lam=lam, scale=scale), None)
 
 
-def _terms(scale: Scale, *, focal: float = 1.0, gamma: float = 0.0, lam: float = 0.0) -> Terms:
+def _terms(**settings: Any) -> Terms:
     """Each label is a problem with two classes, so its scale is known."""
-    terms = Terms(focal, gamma, lam)
-    return matched_terms(terms, 2) if check_scale("scale", scale) == "matched" else terms
+    terms = terms_of(**settings)
+    return matched_terms(terms, 2) if terms.matched else terms
 
 
 def _one_sided(u: Tensor, terms: Terms) -> Tensor:
@@ -102,6 +101,10 @@ class _MultilabelLoss(TermsLoss):
     Targets equal to ignore_index (unknown labels) add nothing; `weight` has one number per label (dimension 1).
     """
 
+    def _make_terms(self) -> Terms:
+        terms = super()._make_terms()
+        return matched_terms(terms, 2) if terms.matched else terms
+
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The reduced loss."""
         loss = _each_label(logits, target, self._terms, self.ignore_index)
@@ -135,7 +138,7 @@ class MultilabelBrierLoss(_MultilabelLoss):
         super().__init__(scale=scale, **common)
 
     def _make_terms(self) -> Terms:
-        return _terms(self.scale, focal=0.0, lam=1.0)
+        return _terms(focal=0.0, lam=1.0, scale=self.scale)
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
@@ -146,9 +149,6 @@ class MultilabelFocalLoss(_MultilabelLoss):
 
     def __init__(self, gamma: float = 2.0, *, scale: Scale = "paper", **common: Unpack[CommonOptions]) -> None:
         super().__init__(gamma=gamma, scale=scale, **common)
-
-    def _make_terms(self) -> Terms:
-        return _terms(self.scale, gamma=self.gamma)
 
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
@@ -162,6 +162,3 @@ class MultilabelFocalCalibrationLoss(_MultilabelLoss):
         self, gamma: float = 2.0, lam: float = 2.0, *, scale: Scale = "paper", **common: Unpack[CommonOptions]
     ) -> None:
         super().__init__(gamma=gamma, lam=lam, scale=scale, **common)
-
-    def _make_terms(self) -> Terms:
-        return _terms(self.scale, gamma=self.gamma, lam=self.lam)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from focalcal.core.checks import whole_number
 from focalcal.losses.formula import Terms
-from focalcal.losses.settings import choice, not_negative
+from focalcal.losses.settings import choice, not_negative, probability
 
 Scale = Literal["paper", "matched"]
 check_scale = choice(*get_args(Scale))
@@ -30,7 +30,20 @@ def matched_scale(gamma: float, lam: float, classes: int) -> float:
     (2.1757, 1.0)
     """
     count = whole_number("classes", classes, least=1, most=10**9, remedy="give the number of classes")
-    return gradient_ratio(Terms(gamma=not_negative("gamma", gamma), lam=not_negative("lam", lam)), count)
+    return gradient_ratio(terms_of(gamma=gamma, lam=lam), count)
+
+
+def terms_of(
+    *, focal: float = 1.0, gamma: float = 0.0, lam: float = 0.0, scale: Scale = "paper", label_smoothing: float = 0.0
+) -> Terms:
+    """The terms that settings describe; each setting is checked."""
+    return Terms(
+        focal=focal,
+        gamma=not_negative("gamma", gamma),
+        lam=not_negative("lam", lam),
+        matched=check_scale("scale", scale) == "matched",
+        label_smoothing=probability("label_smoothing", label_smoothing),
+    )
 
 
 def gradient_ratio(terms: Terms, classes: int) -> float:
