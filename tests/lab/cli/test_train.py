@@ -82,7 +82,7 @@ def test_code_of_ones_own_is_named_by_its_module(tmp_path, monkeypatch):
 
 def test_weights_that_were_not_kept_are_not_to_be_had(tmp_path):
     command = ("train", "digits_mlp_lite", "--epochs", 1, "--store", tmp_path)
-    assert invoke(*command).exit_code == 0
+    assert invoke(*command, "--no-keep-weights").exit_code == 0
     again = invoke(*command, "--keep-weights")
     assert again.exit_code == 0
     [run] = Store(tmp_path).runs()

@@ -62,7 +62,7 @@ def test_everything_is_stored(reference):
     assert provenance["machine"]["threads"] == 1
     assert provenance["earlier_attempts"] == []
     assert reference.predictions("test").provenance["run"] == reference.key
-    assert reference.files.count("weights.pt") == 0
+    assert reference.files.count("weights.pt") == 1, "small ones are kept without being asked for"
 
 
 def test_what_ran_before_and_the_callers_settings_change_nothing(reference, tmp_path):
@@ -228,7 +228,7 @@ def test_weights_are_kept_if_asked_for_and_give_the_logits(tmp_path):
     run = run_spec(spec, Store(tmp_path), evaluations=Evaluations(keep_weights=True))
     used = recipe_of(spec)
     data = apply_protocol(load_data("digits", **dict(used.data_options)), spec.protocol)
-    again = predict(trained_network(used, run.file("weights.pt")), data.test, used, split="test")
+    again = predict(trained_network(used, run.file("weights.pt"), data), data.test, used, split="test")
     np.testing.assert_allclose(again.logits, run.predictions("test").logits, rtol=1e-5, atol=1e-5)
 
 

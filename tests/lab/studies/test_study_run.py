@@ -56,7 +56,7 @@ def test_a_study_is_run_and_the_result_has_what_a_report_needs(study, store):
     assert result.outcome.done == tuple(spec.key for spec in result.specs)
     assert result.complete == 4
     assert result.gaps == ()
-    assert (result.name, result.title, result.temperature) == ("two", "Two objectives", "halves")
+    assert result.name == "two"
     assert isinstance(events[0], Examined)
     assert list(events[0].missing) == list(result.specs)
 
@@ -117,7 +117,7 @@ def test_every_spec_is_built_once_and_every_stored_run_examined_once(store, tmp_
 def test_names_and_folders_do_and_the_smallest_size_has_a_name_of_its_own(tmp_path):
     (tmp_path / "two.toml").write_text(STUDY)
     result = run_study(tmp_path / "two.toml", tmp_path / "runs", InThisProcess(), smoke=True)
-    assert (result.name, result.title) == ("two-smoke", "Two objectives (smallest size)")
+    assert result.name == "two-smoke"
     assert {spec.seed for spec in result.specs} == {5}
     assert result.specs == tuple(load_study(tmp_path / "two.toml").specs(smoke=True))
 

@@ -71,10 +71,12 @@ def open_stores(folders: list[Path] | None) -> list[RunStore]:
 def report_options(study: Study | None, *, smoke: bool = False) -> dict[str, Any]:
     """What a report is told: the recipes' operating points, and of a study its cells, names, candidate and section."""
     from focalcal.lab.report.own_section import section_maker
+    from focalcal.lab.studies.study_file import check_untuned
     from focalcal.lab.training.recipes import operating_points
 
     if study is None:
         return {"operating_points": operating_points()}
+    check_untuned(study)
     return {
         "operating_points": operating_points(),
         "specs": study.specs(smoke),

@@ -196,8 +196,8 @@ def check_untuned(study: Study) -> None:
     """Refuse a study whose options are still to be searched."""
     if study.tune is not None:
         raise ValueError(
-            f"{study.file} must have no [tune] to be run as it is; search it with `focalcal tune {study.file}`, which "
-            "then trains the seeds of what it has chosen"
+            f"{study.file} must have no [tune] to be run or reported as it is; `focalcal tune {study.file}` searches "
+            f"it and writes {study.name}-tuned.toml, which can be"
         )
 
 

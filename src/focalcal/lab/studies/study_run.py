@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal
 
 from focalcal.lab.store import Evaluations, Run, Spec, Store
 from focalcal.lab.studies.completeness import CellGap, examine_cells, find_gaps
@@ -42,16 +41,6 @@ class StudyResult:
     def name(self) -> str:
         """The study's; the smallest size has one of its own, lest its report take the place of the study's."""
         return f"{self.study.name}-smoke" if self.smoke else self.study.name
-
-    @property
-    def title(self) -> str:
-        """For a report."""
-        return f"{self.study.title} (smallest size)" if self.smoke else self.study.title
-
-    @property
-    def temperature(self) -> Literal["halves", "validation"]:
-        """Where a report fits temperatures."""
-        return self.study.temperature
 
 
 def run_study(
