@@ -35,6 +35,7 @@ def test_three_numbers_are_those_of_the_logits(shift, dtype):
 
 
 @pytest.mark.once
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is in kilobytes there")
 def test_8192_tokens_of_50257_words_take_less_than_300_megabytes():
     """Besides the logits, which are one number here."""
