@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("theory", "stats")
+PACKAGES = ("theory", "stats", "losses", "losses.functional")
 
 
 def _explained():

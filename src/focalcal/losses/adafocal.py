@@ -28,9 +28,22 @@ def adafocal(
 ) -> Tensor:
     """-(1 - p_y)^g log p_y of each example, or -(1 + p_y)^|g| log p_y where g < 0.
 
-    g is the gamma of the bin [lo, hi) that holds p_y (the first open below, the last above) and carries no
-    gradient. edges (B + 1,), gammas (B,). Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal
-    loss"; the reference's 1e-20 inside the power is not needed, 1 - p_y being a sum here.
+    g is the gamma of the bin [lo, hi) that holds p_y (the first open below, the last above) and carries no gradient.
+    Ghosh et al. (2022), "AdaFocal: calibration-aware adaptive focal loss"; the reference's 1e-20 inside the power is
+    not needed, 1 - p_y being a sum here.
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        labels: class indices, (N, d1, ...).
+        edges: (B + 1,), rising, of the bins of p_y.
+        gammas: (B,), one per bin, of either sign.
+
+    Returns:
+        One value per example, (N, d1, ...).
+
+    >>> import torch
+    >>> adafocal(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]), edges=[0.0, 0.5, 1.0], gammas=[1.0, 3.0])
+    tensor([0.0420])
     """
     edges, gammas = vector("edges", edges), vector("gammas", gammas)
     if len(edges) != len(gammas) + 1:
@@ -58,6 +71,10 @@ class AdaFocalLoss(FocalFamilyLoss):
         gamma_max: the highest gamma.
         weight, ignore_index, reduction: as in every loss.
 
+    >>> loss = AdaFocalLoss(bins=1)
+    >>> loss.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
+    >>> loss.gammas  # over-confident by 0.4: times exp(0.4)
+    tensor([1.4918])
     """
 
     step = Setting[float](not_negative)

@@ -21,9 +21,17 @@ def bsce_gra(logits: Tensor, labels: Tensor, *, gamma: float = 4.0) -> Tensor:
     """-u log p_y of each example, u = |p - e_y|^gamma, which carries no gradient: d/dz is u (p - e_y).
 
     |p - e_y|^2 is the Brier score, so that gamma = 2 weighs by it; the authors' scripts have gamma = 4. gamma = 0 is
-    cross-entropy. logits (N, K, d1, ...), labels class indices. Lin et al. (2025), "Uncertainty weighted gradients for
-    model calibration". No loss has this gradient: a network that fits a posterior eta comes to rest where
-    p_k is proportional to eta_k |p - e_k|^gamma, less certain than eta.
+    cross-entropy. Lin et al. (2025), "Uncertainty weighted gradients for model calibration". No loss has this gradient:
+    a network that fits a posterior eta comes to rest where p_k is proportional to eta_k |p - e_k|^gamma, less certain
+    than eta.
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        labels: class indices, (N, d1, ...).
+        gamma: the power, >= 0.
+
+    Returns:
+        One value per example, (N, d1, ...).
 
     >>> round(float(bsce_gra(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), gamma=2.0)), 4)
     0.0453
@@ -50,6 +58,8 @@ class BSCEGRALoss(ClassificationLoss):
         gamma: >= 0; 0 is cross-entropy.
         weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`; "mean" divides by the class weights alone.
 
+    >>> BSCEGRALoss(gamma=4)(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]))
+    tensor(0.0401)
     """
 
     gamma = Setting[float](not_negative)

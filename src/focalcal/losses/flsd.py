@@ -23,8 +23,22 @@ def flsd(
 ) -> Tensor:
     """-(1 - p_y)^g log p_y of each example, g = gamma_hard where p_y < threshold, else gamma_easy.
 
-    g carries no gradient. logits (N, K, d1, ...), labels class indices. The defaults are FLSD-53 of
-    Mukhoti et al. (2020), "Calibrating deep neural networks using focal loss".
+    g carries no gradient. The defaults are FLSD-53 of Mukhoti et al. (2020), "Calibrating deep neural networks using
+    focal loss".
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        labels: class indices, (N, d1, ...).
+        gamma_hard: the gamma of examples below the threshold, >= 0.
+        gamma_easy: that of the others, >= 0.
+        threshold: of p_y, in [0, 1].
+
+    Returns:
+        One value per example, (N, d1, ...).
+
+    >>> import torch
+    >>> flsd(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]))
+    tensor([0.0420])
     """
     terms = _terms(
         not_negative("gamma_hard", gamma_hard),
@@ -40,7 +54,18 @@ def _terms(gamma_hard: float, gamma_easy: float, threshold: float) -> Terms:
 
 
 class FLSDLoss(FocalFamilyLoss):
-    """Sample-dependent focal loss, FLSD-53 by default. Class indices only: gamma needs one true class."""
+    """Sample-dependent focal loss, FLSD-53 by default. Class indices only: gamma needs one true class.
+
+    Args:
+        gamma_hard: the gamma of examples with p_y below the threshold, >= 0.
+        gamma_easy: that of the others, >= 0.
+        threshold: of p_y, in [0, 1].
+        weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`.
+
+    >>> import torch
+    >>> FLSDLoss()(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]))  # p_y is 0.58: gamma is 3
+    tensor(0.0420)
+    """
 
     gamma_hard = Setting[float](not_negative)
     gamma_easy = Setting[float](not_negative)

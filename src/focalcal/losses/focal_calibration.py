@@ -23,10 +23,23 @@ def focal_calibration(
 ) -> Tensor:
     """-(1 - p_y)^gamma log p_y + lam |p - e_y|^2 of each example.
 
-    logits (N, K, d1, ...), target indices or probabilities. The anchor is the squared norm, as in eq. (1)
-    of Liang et al., "Focal Calibration Loss: controlling posterior distortion in deep neural classifiers".
-    scale="matched" divides by `matched_scale(gamma, lam, K)`. With label smoothing e it is (1 - e) times the loss plus
-    e times its mean over all K labels.
+    The anchor is the squared norm, as in eq. (1) of Liang et al., "Focal Calibration Loss: controlling posterior
+    distortion in deep neural classifiers".
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        target: class indices (N, d1, ...) or probabilities of the shape of the logits.
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", or "matched", which divides by `matched_scale(gamma, lam, K)`.
+        label_smoothing: e, for (1 - e) times the loss plus e times its mean over all K labels.
+
+    Returns:
+        One value per example, (N, d1, ...).
+
+    >>> import torch
+    >>> focal_calibration(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]), gamma=2.0, lam=1.0)
+    tensor([0.3686])
     """
     terms = terms_of(gamma=gamma, lam=lam, scale=scale, label_smoothing=label_smoothing)
     return focal_family(logits, target, terms, reduction="none")

@@ -27,8 +27,21 @@ def label_smoothing(logits: Tensor, target: Tensor, *, epsilon: float = 0.05, sp
     """-sum_k s_k log p_k of each example, with the true class's share lowered by `epsilon`.
 
     spread="others": s_y = 1 - epsilon and epsilon / (K - 1) on each other class, the form of the calibration
-    literature. spread="all": epsilon / K on every class, the label's own included, as torch has it.
-    logits (N, K, d1, ...), target indices or probabilities. Szegedy et al. (2016).
+    literature. spread="all": epsilon / K on every class, the label's own included, as torch has it. Szegedy et al.
+    (2016).
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        target: class indices (N, d1, ...) or probabilities of the shape of the logits.
+        epsilon: the share that is spread, in [0, 1).
+        spread: over the "others", or over "all".
+
+    Returns:
+        One value per example, (N, d1, ...).
+
+    >>> import torch
+    >>> label_smoothing(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]))
+    tensor([0.6014])
     """
     terms = _terms(logits, _check_epsilon("epsilon", epsilon), _check_spread("spread", spread))
     return focal_family(logits, target, terms, reduction="none")
@@ -52,6 +65,15 @@ class LabelSmoothingLoss(FocalFamilyLoss):
 
     `weight` belongs to the classes of the softened target, as in torch: sum_k s_k w_k -log p_k. The kernel serves
     class indices without a weight; torch's own `F.cross_entropy` the rest.
+
+    Args:
+        epsilon: the share that is spread, in [0, 1).
+        spread: over the "others", or over "all", as torch has it.
+        weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`.
+
+    >>> import torch
+    >>> LabelSmoothingLoss(0.05)(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]))
+    tensor(0.6014)
     """
 
     epsilon = Setting[float](_check_epsilon)

@@ -40,10 +40,30 @@ def linear_focal_calibration(
 ) -> Tensor:
     """FCL of the logits hidden W^T + b, without the logits: the mean or sum over the rows that are not ignored.
 
-    hidden (*b, D), weight (K, D), labels (*b) class indices, bias (K,). With `soft_cap` c the logits are c tanh(z / c),
-    z = hidden W^T + b, as Gemma 2 has them. `chunk` is the number of rows whose logits are in memory at a time; by
-    default those of 8 million logits, and 32 at least. The gradients are computed with the loss and added up in float32
-    for half precision. A mean over no row is NaN, as cross-entropy's.
+    With `soft_cap` c the logits are c tanh(z / c), z = hidden W^T + b, as Gemma 2 has them. The gradients are computed
+    with the loss and added up in float32 for half precision. A mean over no row is NaN, as cross-entropy's.
+
+    Args:
+        hidden: (*b, D), what the layer is given.
+        weight: (K, D), the layer's.
+        labels: (*b), class indices.
+        bias: (K,), the layer's, or None.
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", or "matched" to the learning rate of cross-entropy.
+        soft_cap: c > 0, or None.
+        ignore_index: rows with this label add nothing.
+        reduction: "mean" or "sum".
+        chunk: the number of rows whose logits are in memory at a time; by default those of 8 million logits, and 32 at
+            least.
+        engine: as `loss.engine`; "auto" chooses.
+
+    Returns:
+        One number.
+
+    >>> hidden, weight = torch.ones(4, 8), torch.zeros(1000, 8)
+    >>> linear_focal_calibration(hidden, weight, torch.arange(4), gamma=0.0, lam=0.0)  # log 1000
+    tensor(6.9078)
     """
     _check(hidden, weight, labels, bias, reduction)
     label("ignore_index", ignore_index)

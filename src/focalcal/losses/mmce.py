@@ -37,14 +37,26 @@ def mmce(
 ) -> Tensor:
     """The calibration measure of a batch: a scalar, not a value per example.
 
-    With c the confidence, a = 1 for a right prediction (no gradient), m right and n wrong examples, and
-    k_ij = exp(-|c_i - c_j| / width), the quadratic form Q(x) = sum_ij x_i x_j k_ij gives
-        unweighted   Q((a - c) / N)
-        formula      sqrt Q(x), x_i = (1 - c_i) / m for right and -c_i / n for wrong predictions
-        as_coded     sqrt of the three parts of that form, each divided once more by m^2, n^2 or m n (+ 1e-5),
-                     and 0 unless both kinds are present: what the published implementations train
-    logits (N, K, d1, ...), labels class indices. Kumar et al. (2018), "Trainable calibration measures for
-    neural networks from kernel mean embeddings". Takes O(N log N): the kernel is Laplacian in one dimension.
+    With c the confidence, a = 1 for a right prediction (no gradient), m right and n wrong examples, and k_ij =
+    exp(-|c_i - c_j| / width), the quadratic form Q(x) = sum_ij x_i x_j k_ij gives unweighted Q((a - c) / N) formula
+    sqrt Q(x), x_i = (1 - c_i) / m for right and -c_i / n for wrong predictions as_coded sqrt of the three parts of that
+    form, each divided once more by m^2, n^2 or m n (+ 1e-5), and 0 unless both kinds are present: what the published
+    implementations train Kumar et al. (2018), "Trainable calibration measures for neural networks from kernel mean
+    embeddings". Takes O(N log N): the kernel is Laplacian in one dimension.
+
+    Args:
+        logits: (N, K) or (N, K, d1, ...).
+        labels: class indices, (N, d1, ...).
+        variant: "as_coded", "formula" or "unweighted".
+        width: of the kernel, at least 0.005.
+        ignore_index: examples with this label are left out.
+
+    Returns:
+        One number.
+
+    >>> import torch
+    >>> mmce(torch.tensor([[1.0, 0.0], [0.0, 0.5]]), torch.tensor([0, 0]), variant="formula")
+    tensor(0.4523)
     """
     refuse_probabilities("MMCE", labels)
     holds_probabilities(logits, labels, None)
@@ -171,6 +183,16 @@ class MMCELoss(ClassificationLoss):
 
     `weight` applies to the cross-entropy. reduction="sum" multiplies the measure, which has no sum of its own,
     by the number of examples, so that it keeps its share.
+
+    Args:
+        lam: the weight of the measure, >= 0.
+        variant: "as_coded", "formula" or "unweighted", see `mmce`.
+        width: of its kernel, at least 0.005.
+        weight, ignore_index, reduction: as in `nn.CrossEntropyLoss`, but for reduction="none".
+
+    >>> import torch
+    >>> MMCELoss(lam=2)(torch.tensor([[1.0, 0.0], [0.0, 0.5]]), torch.tensor([0, 0]))
+    tensor(1.5483)
     """
 
     lam = Setting[float](not_negative)

@@ -20,17 +20,53 @@ from focalcal.losses.torch_state import traced
 
 
 def multilabel_bce(logits: Tensor, target: Tensor) -> Tensor:
-    """-log p_t of each label: binary cross-entropy. logits and target (N, L, d1, ...), result alike."""
+    """-log p_t of each label: binary cross-entropy.
+
+    Args:
+        logits: (N, L) or (N, L, d1, ...).
+        target: of the shape of the logits, 0 or 1; a number between means the expectation over it.
+
+    Returns:
+        One value per label, of the shape of the logits.
+
+    >>> multilabel_bce(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor([[0.3133, 1.3133]])
+    """
     return _each_label(logits, target, Terms(), None)
 
 
 def multilabel_focal(logits: Tensor, target: Tensor, *, gamma: float, scale: Scale = "paper") -> Tensor:
-    """-(1 - p_t)^gamma log p_t of each label. logits and target (N, L, d1, ...). Lin et al. (2017)."""
+    """-(1 - p_t)^gamma log p_t of each label. Lin et al. (2017).
+
+    Args:
+        logits: (N, L) or (N, L, d1, ...).
+        target: of the shape of the logits, 0 or 1; a number between means the expectation over it.
+        gamma: the focusing parameter, >= 0.
+        scale: "paper", or "matched", which divides by the ratio of two classes.
+
+    Returns:
+        One value per label, of the shape of the logits.
+
+    >>> multilabel_focal(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]), gamma=2.0)
+    tensor([[0.0227, 0.7019]])
+    """
     return _each_label(logits, target, _terms(gamma=gamma, scale=scale), None)
 
 
 def multilabel_brier(logits: Tensor, target: Tensor, *, scale: Scale = "paper") -> Tensor:
-    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes, at either scale."""
+    """2 (1 - p_t)^2 of each label: the two-class Brier score summed over both classes, at either scale.
+
+    Args:
+        logits: (N, L) or (N, L, d1, ...).
+        target: of the shape of the logits, 0 or 1; a number between means the expectation over it.
+        scale: "paper", or "matched".
+
+    Returns:
+        One value per label, of the shape of the logits.
+
+    >>> multilabel_brier(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor([[0.1447, 1.0689]])
+    """
     return _each_label(logits, target, _terms(focal=0.0, lam=1.0, scale=scale), None)
 
 
@@ -39,8 +75,18 @@ def multilabel_focal_calibration(
 ) -> Tensor:
     """-(1 - p_t)^gamma log p_t + 2 lam (1 - p_t)^2 of each label: FCL with two classes.
 
-    logits and target (N, L, d1, ...). Targets are 0 or 1; a number between means the expectation over it.
-    scale="matched" divides by `matched_scale(gamma, lam, 2)`, however many labels there are.
+    Args:
+        logits: (N, L) or (N, L, d1, ...).
+        target: of the shape of the logits, 0 or 1; a number between means the expectation over it.
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", or "matched", which divides by `matched_scale(gamma, lam, 2)`, however many labels there are.
+
+    Returns:
+        One value per label, of the shape of the logits.
+
+    >>> multilabel_focal_calibration(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]), gamma=2.0, lam=2.0)
+    tensor([[0.3120, 2.8397]])
     """
     return _each_label(logits, target, _terms(gamma=gamma, lam=lam, scale=scale), None)
 
@@ -126,11 +172,30 @@ class _MultilabelLoss(TermsLoss):
 
 
 class MultilabelBCELoss(_MultilabelLoss):
-    """Binary cross-entropy on each label."""
+    """Binary cross-entropy on each label.
+
+    Args:
+        weight: one number per label.
+        ignore_index: labels with this target add nothing.
+        reduction: "mean" over all entries, "sum" or "none".
+
+    >>> MultilabelBCELoss()(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor(0.8133)
+    """
 
 
 class MultilabelBrierLoss(_MultilabelLoss):
-    """The two-class Brier score, 2 (1 - p_t)^2, on each label."""
+    """The two-class Brier score, 2 (1 - p_t)^2, on each label.
+
+    Args:
+        scale: "paper", or "matched", which divides by the ratio of two classes.
+        weight: one number per label.
+        ignore_index: labels with this target add nothing.
+        reduction: "mean" over all entries, "sum" or "none".
+
+    >>> MultilabelBrierLoss()(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor(0.6068)
+    """
 
     scale = Setting[Scale](check_scale, default="paper")
 
@@ -142,7 +207,18 @@ class MultilabelBrierLoss(_MultilabelLoss):
 
 
 class MultilabelFocalLoss(_MultilabelLoss):
-    """Focal loss on each label."""
+    """Focal loss on each label.
+
+    Args:
+        gamma: the focusing parameter, >= 0.
+        scale: "paper", or "matched", which divides by the ratio of two classes.
+        weight: one number per label.
+        ignore_index: labels with this target add nothing.
+        reduction: "mean" over all entries, "sum" or "none".
+
+    >>> MultilabelFocalLoss(gamma=2)(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor(0.3623)
+    """
 
     gamma = Setting[float](not_negative)
     scale = Setting[Scale](check_scale, default="paper")
@@ -152,7 +228,19 @@ class MultilabelFocalLoss(_MultilabelLoss):
 
 
 class MultilabelFocalCalibrationLoss(_MultilabelLoss):
-    """Focal Calibration Loss on each label."""
+    """Focal Calibration Loss on each label.
+
+    Args:
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        scale: "paper", or "matched", which divides by the ratio of two classes.
+        weight: one number per label.
+        ignore_index: labels with this target add nothing.
+        reduction: "mean" over all entries, "sum" or "none".
+
+    >>> MultilabelFocalCalibrationLoss(gamma=2, lam=2)(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, 1]]))
+    tensor(1.5758)
+    """
 
     gamma = Setting[float](not_negative)
     lam = Setting[float](not_negative)

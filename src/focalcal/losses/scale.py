@@ -26,6 +26,14 @@ def matched_scale(gamma: float, lam: float, classes: int) -> float:
     the means over p_y from 0 to 1. The first limits how small a learning rate may be, the second how large.
     docs/math/matched_scale.md has the derivation and the measurement that chose it.
 
+    Args:
+        gamma: the focusing parameter, >= 0.
+        lam: the weight of the Brier score, >= 0.
+        classes: K, at least 1.
+
+    Returns:
+        r, 1 for cross-entropy.
+
     >>> round(matched_scale(3.0, 4.0, 10), 4), matched_scale(0.0, 0.0, 10)
     (2.1757, 1.0)
     """
