@@ -64,10 +64,7 @@ def scaled(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         try:
-            if validation is None or fitted_on == "halves":
-                effect = _halves(test, seed)
-            else:
-                effect = _validation(test, validation)
+            effect = _effect(test, None if fitted_on == "halves" else validation, seed)
         except ValueError as error:
             return _unscaled(str(error))
     warned = [warning for warning in caught if issubclass(warning.category, CalibrationWarning)]
@@ -78,27 +75,22 @@ def _unscaled(why: str) -> tuple[None, list[EvidenceNote]]:
     return None, [EvidenceNote("no temperature", f"no temperature: {why}")]
 
 
-def _halves(test: Predictions, seed: int) -> Scaled:
-    split = split_half(test.logits, test.labels, TemperatureScaling(), seed=seed)
-    held = test[split.evaluation_rows]
-    return Scaled(
-        temperature=split.calibrator.temperature_,
-        fitted_on="halves",
-        before=split.before,
-        after=split.after,
-        reliability_before=reliability(held.probs, held.labels),
-        reliability_after=reliability(split.calibrator.predict_proba(held.logits), held.labels),
-    )
-
-
-def _validation(test: Predictions, validation: Predictions) -> Scaled:
-    scaling = TemperatureScaling().fit(validation.logits, validation.labels)
-    before, after = test.probs, scaling.predict_proba(test.logits)
+def _effect(test: Predictions, validation: Predictions | None, seed: int) -> Scaled:
+    """Fitted on the validation rows, or without them on half of the test rows."""
+    if validation is None:
+        split = split_half(test.logits, test.labels, TemperatureScaling(), seed=seed)
+        scaling, rows, measured = split.calibrator, test[split.evaluation_rows], [split.before, split.after]
+    else:
+        scaling, rows, measured = TemperatureScaling().fit(validation.logits, validation.labels), test, []
+    states = rows.probs, scaling.predict_proba(rows.logits)
+    before, after = measured or [
+        {name: float(metric(probs, rows.labels)) for name, metric in REPORTED.items()} for probs in states
+    ]
     return Scaled(
         temperature=scaling.temperature_,
-        fitted_on="validation",
-        before={name: float(metric(before, test.labels)) for name, metric in REPORTED.items()},
-        after={name: float(metric(after, test.labels)) for name, metric in REPORTED.items()},
-        reliability_before=reliability(before, test.labels),
-        reliability_after=reliability(after, test.labels),
+        fitted_on="halves" if validation is None else "validation",
+        before=before,
+        after=after,
+        reliability_before=reliability(states[0], rows.labels),
+        reliability_after=reliability(states[1], rows.labels),
     )
