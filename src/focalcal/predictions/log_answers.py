@@ -85,11 +85,15 @@ def refused(record: Record, rule: str, got: Any, remedy: str) -> PredictionsFile
     return PredictionsFileError(f"{record.where}: {rule}, got {text}; {remedy}")
 
 
-def _at(record: Record, path: str | None, otherwise: Any) -> Any:
+def _at(record: Record, path: str | None, name: str, otherwise: Any = None) -> Any:
+    """What stands at a path of a line, which must be there if it is named."""
     if not path:
         return otherwise
     if (found := at_path(record.value, path)) is None:
-        raise refused(record, f"a line must have {path!r}", "none", "name another path, or none")
+        raise refused(
+            record, f"a line must have {path!r}", f"the keys {', '.join(record.value)}",
+            f"name the path of the {name}, such as --{name} scores.judge",
+        )  # fmt: skip
     return found
 
 
@@ -222,28 +226,19 @@ def _helm(record: Record, options: LogOptions) -> Iterator[Answer]:
 
 def json_line(record: Record, options: LogOptions) -> Iterator[Answer]:
     """A line with a confidence and whether the answer is right, under the paths that the options name."""
+    question = _at(record, options.question, "question", record.line)
+    task = str(_at(record, options.task, "task", record.path.stem))
+    answer = Answer(record.where, question, group=_group(record, options), task=task)
     if options.logprobs is not None:
-        yield _listed(record, options)
+        yield _listed(record, options, answer)
         return
-    places = {"confidence": options.confidence or "confidence", "correct": options.correct or "correct"}
-    if options.task:
-        places["task"] = options.task
-    found = {name: at_path(record.value, path) for name, path in places.items()}
-    for name, path in places.items():
-        if found[name] is None:
-            raise refused(
-                record, f"a line must have {path!r}", f"the keys {', '.join(record.value)}",
-                f"name the path of the {name}, such as --{name} scores.judge",
-            )  # fmt: skip
-    question = _at(record, options.question, record.line)
-    grade, task = grade_of(found["correct"], record.where), str(found.get("task", record.path.stem))
-    answer = Answer(record.where, question, grade, group=_group(record, options), task=task)
-    sure = found["confidence"]
+    sure = _at(record, options.confidence or "confidence", "confidence")
+    answer = answer._replace(correct=grade_of(_at(record, options.correct or "correct", "correct"), record.where))
     plain = isinstance(sure, float | int) and not isinstance(sure, bool) and options.scale is None
     yield answer._replace(confidence=float(sure)) if plain else answer._replace(stated=sure)
 
 
-def _listed(record: Record, options: LogOptions) -> Answer:
+def _listed(record: Record, options: LogOptions, answer: Answer) -> Answer:
     """A line with log-probabilities by option or token, and which one is right."""
     if options.answer is None or options.normalize not in ("options", "none"):
         raise ValueError(
@@ -261,9 +256,6 @@ def _listed(record: Record, options: LogOptions) -> Answer:
     logs = {str(name): _number(record, value) for name, value in found.items() if value is not None}
     if not logs:
         raise refused(record, "some option must have a log-probability", "none", "leave the line out")
-    task = str(_at(record, options.task, record.path.stem))
-    question = _at(record, options.question, record.line)
-    answer = Answer(record.where, question, group=_group(record, options), task=task)
     first = max(logs, key=lambda name: logs[name])
     if options.normalize == "none":
         return answer._replace(confidence=math.exp(logs[first]), correct=float(first.strip() == str(right).strip()))
