@@ -104,6 +104,18 @@ def test_a_comma_that_comes_late_is_an_error_and_no_other_number(tmp_path):
         Predictions.load(path)
 
 
+def test_labels_are_what_the_first_rows_have(tmp_path, monkeypatch):
+    """A name below numbers is refused, however it would sort; a number below names is one of the names."""
+    monkeypatch.setattr("focalcal.predictions.text_tables._BLOCK", 1000)
+    path = tmp_path / "a.csv"
+    path.write_text("label,prob_0,prob_1\n" + "0,0.5,0.5\n" * 300 + "cat,0.5,0.5\n")
+    for read in (Predictions.load, lambda path: list(Predictions.stream(path, rows=50))):
+        with pytest.raises(PredictionsFileError, match="column 'label' must hold a number .* got 'cat' in row 300;"):
+            read(path)
+    path.write_text("label,prob_0,prob_1\n" + "cat,0.5,0.5\n" * 300 + "0,0.5,0.5\n")
+    assert Predictions.load(path, classes=["0", "cat"]).labels[[0, -1]].tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_percentages_as_numbers_and_as_text(tmp_path, decimal):
     cells = [f"{score} %".replace(".", decimal) for score in ("12.5", "50", "87.5")]
