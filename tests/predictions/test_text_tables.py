@@ -110,7 +110,7 @@ def test_labels_are_what_the_first_rows_have(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text("label,prob_0,prob_1\n" + "0,0.5,0.5\n" * 300 + "cat,0.5,0.5\n")
     for read in (Predictions.load, lambda path: list(Predictions.stream(path, rows=50))):
-        with pytest.raises(PredictionsFileError, match="column 'label' must hold a number .* got 'cat' in row 300;"):
+        with pytest.raises(PredictionsFileError, match=r"column 'label' must hold a number .* got 'cat' in row 300;"):
             read(path)
     path.write_text("label,prob_0,prob_1\n" + "cat,0.5,0.5\n" * 300 + "0,0.5,0.5\n")
     assert Predictions.load(path, classes=["0", "cat"]).labels[[0, -1]].tolist() == [1, 0]
