@@ -122,6 +122,12 @@ def test_bad_arrays_are_refused(tmp_path, inputs, message):
         load_data("npz", tmp_path, path="bad.npz")
 
 
+def test_files_that_are_no_tables_are_refused(tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,label\n1,x,3\n")
+    with pytest.raises(ValueError, match=r"must be a table.*write it again"):
+        load_data("csv", tmp_path, path="ragged.csv")
+
+
 def test_columns_of_one_name_are_refused(tmp_path):
     (tmp_path / "twice.csv").write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(ValueError, match="'a' twice"):

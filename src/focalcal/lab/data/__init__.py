@@ -73,7 +73,7 @@ OWN_DATA: dict[str, Callable[..., DataSet]] = {
 """The loaders of files of one's own: what is in them is part of a run's key, as it is of a loader of one's own."""
 
 LOADERS = DATA_SETS | OWN_DATA
-"""Both."""
+"""The loaders of DATA_SETS and of OWN_DATA."""
 
 
 def load_data(

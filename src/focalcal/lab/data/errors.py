@@ -16,8 +16,11 @@ def problem(path: str | Path, rule: str, received: object, remedy: str) -> DataS
     return DataSetError(f"{path}: {rule}, got {received}; {remedy}")
 
 
+_FETCH = "it is cut off, damaged or foreign: delete it and run `focalcal data get`"
+
+
 @contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
+def reading(path: Path, what: str, remedy: str = _FETCH) -> Iterator[None]:
     """Turn whatever goes wrong while `path` is read into one error that names it.
 
     Broad on purpose: a damaged file makes unpicklers, image decoders and .mat readers raise nearly anything.
@@ -30,5 +33,4 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise problem(path, f"must be {what}", "nothing of that name", "run `focalcal data get`") from error
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        remedy = "it is cut off, damaged or foreign: delete it and run `focalcal data get`"
         raise problem(path, f"must be {what}", reason, remedy) from error

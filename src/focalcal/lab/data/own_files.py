@@ -27,6 +27,7 @@ from focalcal.lab.data.splits import by_group, hold_out, stratified
 
 MOST_CLASSES = 1000
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+_REWRITE = "it is cut off, damaged or of another format: write it again"
 _FORMATS = (".csv", ".tsv", ".parquet")
 
 
@@ -47,7 +48,7 @@ def load_npz(
     ("standard"), given normal quantiles ("quantile") or left as they are ("none").
     """
     file = _file(folder, path, (".npz",))
-    with reading(file, "an .npz file of arrays"), np.load(file, allow_pickle=False) as arrays:
+    with reading(file, "an .npz file of arrays", _REWRITE), np.load(file, allow_pickle=False) as arrays:
         held = {name: arrays[name] for name in arrays.files}
     for name in ("inputs", label):
         if name not in held:
@@ -189,7 +190,7 @@ def _file(folder: Path, path: str, suffixes: tuple[str, ...]) -> Path:
 
 def read_table(file: Path) -> Any:
     """The Arrow table of a .parquet, .csv or .tsv file."""
-    with reading(file, "a table"):
+    with reading(file, "a table", _REWRITE):
         if file.suffix.lower() == ".parquet":
             return required("pyarrow.parquet", purpose="Reading a table").read_table(file)
         arrow = required("pyarrow.csv", purpose="Reading a table")
