@@ -125,6 +125,46 @@ WHOLE = HEAD + SETTING + OBJECTIVE
         (WHOLE + "[protocol]\nseverities = [6]\n", ["protocol.severities[0]: must be less than or equal to 5, got 6"]),
         (WHOLE + "[protocol]\nshifts = ['svnh']\n", ["protocol.shifts[0]: 'svnh' is not a shift; did you mean 'svhn'"]),
         (WHOLE + "[protocol]\nsaliency = 2\n", ["protocol.saliency: saliency must be 0 for mlp"]),
+        (
+            HEAD + "candidate = 'x'\n" + SETTING + OBJECTIVE,
+            ["candidate: 'x' is not an objective of this study. Known: ce"],
+        ),
+        (HEAD + SETTING + "label = 3\n" + OBJECTIVE, ["settings[0].label: must be a text, got 3"]),
+        (
+            HEAD + SETTING + "[[objectives]]\nname = ['ce', 'brier']\nlabel = 'c'\n",
+            ["objectives[0].label: must be of one, got 'c' for several; give each its own table"],
+        ),
+        (
+            HEAD + SETTING + "[[objectives]]\nname = 'focal'\nsearch = { gamma = [1, 2] }\n",
+            ["objectives[0].search: needs the table [tune] of the study; add it"],
+        ),
+        (
+            WHOLE + "training = { kep = 'nll', data_options = { validation = 0 }, keep = 'nll' }\n",
+            ["objectives[0].training.kep: 'kep' is not a key here; did you mean 'keep'"],
+        ),
+        (
+            WHOLE + "training = { data_options = { validation = 0 }, keep = 'nll' }\n",
+            ["objectives[0].name: keep = 'nll' needs validation examples"],
+        ),
+        (
+            HEAD + "[tune]\ntrials = 0\nlearning_rate = { low = 3 }\n" + SETTING + OBJECTIVE,
+            ["tune.trials: must be greater than", "tune.learning_rate: must be a list of values or { low ="],
+        ),
+        (
+            HEAD
+            + "[tune]\n"
+            + SETTING
+            + SETTING
+            + "[[objectives]]\nname = 'fcl'\nlam = { predicted = 0 }\nsearch = { gama = [1], scale = [] }\n",
+            [
+                "settings[1].label: must be given, since there is another setting 'digits/mlp'",
+                "objectives[0].lam: must be { predicted = FACTOR } with a factor above 0, got {'predicted': 0}",
+                "objectives[0].lam: needs the objective ce in the same setting, which predicts it",
+                "objectives[0].search.gama: 'gama' is not an option of fcl; did you mean 'gamma'",
+                "objectives[0].search.scale: must be a list of values or { low =",
+                "objectives[0].gamma: must be given, one value, where lam is predicted for it",
+            ],
+        ),
         (WHOLE + "[smoke]\nepoch = 2\n", ["smoke.epoch: 'epoch' is not a key here; did you mean 'epochs'"]),
         (WHOLE + "[[smoke.objectives]]\nname = 'cee'\n", ["smoke.objectives[0].name: 'cee' is not"]),
         (WHOLE + "[smoke.protocol]\nsaliency = 2\n", ["smoke.protocol.saliency: saliency must be 0"]),

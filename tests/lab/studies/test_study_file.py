@@ -347,3 +347,17 @@ def test_other_numbers_of_seeds_keep_the_cells_of_the_seeds_they_share():
     assert {spec.key for spec in shipped} == {spec.key for spec in more if spec.seed < 5}
     with pytest.raises(ValueError, match="seeds must be a whole number >= 1 and <= 10000, got 0"):
         load_study("digits", seeds=0)
+
+
+def test_settings_and_objectives_are_called_what_the_study_calls_them():
+    text = SMALL.replace('"digits_mlp_lite"', '"digits_mlp_lite"\nlabel = "Digits"')
+    study = parse_study(
+        f'candidate = "refined"\n{text}\n[[objectives]]\nname = "ce"\nlabel = "refined"\ntraining.keep = "refined"\n'
+    )
+    assert study.candidate == "refined"
+    kept = {spec.key: recipe_of(spec).keep for spec in study.specs()}
+    labels = study.labels()
+    assert {labels[key].setting for key in kept} == {"Digits"}
+    assert {(labels[key].objective, keep) for key, keep in kept.items()} == {("", "last"), ("refined", "refined")}
+    assert parse_study(SMALL).labels() == {}
+    assert parse_study(SMALL).candidate is None

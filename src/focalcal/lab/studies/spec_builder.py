@@ -232,11 +232,15 @@ def pair_problem(recipe: Recipe, objective: str, loss: nn.Module) -> str | None:
         )
     if objective != "ce" and is_estimator(model_builder(recipe.model)):
         return f"objective must be ce for {recipe.model}, which has a loss of its own, got {objective!r}; leave it out"
-    if callable(getattr(loss, "update", None)) and not has_validation(recipe.data_set, recipe.data_options):
+    steered = objective if callable(getattr(loss, "update", None)) else None
+    needs = steered or (f"keep = {recipe.keep!r}" if recipe.keep != "last" else None)
+    if needs and not has_validation(recipe.data_set, recipe.data_options):
         return (
-            f"{objective} needs validation examples, and this recipe holds none of {recipe.data_set} out; "
+            f"{needs} needs validation examples, and this recipe holds none of {recipe.data_set} out; "
             "set data_options.validation, e.g. 5000"
         )
+    if recipe.keep != "last" and multilabel:
+        return f"keep must be 'last' for {recipe.model}, where an example has any number of labels, got {recipe.keep!r}"
     return None
 
 

@@ -18,6 +18,7 @@ from focalcal.lab.studies.shifts import SHIFTS
 from focalcal.lab.studies.spec_builder import (
     build_loss,
     has_validation,
+    is_multilabel,
     known_options,
     objective_options,
     pair_problem,
@@ -180,6 +181,8 @@ def _faults_of_tuning(
                 ("tune",),
                 f"needs validation rows, and {recipe.data_set} holds none out; set data_options.validation, e.g. 2000",
             )
+        if is_multilabel(recipe.model):
+            yield Fault(("tune",), f"needs one label per example, and {recipe.model} gives several; remove the setting")
         place = setting.label or f"{recipe.data_set}/{recipe.model}"
         if places.setdefault(place, setting.path) != setting.path:
             message = f"must be given, since there is another setting {place!r}: each has options of its own"

@@ -131,12 +131,15 @@ def test_lam_is_a_multiple_of_what_the_best_cross_entropy_predicts(searched):
 def test_budgets_that_cannot_be_used_failures_and_missing_lams_are_said(store):
     text = TEXT.replace("trials = 6", "trials = 6\nlearning_rate = [0.5, 1, 2]\nweight_decay = [1]")
     found = tuned(store, text, NoisyNetworks(noise, factor=0.5))
-    assert "Digits: ce can use 3 of 6 trials, since its space has no more points" in found.notes
-    assert not any("mine can use" in note for note in found.notes)
-    assert any(note.startswith("Digits: lam = 8 stands for the predicted one: no lam") for note in found.notes)
+    places = ("Digits", "digits/small_cnn")
+    those = "; ".join(f"{place} {name}" for place in places for name in ("ce", "ce, refined"))
+    budget, lam = sorted(found.notes, key=lambda note: "lam = 8" in note)
+    assert budget.startswith(f"{those}; Digits half; ")
+    assert budget.endswith(": can use 3 of 6 trials, since the space has no more points")
+    assert lam.startswith(f"{'; '.join(places)}: lam = 8 stands for the predicted one: no lam")
     found = tuned(Store(store.path.with_name("other")), networks=NoisyNetworks(noise, fail=("fcl",)))
     assert {trial.method.name for trial in found.chosen} == {"ce", "ce, refined"}
-    assert any("mine has a result in 0 of 6 trials" in note for note in found.notes)
+    assert any("digits/small_cnn mine: a result in 0 of 6 trials" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("stop_after", [40, 50])

@@ -54,6 +54,11 @@ class TunedMethod:
         """What the objective is called."""
         return self.objective.label or self.objective.name
 
+    @property
+    def text(self) -> str:
+        """Both."""
+        return f"{self.place} {self.name}"
+
 
 @dataclass(frozen=True)
 class TrialPoint:
@@ -182,7 +187,7 @@ class _Search:
         self.executor, self.smoke, self.on_event = executor or LocalExecutor(), smoke, on_event
         self.budget = _SMOKE_TRIALS if smoke else study.tune.trials
         self.methods = [TunedMethod(*pair) for pair in self.grid.pairs]
-        self.notes: list[str] = []
+        self.notes: dict[str, list[str]] = {}  # by what there is to say, of whom
         self.trials: dict[TunedMethod, list[EqualTrial]] = {method: [] for method in self.methods}
         self.fingerprints: dict[Any, str | None] = {}
 
@@ -218,7 +223,8 @@ class _Search:
 
     def _told(self) -> TunedStudy:
         trials = tuple(chain.from_iterable(self.trials.values()))
-        return TunedStudy(self.study, trials, tuple(self._best()), tuple(self.notes))
+        notes = tuple(f"{'; '.join(places)}: {what}" for what, places in self.notes.items())
+        return TunedStudy(self.study, trials, tuple(self._best()), notes)
 
     def _best(self) -> Iterator[EqualTrial]:
         for trials in self.trials.values():
@@ -241,8 +247,8 @@ class _Search:
         )
         drawn = list(dict.fromkeys([first, *points(space, self.budget, seed=self.tuning.seed)]))[: self.budget]
         if len(drawn) < self.budget:
-            used = f"{len(drawn)} of {self.budget} trials"
-            self.notes.append(f"{method.place}: {method.name} can use {used}, since its space has no more points")
+            what = f"can use {len(drawn)} of {self.budget} trials, since the space has no more points"
+            self.notes.setdefault(what, []).append(method.text)
         return [self._point(recipe, given, objective.search, point) for point in drawn]
 
     def _point(
@@ -270,7 +276,8 @@ class _Search:
             lam, reason = math.nan, str(error)
         if math.isfinite(lam):
             return max(lam, 0.0)
-        self.notes.append(f"{best.method.place}: lam = {_NOTHING_TO_CANCEL:g} stands for the predicted one: {reason}")
+        what = f"lam = {_NOTHING_TO_CANCEL:g} stands for the predicted one: {reason}"
+        self.notes.setdefault(what, []).append(best.method.place)
         return _NOTHING_TO_CANCEL
 
     def _train(self, tried: Mapping[TunedMethod, Sequence[TrialPoint]]) -> bool:
@@ -300,18 +307,18 @@ class _Search:
 
     def _look_at(self, method: TunedMethod, number: int) -> None:
         """Note what a reader should know before believing the choice."""
-        trials, where = self.trials[method], f"{method.place}: {method.name}"
+        trials = self.trials[method]
         if len(trials) < number:
-            self.notes.append(f"{where} has a result in {len(trials)} of {number} trials; see `focalcal runs failures`")
+            what = f"a result in {len(trials)} of {number} trials; see `focalcal runs failures`"
+            self.notes.setdefault(what, []).append(method.text)
         if not trials:
             return
         best = min(trials, key=lambda trial: getattr(trial, self.tuning.select))
         rates = sorted({trial.point.recipe.optimizer.lr for trial in trials})
         if len(rates) > 2 and (lr := best.point.recipe.optimizer.lr) in (rates[0], rates[-1]):
             end = "lowest" if lr == rates[0] else "highest"
-            self.notes.append(
-                f"{where} is best at the {end} learning rate that was tried, {lr:g}; a wider range may be better"
-            )
+            what = f"best at the {end} learning rate that was tried; a wider range may be better"
+            self.notes.setdefault(what, []).append(method.text)
 
     def _spec(self, method: TunedMethod, point: TrialPoint) -> Spec:
         protocol, recipe = self.grid.protocol, point.recipe
