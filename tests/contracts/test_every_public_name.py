@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("theory", "stats", "losses", "losses.functional")
+PACKAGES = ("theory", "stats", "losses", "losses.functional", "posthoc")
 
 
 def _explained():

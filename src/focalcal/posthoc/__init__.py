@@ -106,7 +106,20 @@ CALIBRATORS: dict[str, type[Calibrator]] = NamedTable(
 
 
 def load_calibrator(path: str | PathLike[str]) -> Calibrator | GroupwiseCalibration | MultilabelCalibration:
-    """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError."""
+    """The calibrator that a `save` wrote, of whichever class; any other file raises ValueError.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        A calibrator of the class that was saved, fitted as it was.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     TemperatureScaling(2.0).save(f"{folder}/halved.json")
+    ...     load_calibrator(f"{folder}/halved.json")
+    TemperatureScaling(temperature=2.0)
+    """
     stored = read(path)
     if stored.name == GroupwiseCalibration.__name__:
         common = restored_calibrator(stored.state.get("common"), path)

@@ -26,14 +26,22 @@ METHODS = ("decision_function", "predict_proba", "predict_log_proba")  # the ord
 class CalibratedModel(Estimator):
     """A trained classifier whose outputs a calibrator turns into probabilities; `fit` fits the calibrator alone.
 
-    classifier  a fitted scikit-learn classifier, or an `nn.Module` from X to logits, used in evaluation mode
-    calibrator  unfitted; a clone of it is fitted on the classifier's outputs for the held-out rows of `fit`
-    method      of a scikit-learn classifier: "decision_function" (taken for logits, one column for two classes),
-                "predict_proba" or "predict_log_proba"; "auto" is the first that it has, as in `CalibratedClassifierCV`
-    classes     of a module: the name of each of its columns, in order
-
     Clones share the trained classifier, so that `cross_val_predict` and `GridSearchCV` leave it as it is.
     Attributes: `calibrator_`; `method_`, what was taken; `classes_`; `n_features_in_` if the classifier has it.
+
+    Args:
+        classifier: a fitted scikit-learn classifier, or an `nn.Module` from X to logits, used in evaluation mode.
+        calibrator: unfitted; a clone of it is fitted on the classifier's outputs for the held-out rows of `fit`.
+        method: of a scikit-learn classifier: "decision_function" (taken for logits, one column for two classes),
+            "predict_proba" or "predict_log_proba"; "auto" is the first that it has, as in `CalibratedClassifierCV`.
+        classes: of a module: the name of each of its columns, in order.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from focalcal.posthoc import TemperatureScaling
+    >>> trained = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> model = CalibratedModel(trained, TemperatureScaling())
+    >>> model.fit([[0.5], [1.0], [2.0], [2.5]], ["no", "yes", "no", "yes"]).predict_proba([[2.5]]).round(2)  # was 0.72
+    array([[0.3, 0.7]])
     """
 
     calibrator_: Calibrator

@@ -50,6 +50,11 @@ class Calibrator(Estimator):
     A subclass gives `_fit`, `_arrays`, `_map` and `_state`, the fitted attributes that a file holds. All of them see
     logits only through softmax: a constant added to a row changes nothing. `_map` is written once, in functions of the
     Python array API, and NumPy, torch, `torch.export` and ONNX run it.
+
+    >>> from focalcal.posthoc import TemperatureScaling
+    >>> halved = TemperatureScaling(2.0)
+    >>> isinstance(halved, Calibrator), halved.predict_proba([[4.0, 0.0]]).round(3), halved.predict([[4.0, 0.0]])
+    (True, array([[0.881, 0.119]]), array([0]))
     """
 
     _state: ClassVar[dict[str, Decoder]] = {}

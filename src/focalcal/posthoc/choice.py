@@ -41,12 +41,26 @@ _LITTLE = 0.05  # of what the best map gains: so much a simpler one may leave
 class CalibratorChoice(Displayed):
     """Every calibrator that was tried, best first, and which of them was chosen.
 
-    chosen    its name; None if none lowers the score, so that the probabilities stay as they are
-    shown     whether it is shown to lower the score of rows that it was not fitted on
-    rows      that they were compared on, a uniform sample if there are more
-    left_out  names of calibrators that were not tried, and why
-    weights   of the calibrators that are mixed, where `chosen` is "mixture"; what is left of 1 is uniform
-    mixed     the NLL of the mixture on rows that neither its calibrators nor its weights were fitted on
+    Attributes:
+        tried: the candidates, best first.
+        chosen: its name; None if none lowers the score, so that the probabilities stay as they are.
+        shown: whether it is shown to lower the score of rows that it was not fitted on.
+        rows: that they were compared on, a uniform sample if there are more.
+        raw_nll: the NLL of the scores as they are.
+        raw_brier: their Brier score.
+        left_out: names of calibrators that were not tried, and why.
+        by: "nll" or "brier", by which they were compared.
+        prefer: "simple" or "best", as it was asked for.
+        weights: of the calibrators that are mixed, where `chosen` is "mixture"; what is left of 1 is uniform.
+        mixed: the NLL of the mixture on rows that neither its calibrators nor its weights were fitted on.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(2000, 3))
+    >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    >>> choice = calibrate(3 * logits, labels, candidates=["temperature", "vector"]).choice_
+    >>> choice.chosen, choice.shown, len(choice.tried)
+    ('temperature', True, 2)
     """
 
     tried: tuple[CalibratorCandidate, ...]
@@ -128,7 +142,7 @@ def calibrate(
     mean NLL or Brier score. ECE never chooses: a map to the mean accuracy has none.
 
     Args:
-        logits: (N, K), or in any other form that calibrators take; or `probs=` in their place.
+        logits, probs: (N, K), one of them, or in any other form that calibrators take.
         labels: (N,), held-out ones: the network must not have been trained on them.
         sample_weight: (N,) how often each row counts, in fits and in scores.
         candidates: names of CALIBRATORS, or calibrators by names of your own; by default all that make sense for the
@@ -144,7 +158,7 @@ def calibrate(
         groups: (N,) names of rows that belong together, such as a patient's; they stay in one fold, and intervals are
             over groups.
         seed: of the order of the rows.
-        classes: as for `Calibrator.fit`, and so `positive` and `ignore_index`.
+        classes, positive, ignore_index: as for `Calibrator.fit`.
 
     Returns:
         The fitted calibrator. Where none is shown to lower the score, the simplest is taken of those that do not raise

@@ -60,6 +60,16 @@ class ConformalSets(Estimator):
     Wasserman (2019), "Least ambiguous set-valued classifiers with bounded error levels"; Vovk (2012), "Conditional
     validity of inductive conformal predictors".
 
+    Args:
+        alpha: the share of rows whose set may miss the label.
+        score: "aps", or "lac".
+        mondrian: "class" or "group" for a threshold for each, None for one for all.
+        penalty: of every rank beyond `free_ranks`, for RAPS.
+        free_ranks: how many ranks have none.
+        randomized: False for sets without chance.
+        allow_empty: True leaves an empty set as it is.
+        seed: of u.
+
     >>> import numpy as np
     >>> logits = np.log([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.4, 0.4, 0.2]])
     >>> sets = ConformalSets(alpha=0.2, randomized=False).fit(logits, [0, 1, 0, 0])

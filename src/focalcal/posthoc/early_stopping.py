@@ -37,10 +37,16 @@ _ROUNDING = 1e-8  # nats: logits times a constant have the same refined NLL, but
 class EpochScores:
     """What validation rows say of a network after an epoch.
 
-    nll          mean negative log-likelihood as it is
-    error        share of rows whose largest logit is not the label's
-    refined_nll  mean NLL after the temperature; below 5,000 rows each of five folds is scaled by that of the others
-    temperature  the best one of all rows; NaN where there is none, as where every row is predicted: then 1 is used
+    Attributes:
+        nll: mean negative log-likelihood as it is.
+        error: share of rows whose largest logit is not the label's.
+        refined_nll: mean NLL after the temperature; below 5,000 rows each of five folds is scaled by that of the
+            others.
+        temperature: the best one of all rows; NaN where there is none, as where every row is predicted: then 1 is used.
+
+    >>> import numpy as np
+    >>> epoch_scores(np.array([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0], [0.0, 2.0]]), np.array([0, 1, 0, 0])).error
+    0.25
     """
 
     nll: float
@@ -50,7 +56,14 @@ class EpochScores:
 
 
 def epoch_scores(logits: Any, labels: Any) -> EpochScores:
-    """The scores of logits (N, K) with class indices (N,), from rows that the network was not trained on.
+    """The scores of a network on rows that the network was not trained on.
+
+    Args:
+        logits: (N, K).
+        labels: (N,), class indices.
+
+    Returns:
+        NLL and error, and the NLL that a temperature leaves.
 
     >>> import numpy as np
     >>> logits = 4 * np.eye(2)[[0, 0, 0, 0, 1, 1, 1, 1]]  # sure, and wrong in one row of four
@@ -110,16 +123,17 @@ class EarlyStopping:
         stopping.restore(network)
         probs = stopping.calibrator.predict_proba(test_logits)
 
-    by        what is lowest at the best epoch: "refined_nll", the validation NLL after its best temperature (below
-              5,000 rows cross-fitted); "nll", as it is; "error". Of equal epochs the first is kept.
-    patience  how many epochs without a new best one are waited for; None: the training is never ended
-
     Attributes: `history`, the `EpochScores` of every epoch; `best_epoch`, from 1, None before the first; `best`, its
     scores; `calibrator`, a `TemperatureScaling` with its temperature (1 where the rows leave no best one).
 
     Give rows that are used for nothing else. The calibrator is fitted on them too, which costs nothing: it is one
     number. For the Trainer of transformers and for Lightning give the object to the calibration callback
     (docs/guide/frameworks.md); `keep` in a recipe of the laboratory does the same.
+
+    Args:
+        by: what is lowest at the best epoch: "refined_nll", the validation NLL after its best temperature (below 5,000
+            rows cross-fitted); "nll", as it is; "error". Of equal epochs the first is kept.
+        patience: how many epochs without a new best one are waited for; None: the training is never ended.
 
     >>> import numpy as np
     >>> stopping, labels = EarlyStopping(patience=1), np.array([0, 0, 0, 1, 1, 1, 1, 0])

@@ -43,12 +43,24 @@ class HeadroomPart:
 class Headroom(Displayed):
     """total = refinement + calibration, each a mean over rows of the score that is named.
 
-    total        of the scores as they are
-    refinement   what is left after the best cross-fitted map: for the log score nats that only better scores can gain
-    calibration  what that map gains, with its 95 % interval, paired over rows (or over groups)
-    over, under  the parts of the rows whose confidence the map lowers, and of the others
-    classes      the part of each predicted class that occurs, the largest first
-    maps         in how many of the five folds each calibrator was the best of the other four
+    Attributes:
+        score: "nll" or "brier".
+        total: of the scores as they are.
+        refinement: what is left after the best cross-fitted map: for the log score nats that only better scores can
+            gain.
+        calibration: what that map gains, with its 95 % interval, paired over rows (or over groups).
+        over, under: the parts of the rows whose confidence the map lowers, and of the others.
+        classes: the part of each predicted class that occurs, the largest first.
+        maps: in how many of the five folds each calibrator was the best of the other four.
+        rows: how many were looked at.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(2000, 3))
+    >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    >>> found = headroom(2 * logits, labels, candidates=["temperature"])
+    >>> bool(np.isclose(found.total, found.refinement + found.calibration.mean))
+    True
     """
 
     score: Score
@@ -126,14 +138,17 @@ def headroom(
     a gain, and a map that no candidate comes near is missed.
 
     Args:
-        logits: (N, K), or in any other form that calibrators take; or `probs=` in their place.
+        logits, probs: (N, K), one of them, or in any other form that calibrators take.
         labels: (N,) of held-out rows.
         score: "nll" or "brier".
         sample_weight: (N,) how often each row counts.
         candidates: as for `calibrate`.
         groups: (N,) names of rows that belong together.
         seed: of the order of the rows; of more than 20,000 that many are drawn.
-        classes: as for `Calibrator.fit`, and so `positive` and `ignore_index`.
+        classes, positive, ignore_index: as for `Calibrator.fit`.
+
+    Returns:
+        What a map would gain, what is left, and for which rows.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

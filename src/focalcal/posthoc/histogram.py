@@ -38,6 +38,15 @@ class HistogramBinning(OneVsRestCalibrator):
     middle. Classes may tie within a row, so the predicted class can change.
 
     Attributes: `edges_` (K, bins + 1), `values_` (K, bins), `classes_`, `n_features_in_`.
+
+    Args:
+        bins: how many.
+        strategy: "equal_width" or "equal_mass".
+
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.3, 0.6, 0.8]), np.array([0, 0, 0, 1])
+    >>> HistogramBinning(bins=2).fit(probs=p, labels=y).predict_proba(probs=p)[:, 1]
+    array([0. , 0. , 0.5, 0.5])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"edges_": _table(rising_curves), "values_": _table(curves)}

@@ -25,6 +25,11 @@ class IsotonicCalibration(OneVsRestCalibrator):
     them. Flat stretches make classes tie, so the predicted class can change.
 
     Attributes: `thresholds_` and `values_`, for each class the points of its map; `classes_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.3, 0.6, 0.8]), np.array([0, 1, 0, 1])
+    >>> IsotonicCalibration().fit(probs=p, labels=y).predict_proba(probs=p)[:, 1]  # a stretch for 0.3 and 0.6
+    array([0. , 0.5, 0.5, 1. ])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"thresholds_": rising_curves, "values_": curves}
@@ -63,6 +68,11 @@ class CentredIsotonic(IsotonicCalibration):
     stay flat.
 
     Attributes: as those of `IsotonicCalibration`.
+
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.3, 0.6, 0.8]), np.array([0, 1, 0, 1])
+    >>> CentredIsotonic().fit(probs=p, labels=y).predict_proba(probs=p)[:, 1].round(3)  # no tie of 0.3 and 0.6
+    array([0.   , 0.286, 0.714, 1.   ])
     """
 
     def _fit(
@@ -84,6 +94,11 @@ class VennAbers(OneVsRestCalibrator):
 
     Attributes: `thresholds_`, the fitted scores of each class, `low_` and `high_` at them; `classes_`,
     `n_features_in_`.
+
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.3, 0.6, 0.8]), np.array([0, 1, 0, 1])
+    >>> VennAbers().fit(probs=p, labels=y).predict_proba(probs=p)[:, 1].round(3)  # far from 0 and 1 with so few rows
+    array([0.333, 0.5  , 0.5  , 0.667])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"thresholds_": rising_curves, "low_": rising_curves, "high_": rising_curves}

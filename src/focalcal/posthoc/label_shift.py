@@ -31,13 +31,24 @@ _PERMUTATIONS = 999
 class LabelShift(Displayed):
     """Class frequencies of the source and of the target, and how sure they are; all arrays are (K,).
 
-    classes     names of the classes, or their numbers
-    source      the frequencies of the source's labels
-    target      of the target, by maximum likelihood (Saerens), with a bootstrap interval from `low` to `high`
-    bbse        of the target, by the confusion matrix (Lipton), from `bbse_low` to `bbse_high`
-    p_value     of the hypothesis that source and target have the same scores on average: small where something shifted
-    gap         nats by which the mean log-likelihood of `target` may miss its maximum
-    calibrator  what was fitted on the source's scores; None if they were taken as they are
+    Attributes:
+        classes: names of the classes, or their numbers.
+        source: the frequencies of the source's labels.
+        target: of the target, by maximum likelihood (Saerens).
+        low, high: its bootstrap interval.
+        bbse: of the target, by the confusion matrix (Lipton).
+        bbse_low, bbse_high: its interval.
+        p_value: of the hypothesis that source and target have the same scores on average: small where something
+            shifted.
+        gap: nats by which the mean log-likelihood of `target` may miss its maximum.
+        calibrator: what was fitted on the source's scores; None if they were taken as they are.
+
+    >>> draws = np.random.default_rng(0)
+    >>> odds, new = np.r_[draws.normal(-1, 1, 500), draws.normal(1, 1, 500)], draws.normal(-1, 1, 500)
+    >>> probs = [1 / (1 + np.exp(-2 * z)) for z in (odds, new)]
+    >>> found = label_shift(probs[0], np.repeat([0, 1], 500), probs[1])  # no event among the new rows
+    >>> found.source, bool(found.target[1] < 0.1)
+    (array([0.5, 0.5]), True)
     """
 
     classes: tuple[Any, ...]
@@ -86,15 +97,6 @@ def label_shift(
 ) -> LabelShift:
     """How often each class occurs among target rows, whose labels nobody has, if nothing else than that has changed.
 
-    probs_source   (N, K) probabilities of labelled, held-out rows, or one column of two classes
-    labels_source  (N,) their labels; every class must occur
-    probs_target   (M, K) probabilities that the same model gives new rows
-    classes        the name of each column, if labels are names
-    calibrator     fitted on the source's probabilities first; "auto" is a temperature and one bias per class
-                   (`VectorScaling(spread_l2=inf)`, called BCTS), None takes them as they are
-    resamples      of the bootstrap of both sets, for 95 % percentile intervals
-    seed           of the bootstrap and of the permutations
-
     With the posterior p(k | x) of the source and its frequencies s_k the target's frequencies t maximise
 
         mean_i log sum_k t_k p(k | x_i) / s_k          over the simplex,
@@ -106,6 +108,19 @@ def label_shift(
     2018); it asks for no calibration. Where both intervals disagree, more than the frequencies has changed.
 
     The test permutes rows between source and target; its statistic is the Mahalanobis distance between mean scores.
+
+    Args:
+        probs_source: (N, K) probabilities of labelled, held-out rows, or one column of two classes.
+        labels_source: (N,) their labels; every class must occur.
+        probs_target: (M, K) probabilities that the same model gives new rows.
+        classes: the name of each column, if labels are names.
+        calibrator: fitted on the source's probabilities first; "auto" is a temperature and one bias per class
+            (`VectorScaling(spread_l2=inf)`, called BCTS), None takes them as they are.
+        resamples: of the bootstrap of both sets, for 95 % percentile intervals.
+        seed: of the bootstrap and of the permutations.
+
+    Returns:
+        Both estimates with their intervals, the test, and `correct`, which adapts probabilities.
 
     >>> draws = np.random.default_rng(0)
     >>> odds = np.r_[draws.normal(-1, 1, 2000), draws.normal(1, 1, 2000)]  # labels 0 and 1, equally many

@@ -29,6 +29,11 @@ class PlattScaling(OneVsRestCalibrator):
     them finite for classes that are separable or absent. The score is the log odds, as exact for p near 1 as near 0.
 
     Attributes: `slope_` (K,), `intercept_` (K,), `classes_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]])  # confidence 0.88, accuracy 0.75
+    >>> PlattScaling().fit(logits, np.array([0, 0, 1, 1])).predict_proba(logits)[0].round(2)
+    array([0.58, 0.42])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"slope_": vector, "intercept_": vector}
@@ -62,6 +67,12 @@ class BetaCalibration(OneVsRestCalibrator):
     negative. A class that no label names gets the constant 1 / (N + 2), as Platt's targets would give.
 
     Attributes: `a_`, `b_`, `c_`, each (K,), `classes_`, `n_features_in_`.
+
+    >>> import numpy as np
+    >>> p = np.linspace(0.05, 0.95, 19).repeat(20)
+    >>> y = np.arange(380) % 20 < 20 * p**2  # events are rarer than p says
+    >>> BetaCalibration().fit(probs=p, labels=y.astype(int)).predict_proba(probs=[0.5])[0].round(2)
+    array([0.73, 0.27])
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"a_": vector, "b_": vector, "c_": vector}
@@ -97,6 +108,12 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     Attributes: `a_`, `b_`, `c_`, and `lowest_`, `highest_`, between which it is quadratic, each (K,); `classes_`,
     `n_features_in_`.
+
+    >>> import numpy as np
+    >>> p = np.linspace(0.05, 0.95, 19).repeat(20)
+    >>> y = np.arange(380) % 20 < 20 * p**2  # events are rarer than p says
+    >>> QuadraticScaling().fit(probs=p, labels=y.astype(int)).predict_proba(probs=[0.5])[0].round(2)
+    array([0.73, 0.27])
     """
 
     _state: ClassVar[dict[str, Decoder]] = dict.fromkeys(("a_", "b_", "c_", "lowest_", "highest_"), vector)

@@ -35,6 +35,10 @@ class CalibratorMixture(Calibrator):
 
     Attributes: `calibrators_`, the fitted ones; `classes_`, `n_features_in_`.
 
+    Args:
+        calibrators: unfitted ones, of any kinds.
+        weights: one per calibrator, >= 0, at most 1 in total.
+
     >>> import numpy as np
     >>> from focalcal.posthoc import TemperatureScaling
     >>> halves = CalibratorMixture([TemperatureScaling(1.0), TemperatureScaling(2.0)], [0.5, 0.4])

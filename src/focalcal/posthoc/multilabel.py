@@ -26,10 +26,20 @@ if TYPE_CHECKING:
 class MultilabelCalibration(Estimator):
     """Probabilities of yes (N, L) from logits z of yes (N, L), by a calibrator of the two classes with logits (0, z).
 
-    One calibrator for every label, or with `shared=True` one for the entries of all labels, for labels that are too
-    rare for their own. Logits and labels in {0, 1} are (N, L), or multi-label `Predictions`; `probs=` as elsewhere.
+    One calibrator for every label; or one for the entries of all labels, where labels are too rare for their own.
+    Logits and labels in {0, 1} are (N, L), or multi-label `Predictions`; `probs=` as elsewhere.
 
     Attributes: `calibrators_`, one per label, or a single one; `n_features_in_`, the number of labels L.
+
+    Args:
+        calibrator: of two classes; a clone of it is fitted for each label.
+        shared: True for one for the entries of all labels.
+
+    >>> import numpy as np
+    >>> from focalcal.posthoc import TemperatureScaling
+    >>> logits, labels = np.array([[2.0], [2.0], [-2.0], [2.0]]), np.array([[1], [1], [0], [0]])
+    >>> MultilabelCalibration(TemperatureScaling()).fit(logits, labels).predict_proba(logits).round(2).ravel()
+    array([0.75, 0.75, 0.25, 0.75])
     """
 
     calibrators_: list[Calibrator]

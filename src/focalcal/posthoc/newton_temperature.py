@@ -74,6 +74,18 @@ def optimal_inverse_temperature(
 
     Weights of the rows are float64 and > 0, one if there are none. The error relative to the exact minimiser, for the
     logits as they are given, is below 1e-9.
+
+    Args:
+        logits: (N, K).
+        labels: (N,), class indices.
+        weights: (N,), how often each row counts.
+
+    Returns:
+        1 / T, how it was reached, and how often all rows were looked at; `TemperatureScaling` has the rest.
+
+    >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]])
+    >>> round(1 / optimal_inverse_temperature(logits, np.array([0, 0, 1, 1])).inverse_temperature, 4)
+    1.8205
     """
     logits, labels = scores_and_labels("logits", logits, labels)
     if logits.ndim != 2:

@@ -31,16 +31,30 @@ _LITTLE = 1.1  # below such a temperature studies found nothing to gain (docs/ma
 class OperatingPoint:
     """The (gamma, lam) whose distortion cancels a network's overconfidence, and what is known about it.
 
-    lam                   for `gamma`; inf where FCL has nothing to cancel, 0 where no lam distorts enough: see `status`
-    interval              of lam, at `level`, from the bootstrap of the rows
-    temperature           of the logits, by temperature scaling
-    overfitting           the same without the distortion of the network's own objective; after cross-entropy the same
-    overfitting_interval  at `level`
-    status                whether lam cancels the overfitting, and what to do if not
-    helps                 whether FCL is worth training: there is overconfidence beyond doubt, and FCL reduces it
-    gamma_needed          the gamma with which lam = 0 would do, where `gamma` is too small; inf if none up to 64 does
-    matches               lam for several gamma, in their order, `gamma` among them
-    posteriors            the estimates that T_pop is computed over: all rows, or a sample of them
+    Attributes:
+        gamma: of the next training.
+        lam: for `gamma`; inf where FCL has nothing to cancel, 0 where no lam distorts enough: see `status`.
+        interval: of lam, at `level`, from the bootstrap of the rows.
+        temperature: of the logits, by temperature scaling.
+        overfitting: the same without the distortion of the network's own objective; after cross-entropy the same.
+        overfitting_interval: at `level`.
+        level: of both intervals.
+        status: whether lam cancels the overfitting, and what to do if not.
+        helps: whether FCL is worth training: there is overconfidence beyond doubt, and FCL reduces it.
+        gamma_needed: the gamma with which lam = 0 would do, where `gamma` is too small; inf if none up to 64 does.
+        matches: lam for several gamma, in their order, `gamma` among them.
+        trained_with: the (gamma, lam) of the network.
+        rows: how many the answer is from.
+        classes: K.
+        posteriors: the estimates that T_pop is computed over: all rows, or a sample of them.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> eta = rng.dirichlet([0.3] * 5, size=4000)
+    >>> labels = (eta.cumsum(1) < rng.random((4000, 1))).sum(1).clip(max=4)
+    >>> point = operating_point(1.5 * np.log(eta), labels)
+    >>> point.helps, bool(point.interval[0] < point.lam < point.interval[1])
+    (True, True)
     """
 
     gamma: float
@@ -163,19 +177,32 @@ def operating_point(
     resamples: int = 1000,
     seed: int = 0,
 ) -> OperatingPoint:
-    """The lam to train with at `gamma`, from held-out logits (N, K) and labels of a network that was trained already.
+    """The lam to train with at `gamma`, from held-out rows of a network that was trained already.
 
     Overfitting makes a network more confident than the posterior, FCL less; the lam returned lets them cancel. If the
     network was trained with cross-entropy, its temperature T on held-out data is the overfitting, the posteriors eta
     are estimated by softmax(logits / T), and lam solves T_pop(gamma, lam) = 1/T over them (`matching_lam`). If it was
-    trained with FCL, `trained_with` is its (gamma, lam): the logits are then taken for c log q*(eta), and c and eta
-    come from `PosteriorRecovery` with its fitted temperature c, of which cross-entropy is the case gamma = 0. So the
-    answer can be refined by the very network that it led to.
+    trained with FCL, the logits are then taken for c log q*(eta), and c and eta come from `PosteriorRecovery` with its
+    fitted temperature c, of which cross-entropy is the case gamma = 0. So the answer can be refined by the very network
+    that it led to.
 
-    The learning rate of cross-entropy carries over to `scale="matched"` only. `probs=` in place of logits takes
-    probabilities. Rows must not have been trained on. The interval's ends are those of the overfitting factor
-    (bootstrap percentiles over rows) taken through the same map; of large files a systematic sample of rows stands for
-    the posteriors.
+    The learning rate of cross-entropy carries over to `scale="matched"` only. The interval's ends are those of the
+    overfitting factor (bootstrap percentiles over rows) taken through the same map; of large files a systematic sample
+    of rows stands for the posteriors.
+
+    Args:
+        logits: (N, K), or in any other form that calibrators take; or `probs=` in their place.
+        labels: (N,) of rows that were not trained on.
+        gamma: of the next training.
+        trained_with: (gamma, lam) of the network; (0, 0) is cross-entropy.
+        probs: in place of logits.
+        gammas: others to say the lam of.
+        level: of the intervals.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Returns:
+        lam with its interval, and whether FCL is worth training.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -41,6 +41,11 @@ class PosteriorRecovery(Calibrator):
     the population optimum, so whether this helps is to be measured. Attributes: `temperature_`, `at_bound_` (as in
     `TemperatureScaling`), `classes_`, ...
 
+    Args:
+        gamma: that the network was trained with, >= 0.
+        lam: likewise.
+        fit_temperature: whether `fit` looks for a temperature, too.
+
     >>> import numpy as np
     >>> recovery = PosteriorRecovery(gamma=2.0, lam=1.0)
     >>> recovery.predict_proba(np.log([[0.5924, 0.2584, 0.1492]])).round(3)  # what FCL makes of (0.7, 0.2, 0.1)

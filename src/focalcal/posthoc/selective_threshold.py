@@ -17,10 +17,22 @@ from focalcal.predictions.inputs import read_inputs
 
 @dataclass(frozen=True, repr=False)
 class SelectiveThreshold(Displayed):
-    """Answer where the confidence is above `threshold`: -inf answers all, None means that no threshold could be shown.
+    """Where to answer and where to abstain, and what was shown of the answers.
 
-    coverage  the share of the rows that are answered, and how many of these `answered` are `errors`
-    bound     of the error among answers, which holds with probability 1 - delta, over the rows that were drawn
+    Attributes:
+        risk: the largest error among answers that was asked for.
+        delta: the probability that the promise fails.
+        threshold: answer where the confidence is above it: -inf answers all, None means that none could be shown.
+        coverage: the share of the rows that are answered.
+        answered: how many these are.
+        errors: how many of these are wrong.
+        bound: of the error among answers, which holds with probability 1 - delta, over the rows that were drawn.
+        rows: of which it was found.
+
+    >>> import numpy as np
+    >>> found = selective_threshold(np.linspace(0, 1, 1000), np.linspace(0, 1, 1000) > 0.3)
+    >>> found.accepts([0.1, 0.9]), bool(found.bound <= found.risk)
+    (array([False,  True]), True)
     """
 
     risk: float
@@ -59,12 +71,6 @@ def selective_threshold(
 ) -> SelectiveThreshold:
     """The threshold t that answers most, such that P(wrong | confidence > t) <= risk with probability >= 1 - delta.
 
-    confidence  (n,) of held-out rows that are independent of each other and were not fitted on: one row per question
-    correct     (n,) whether each prediction is right
-    risk        the largest error among the answered rows
-    delta       the probability, over the held-out rows, that the promise fails
-    candidates  how many coverages are tried, evenly spaced from the fewest rows that can prove anything to all rows
-
     The guarantee is exact for any number of rows, any model and ties. Let m_1 < ... < m_J be ranks that are fixed
     before the rows are looked at, t_j the m_j-th largest confidence (t_J = -inf), k_j the number of rows above t_j and
     e_j that of the wrong ones among them. The event that t_j = t and k_j = k says only how many rows are above, at and
@@ -75,6 +81,18 @@ def selective_threshold(
 
     Ranks, not thresholds, are fixed: an order in which tests stop at the first failure would be no valid sequence here.
     Nothing is promised for a subgroup, nor for rows of another distribution.
+
+    Args:
+        confidence: (n,) of held-out rows that are independent of each other and were not fitted on: one row per
+            question.
+        correct: (n,) whether each prediction is right.
+        risk: the largest error among the answered rows.
+        delta: the probability, over the held-out rows, that the promise fails.
+        candidates: how many coverages are tried, evenly spaced from the fewest rows that can prove anything to all
+            rows.
+
+    Returns:
+        The threshold, what it answers, and the bound that was proved.
 
     >>> found = selective_threshold(np.linspace(0, 1, 1000), np.linspace(0, 1, 1000) > 0.3, risk=0.05)
     >>> 0.2 < found.threshold < 0.4, found.errors / found.answered < 0.05

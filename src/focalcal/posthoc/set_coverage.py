@@ -28,8 +28,21 @@ class PartCoverage(NamedTuple):
 class SetCoverage(Displayed):
     """How often the sets of held-out rows hold the label, with Wilson's 95 % interval, and how large they are.
 
-    `by_size` maps the size of a set to (rows, coverage): sets that adapt cover alike at every size. `by_class` maps a
-    label, and `by_group` a group if groups were given, to the `PartCoverage` of its rows.
+    Attributes:
+        coverage: the share of rows whose set holds the label.
+        low: the lower end of its interval.
+        high: the upper one.
+        mean_size: of the sets, in classes.
+        by_size: (rows, coverage) of each size: sets that adapt cover alike at every one.
+        by_class: the `PartCoverage` of the rows with each label.
+        by_group: likewise of each group, if groups were given.
+
+    >>> from focalcal.posthoc import ConformalSets
+    >>> probs, labels = [[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.4, 0.4, 0.2]], [0, 1, 0, 0]
+    >>> sets = ConformalSets(alpha=0.2, randomized=False).fit(probs=probs, labels=labels)
+    >>> found = sets.evaluate(probs=probs, labels=labels)
+    >>> found.coverage, found.mean_size
+    (1.0, 1.25)
     """
 
     coverage: float

@@ -49,6 +49,13 @@ class StructuredScaling(Calibrator):
     `weight_`, W (K, K), or W and V (K, 2 K); `bias_` (K,); `temperature_` and `uniform_`, T and w; `status_`,
     `n_iter_`, `classes_`, `n_features_in_`.
 
+    Args:
+        strength: s, or "auto".
+        mix: False for w = 0.
+        folds: of the choice of strengths.
+        max_iter: of L-BFGS.
+        tol: the gradient's size at which it stops.
+
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = 2 * rng.normal(size=(2000, 3))

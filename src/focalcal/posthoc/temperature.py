@@ -33,10 +33,11 @@ class TemperatureScaling(Calibrator):
     uniform. Such a T belongs in no mean of temperatures, nor the metrics after it in a mean of metrics. A logit of -inf
     is an impossible class, and stays one; no label may be such.
 
-    temperature  a T that is known already: nothing is learnt, and `predict_proba` needs no `fit`
-
     Attributes: `temperature_`; `at_bound_`; `status_`, "converged", "given" or what stood in the way; `n_iter_`,
     passes over all rows; `classes_`, `n_features_in_`.
+
+    Args:
+        temperature: a T that is known already: nothing is learnt, and `predict_proba` needs no `fit`.
 
     >>> import numpy as np
     >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]])

@@ -34,6 +34,9 @@ class WithUniform(Calibrator):
 
     Attributes: `calibrator_`, the fitted one; `uniform_`, w; `classes_`, `n_features_in_`.
 
+    Args:
+        calibrator: unfitted; a clone of it is fitted.
+
     >>> import numpy as np
     >>> from focalcal.posthoc import HistogramBinning
     >>> rng = np.random.default_rng(0)
