@@ -69,7 +69,7 @@ class Curvature:
     ) -> None:
         columns = inputs.shape[1] + 1
         left, right = np.zeros((classes, classes)), np.zeros((columns, columns))
-        self.values, self.diagonal, self.rotated = np.zeros((classes, 2)), diagonal, rotated
+        self.values, self.diagonal, self.rotated = np.zeros((classes, 2)), diagonal, rotated and not diagonal
         along = spread = 0.0
         for start, rows in row_chunks(inputs):
             share = weights[start : start + len(rows)]
@@ -88,14 +88,22 @@ class Curvature:
             spread += float(trace.sum())
         total = float(weights.sum())
         self.along = max(along / total, _FLAT)  # the second derivative in a
+        self.values /= total
         if diagonal:
-            self.values /= total
-            self.left, self.right = np.eye(classes), np.eye(2)
             return
         left, right = left / total, right / max(spread, _FLAT)
-        left_values, self.left = np.linalg.eigh(left) if rotated else (left.diagonal(), np.eye(classes))
-        right_values, self.right = np.linalg.eigh(right) if rotated else (right.diagonal(), np.eye(columns))
-        self.values = np.outer(left_values.clip(min=0), right_values.clip(min=0))
+        of_left, of_right = left.diagonal(), right.diagonal()
+        if rotated:
+            (of_left, self._left), (of_right, self._right) = np.linalg.eigh(left), np.linalg.eigh(right)
+        self.values = np.outer(of_left.clip(min=0), of_right.clip(min=0))
+
+    def into(self, part: Float[np.ndarray, "k m"]) -> Float[np.ndarray, "k m"]:
+        """M, or the derivatives in it, in the coordinates of the search."""
+        return self._left.T @ part @ self._right if self.rotated else part
+
+    def back(self, theta: Float[np.ndarray, "k m"]) -> Float[np.ndarray, "k m"]:
+        """M of coordinates of the search."""
+        return self._left @ theta @ self._right.T if self.rotated else theta
 
 
 class AffineProblem:
@@ -130,21 +138,21 @@ class AffineProblem:
         self, strength: float | Float[np.ndarray, "k m+1"], start: AffineFit, *, tol: float, max_iter: int
     ) -> AffineFit:
         """The minimum from `start`, until the gradient in the search's coordinates is shorter than `tol`."""
-        left, right, values = self._curvature.left, self._curvature.right, self._curvature.values
+        curvature, values = self._curvature, self._curvature.values
         free = np.isfinite(strength)
         strength = np.where(free, strength, 0.0)
-        held = strength.mean() if self._curvature.rotated else strength
+        held = strength.mean() if curvature.rotated else strength
         sizes = 1 / np.sqrt(values + 2 * held + _LEAST * values.max() + _FLAT)
-        along = 1 / math.sqrt(self._curvature.along)
+        along = 1 / math.sqrt(curvature.along)
         norm = math.inf
 
         def unpacked(theta: Any) -> tuple[float, Any]:
-            return float(theta[0]) * along, free * (left @ (theta[1:].reshape(sizes.shape) * sizes) @ right.T)
+            return float(theta[0]) * along, free * curvature.back(theta[1:].reshape(sizes.shape) * sizes)
 
         def objective(theta: Any) -> tuple[float, Any]:
             nonlocal norm
             value, d_scale, d_part = self.value_and_gradient(*unpacked(theta), strength)
-            gradient = np.concatenate([[d_scale * along], ((left.T @ (free * d_part) @ right) * sizes).ravel()])
+            gradient = np.concatenate([[d_scale * along], (curvature.into(free * d_part) * sizes).ravel()])
             norm = float(np.sqrt(gradient @ gradient))
             return value, gradient
 
@@ -152,7 +160,7 @@ class AffineProblem:
             if norm <= tol:
                 raise StopIteration
 
-        theta = np.concatenate([[start.scale / along], ((left.T @ start.part @ right) / sizes).ravel()])
+        theta = np.concatenate([[start.scale / along], (curvature.into(start.part) / sizes).ravel()])
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": 0.0, "ftol": 0.0, "maxcor": _PAIRS}
         found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options, callback=settled)
         scale, part = unpacked(found.x)
