@@ -35,8 +35,9 @@ def calibrate(
 ) -> None:
     """Apply a stored calibrator to predictions: calibrated scores in their place, all other columns as they are.
 
-    Rows need no labels. Files of any size are read and written part by part. Scores are looked for in the columns that
-    the audited table had them in, unless others are named.
+    Rows need no labels. Files of any size are read and written part by part.
+
+    Scores are in the columns that the audited table had them in, unless others are named.
 
     Example: focalcal calibrate audit/calibrator.json new.parquet calibrated.parquet
     """
