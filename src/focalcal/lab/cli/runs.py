@@ -159,7 +159,12 @@ def export(
 def import_(
     sources: Annotated[list[Path], typer.Argument(help="Stores, or .zip files of `focalcal runs export`.")],
     store: Annotated[
-        Path | None, typer.Option("--store", help="The folder that the runs are taken into, made if it is not there.")
+        Path | None,
+        typer.Option(
+            "--store",
+            help="The folder that runs are taken into, made if it is not there; "
+            "default: $FOCALCAL_STORE, else focalcal-runs.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
