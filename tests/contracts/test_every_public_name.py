@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("theory", "stats", "losses", "losses.functional", "posthoc")
+PACKAGES = ("theory", "stats", "losses", "losses.functional", "posthoc", "pages", "predictions", "auditing")
 
 
 def _explained():

@@ -50,22 +50,36 @@ _ABOUT = ("title", "model", "data", "date")
 class Audit:
     """What was found. `print` shows the verdict; `html(path)` writes a page; `dict(audit)` is flat, for trackers.
 
-    metrics          with 95 % intervals and what chance alone gives
-    reliability      the bins of the diagram; `calibrated`, after the recommended calibrator, if there is one
-    events           of two classes the second, or those that were asked for: rates, O/E, slope and more
-    classes, groups  each by itself, worst first, with intervals corrected for their number; groups if there are any
-    periods          the same in the order of time, if times are known
-    decisions        net benefit of the event, what a threshold flags, and what given costs come to
-    risk_coverage, thresholds, mistakes
-                     what a threshold on the confidence buys, and the most confident wrong predictions
-    abstention       the confidence above which at most 5 % of answers are wrong, with a guarantee; None of several
-                     labels per row and of rows with weights
-    fixes            calibrators, cross-fitted; None if none was asked for or there are too few rows
-    operating_point  for the next training, where it was said how the network was trained
-    changes          against the baseline, if there is one
-    sample           rows that everything but the estimates comes from, of more rows than are looked at one by one
-    notes            what was inferred or left out
-    about            "title", "model", "data" and "date", as far as they are known
+    Attributes:
+        verdict: whether confidences can be trusted, and what that rests on.
+        metrics: with 95 % intervals and what chance alone gives.
+        reliability: the bins of the diagram.
+        classes, groups: each by itself, worst first, with intervals corrected for their number; groups if there are
+            any.
+        risk_coverage, thresholds, mistakes: what a threshold on the confidence buys, and the most confident wrong
+            predictions.
+        fixes: calibrators, cross-fitted; None if none was asked for or there are too few rows.
+        operating_point: for the next training, where it was said how the network was trained.
+        changes: against the baseline, if there is one.
+        rows: how many.
+        n_classes: K; None where only confidences are known.
+        events: of two classes the second, or those that were asked for: rates, O/E, slope and more.
+        periods: the same in the order of time, if times are known.
+        decisions: net benefit of the event, what a threshold flags, and what given costs come to.
+        calibrated: the bins after the recommended calibrator, if there is one.
+        abstention: the confidence above which at most 5 % of answers are wrong, with a guarantee; None of several
+            labels per row and of rows with weights.
+        sample: rows that everything but the estimates comes from, of more rows than are looked at one by one.
+        notes: what was inferred or left out.
+        about: "title", "model", "data" and "date", as far as they are known.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(2000, 3))
+    >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    >>> found = audit(logits=3 * logits, labels=labels, calibrate=None)  # three times too confident
+    >>> found.verdict.finding, found.rows
+    (<Finding.OVERCONFIDENT: 'over-confident'>, 2000)
     """
 
     verdict: Verdict
@@ -220,27 +234,44 @@ def audit(
 ) -> Audit:
     """Look at held-out predictions and say how far their confidences can be trusted.
 
-    probs         `Predictions`, whose groups, weights, clusters, times and ids are used, or (N, K) probabilities, or
-                  `logits=`
-    labels        (N,); scores and labels in any form that `Predictions` take, with `positive` and `multilabel`
-    confidence    (N,) how sure each prediction is, where no more is known, and `correct` whether it is right
-    groups        the name of a group for each row, or several, {"site": ..., "age": ...}, whose intersections are
-                  looked at, too
-    weights       how many rows of the population each row stands for
-    clusters      what rows of one patient or customer share: they are resampled together
-    times         when each row was predicted, for a panel in the order of time
-    event         the class, or of more than two classes those, whose probability is audited against the rest; of two
-                  classes the second unless it is named, or none with False
-    top1          predictions of two columns are such rows: the second is the confidence, the label whether it is right
-    calibrate     "auto" for every calibrator, a name or names of CALIBRATORS, or None
-    baseline      another model's predictions of the same rows in the same order
-    trained_with  the loss of the network, "ce" or (gamma, lam): what to train with next is said where this is known
-    cost          of mistakes, {"fp": 1, "fn": 20} of an event or a matrix (K, K), cost[label][decision]; or as text
-    threshold     of an event, from which on to act; by default that of the costs
-    class_names   one per class; by default those of the predictions, or their numbers
-    about         "title", "model", "data" and "date" of the page
-    gates         that the result will be asked for: one whose metric it does not have is refused at once
-    resamples     of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least
+    Args:
+        probs: `Predictions`, whose groups, weights, clusters, times and ids are used, or (N, K) probabilities, or
+            `logits=`.
+        labels: (N,), in any form that `Predictions` take.
+        logits: (N, K), in place of probs.
+        confidence: (N,), how sure each prediction is, where no more is known.
+        correct: (N,), whether each prediction is right.
+        groups: the name of a group for each row, or several, {"site": ..., "age": ...}, whose intersections are looked
+            at, too.
+        weights: how many rows of the population each row stands for.
+        clusters: what rows of one patient or customer share: they are resampled together.
+        times: when each row was predicted, for a panel in the order of time.
+        positive: of one column of scores, the class that it is of.
+        event: the class, or of more than two classes those, whose probability is audited against the rest; of two
+            classes the second unless it is named, or none with False.
+        multilabel: True where every column is a yes-or-no question of its own.
+        top1: of two columns the second is the confidence, and the label whether it is right.
+        calibrate: "auto" for every calibrator, a name or names of CALIBRATORS, or None.
+        baseline: another model's predictions of the same rows in the same order.
+        trained_with: the loss of the network, "ce" or (gamma, lam): what to train with next is said where this is
+            known.
+        cost: of mistakes, {"fp": 1, "fn": 20} of an event or a matrix (K, K), cost[label][decision]; or as text.
+        threshold: of an event, from which on to act; by default that of the costs.
+        class_names: one per class; by default those of the predictions, or their numbers.
+        about: "title", "model", "data" and "date" of the page.
+        gates: that the result will be asked for: one whose metric it does not have is refused at once.
+        resamples: of the bootstrap; by default 1,000, of more than 10,000 rows fewer, 200 at least.
+        seed: of the bootstrap and of folds.
+
+    Returns:
+        What was found: print it, write its page, or read its fields.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(2000, 3))
+    >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    >>> audit(logits=logits, labels=labels, calibrate=None).verdict.low < 0  # calibrated, as far as rows can tell
+    True
     """
     about_rows = {"groups": groups, "weights": weights, "clusters": clusters, "times": times}
     arrays = {"logits": logits, "labels": labels, "positive": positive}

@@ -21,7 +21,14 @@ Judged = Literal["interval", "estimate"]
 
 @dataclass(frozen=True)
 class Gate:
-    """A metric compared with a bound. A share is written 5 % or 0.05; `slope[cat]` is that of the class `cat`.
+    """A metric compared with a bound, for `audit(gates=...)`.
+
+    A share is written 5 % or 0.05; `slope[cat]` is that of the class `cat`.
+
+    Attributes:
+        metric: a name of the audit's metrics.
+        comparison: of the metric with the bound.
+        bound: beyond which the gate fails.
 
     >>> Gate.parse("ece > 5 %")
     Gate(metric='ece', comparison='>', bound=0.05)

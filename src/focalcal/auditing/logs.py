@@ -24,7 +24,16 @@ _FEW_TASKS = 3  # up to which every calibrator is tried
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogAudit:
-    """The audit of every task by its name; `print` shows one line per task."""
+    """The audit of every task by its name; `print` shows one line per task.
+
+    Attributes:
+        tasks: the audits by the names of the tasks.
+
+    >>> from focalcal.auditing import audit
+    >>> found = audit(confidence=[0.9] * 200, correct=[True] * 120 + [False] * 80, calibrate=None)
+    >>> str(LogAudit({"law": found})).splitlines()[1].split()[:4]  # task, rows, accuracy, gap
+    ['law', '200', '0.6000', '0.3000']
+    """
 
     tasks: dict[str, Audit]
 
@@ -100,13 +109,28 @@ def audit_logs(
     reading: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> LogAudit:
-    """Audit every task of evaluation logs; `reading` are the options of `focalcal.predictions.read_logs`.
-
-    baseline  the logs of another model, of the same tasks and questions
-    options   of `audit`; of more than three tasks a temperature, or Platt scaling of confidences alone, is the only
-              calibrator that is tried unless `calibrate` says otherwise
+    r"""Audit every task of evaluation logs.
 
     Rows of one question (epochs, repeats) are a cluster. Groups are the subjects that a log names.
+
+    Args:
+        paths: of a file or a folder, or several.
+        baseline: the logs of another model, of the same tasks and questions.
+        reading: the options of `focalcal.predictions.read_logs`.
+        options: of `audit`; of more than three tasks a temperature, or Platt scaling of confidences alone, is the only
+            calibrator that is tried unless `calibrate` says otherwise.
+
+    Returns:
+        An `Audit` per task.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     rows = '{"confidence": 0.9, "correct": 1}\n{"confidence": 0.9, "correct": 0}\n'
+    ...     _ = Path(folder, "law.jsonl").write_text(100 * rows)
+    ...     found = audit_logs(folder, calibrate=None)
+    >>> [str(each.verdict.finding) for each in found.tasks.values()]
+    ['over-confident']
     """
     if reading is not None and not isinstance(reading, Mapping):
         raise TypeError(f"reading must be options of read_logs by name, got {shown(reading)}; e.g. {{'scale': 100}}")

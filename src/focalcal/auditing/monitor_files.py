@@ -47,11 +47,16 @@ def monitor(
 ) -> MonitorVerdict:
     """Count partitions in a state file, look, and write the state: one call for a scheduled job.
 
-    state       the file; made if there is none
-    partitions  `Predictions`, or paths of files or folders, read with `columns` as an audit reads them
-    baseline    of the first call, or the same again
-    at          the period of rows that have no times
-    settings    those of `Monitor`; of a state that has begun they must be what it began with
+    Args:
+        state: the file; made if there is none.
+        partitions: `Predictions`, or paths of files or folders, read with `columns` as an audit reads them.
+        columns: of files, as an audit reads them.
+        baseline: of the first call, or the same again.
+        at: the period of rows that have no times.
+        settings: those of `Monitor`; of a state that has begun they must be what it began with.
+
+    Returns:
+        Whether it still holds.
 
     >>> from tempfile import TemporaryDirectory
     >>> rows = Predictions(confidence=[0.9, 0.7, 0.8], correct=[True, True, False], split="live")

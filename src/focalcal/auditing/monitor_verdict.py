@@ -27,13 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MonitorVerdict(Displayed):
-    """Whether it still holds.
+    """Whether probabilities still hold: what `Monitor.look` and `monitor` find.
 
-    streams    the evidence of all rows, and of each group
-    by_period  one row per period: rows, mean score, mean outcome, and their difference with a 95 % interval
-    forecasts  of periods with rows that were scored before their outcomes were known
-    baseline   the number of its rows; None if "holds" means calibrated
-    bins       one array per period, (4, B): sums of 1, score, score^2 and outcome in each bin of the score
+    Attributes:
+        streams: the evidence of all rows, and of each group.
+        by_period: one row per period: rows, mean score, mean outcome, and their difference with a 95 % interval.
+        forecasts: of periods with rows that were scored before their outcomes were known.
+        alpha, within, run_length, model: as of the `Monitor`.
+        baseline: the number of its rows; None if "holds" means calibrated.
+        event: whether the probability of one class is followed.
+        bins: one array per period, (4, B): sums of 1, score, score^2 and outcome in each bin of the score.
+
+    >>> from focalcal.auditing import Monitor
+    >>> from focalcal.predictions import Predictions
+    >>> monitor = Monitor()
+    >>> _ = monitor.update(Predictions(confidence=[0.9] * 300, correct=[True] * 150 + [False] * 150, split="live"))
+    >>> monitor.look().alarm  # right in half of the rows, at a confidence of 0.9
+    True
     """
 
     streams: tuple[StreamEvidence, ...]

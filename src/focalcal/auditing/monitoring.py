@@ -48,18 +48,19 @@ class Update:
 class Monitor:
     """Rows as they come, and whether their probabilities still hold.
 
-    alpha       the probability of ever raising an alarm, however often one looks, although all holds
-    within      how far outcomes may be from the scores before it matters, 0.02 for two points
-    period      "hour", "day", "week", "month", "quarter" or "year", by the times of the rows; "partition" makes every
-                partition a period
-    event       the class whose probability is followed, an index or a name; by default the second one of two classes,
-                and whether the predicted class is right of more
-    baseline    `Predictions` that say what "still" means: as far off as these. Without, "holds" means calibrated
-    run_length  how many periods pass on average, at least, before the e-detector points at a break that is none
-    model       a name; a partition or state of another name is refused
-
     The groups of the first rows (the baseline's if there is one) are followed beside all rows, and alpha is shared: a
     half for all rows, the rest in equal parts for the groups and for rows of any other group together.
+
+    Args:
+        alpha: the probability of ever raising an alarm, however often one looks, although all holds.
+        within: how far outcomes may be from the scores before it matters, 0.02 for two points.
+        period: "hour", "day", "week", "month", "quarter" or "year", by the times of the rows; "partition" makes every
+            partition a period.
+        event: the class whose probability is followed, an index or a name; by default the second one of two classes,
+            and whether the predicted class is right of more.
+        baseline: `Predictions` that say what "still" means: as far off as these. Without, "holds" means calibrated.
+        run_length: how many periods pass on average, at least, before the e-detector points at a break that is none.
+        model: a name; a partition or state of another name is refused.
 
     >>> draws = np.random.default_rng(0)
     >>> monitor = Monitor(alpha=0.05)

@@ -35,9 +35,17 @@ class Finding(StrEnum):
 class Verdict:
     """A finding, and the numbers that it rests on.
 
-    gap       mean confidence minus accuracy; positive is over-confident
-    low, high its 95 % interval
-    ece       with its interval and what chance alone gives
+    Attributes:
+        finding: "calibrated", "over-confident", "under-confident", "unevenly calibrated" or "too few rows".
+        rows: how many.
+        gap: mean confidence minus accuracy; positive is over-confident.
+        low, high: its 95 % interval.
+        ece: with its interval and what chance alone gives.
+
+    >>> from focalcal.auditing import audit
+    >>> found = audit(confidence=[0.9] * 200, correct=[True] * 120 + [False] * 80, calibrate=None).verdict
+    >>> str(found.finding), round(found.gap, 2)
+    ('over-confident', 0.3)
     """
 
     finding: Finding

@@ -34,15 +34,22 @@ class ReliabilityDisplay:
     With `method="corp"` the curve is isotonic regression, the band where a calibrated model's curve would lie
     (`focalcal.metrics.corp`), and the bins are those of the bars below alone.
 
-    reliability  the bins
-    smooth       the curve; none where there are no rows to smooth
-    corp         the isotonic curve, in the place of points and of the smooth one
-    name         what the legend calls it
-    of           the class whose probability is shown, None for the confidence of the prediction
-    least        rows that a bin must have to be shown; where it is None, 1 % of all (of one class, of the rows that
-                 have its label), but at least 5 and at most 100
-
     After `plot`: `ax_`, `rows_ax_` (that of the bars) and `figure_`.
+
+    Args:
+        reliability: the bins.
+        smooth: the curve; none where there are no rows to smooth.
+        name: what the legend calls it.
+        of: the class whose probability is shown, None for the confidence of the prediction.
+        least: rows that a bin must have to be shown; where it is None, 1 % of all (of one class, of the rows that have
+            its label), but at least 5 and at most 100.
+        corp: the isotonic curve, in the place of points and of the smooth one.
+
+    >>> import numpy as np
+    >>> p = np.linspace(0.51, 1, 400)
+    >>> display = ReliabilityDisplay.from_predictions(np.c_[1 - p, p], np.ones(400, int))  # always right
+    >>> float(np.nanmin(display.reliability.accuracy))
+    1.0
     """
 
     reliability: Reliability

@@ -15,12 +15,17 @@ ROUNDED_UP = 1e-3  # how far above 0 a rounded log-probability may be
 
 
 def option_probs(logprobs: Any, *, normalize: Any, missing: float | None = None) -> NDArray[np.float64]:
-    """Probabilities of answer options from their log-probabilities (N, K), with NaN or None where one is missing.
+    """Probabilities of answer options from their log-probabilities, as `Predictions(logprobs=...)` has them.
 
-    normalize  "options": each row is divided by its sum over the options, so that they are all that can be said;
-               "none": they stay as they are, and one more column holds the rest, which went to no option
-    missing    the probability that a missing option is taken to have, such as 0, or what a list of the 20 most
-               probable tokens leaves at most; without it a missing option is refused
+    Args:
+        logprobs: (N, K), with NaN or None where one is missing.
+        normalize: "options": each row is divided by its sum over the options, so that they are all that can be said;
+            "none": they stay as they are, and one more column holds the rest, which went to no option.
+        missing: the probability that a missing option is taken to have, such as 0, or what a list of the 20 most
+            probable tokens leaves at most; without it a missing option is refused.
+
+    Returns:
+        (N, K), or (N, K + 1) with the rest.
 
     >>> option_probs([[-0.5, -1.5], [-0.1, None]], normalize="none", missing=0.0).round(4).tolist()
     [[0.6065, 0.2231, 0.1703], [0.9048, 0.0, 0.0952]]

@@ -29,7 +29,18 @@ from focalcal.predictions.verbalised import right_or_wrong, verbalised
 
 @dataclass(frozen=True, eq=False)
 class TaskLog:
-    """The answers to one task. `ids` of the predictions are the questions, as `clusters` if some are asked again."""
+    """The answers to one task of an evaluation log, which `read_logs` reads.
+
+    Attributes:
+        task: its name.
+        predictions: the answers; `ids` are the questions, as `clusters` if some are asked again.
+        notes: what was left out or taken for granted.
+
+    >>> from focalcal.predictions import Predictions
+    >>> rows = Predictions(confidence=[0.9, 0.6], correct=[True, False], split="test")
+    >>> TaskLog("law", rows).predictions.labels
+    array([1, 0])
+    """
 
     task: str
     predictions: Predictions
@@ -37,7 +48,7 @@ class TaskLog:
 
 
 def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Any) -> list[TaskLog]:
-    """The tasks of log files, or of folders of them, in the order of their names; `options` are `LogOptions`.
+    """The tasks of log files, or of folders of them, in the order of their names.
 
         for log in read_logs("run/samples_mmlu_law_2026-11-19.jsonl"):
             print(log.task, focalcal.metrics.summary(log.predictions))
@@ -46,6 +57,20 @@ def read_logs(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], 
     the options; a question with fewer options than others, and any other log, gives the confidence of the answer and
     whether it is right. Of several files those of tasks without confidences are left out, with an `InputWarning`. A
     file that cannot be trusted raises `PredictionsFileError`.
+
+    Args:
+        paths: of a file or a folder, or several.
+        options: `LogOptions`.
+
+    Returns:
+        One per task, in the order of their names.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "law.jsonl").write_text('{"confidence": 0.9, "correct": 1}')
+    ...     (log,) = read_logs(folder)
+    >>> log.predictions.probs, log.predictions.labels
+    (array([[0.1, 0.9]]), array([1]))
     """
     chosen = LogOptions(**options)
     tasks: dict[str, list[Answer]] = {}

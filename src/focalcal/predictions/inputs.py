@@ -43,11 +43,19 @@ class InputOptions(TypedDict, total=False):
 
 
 class Inputs(NamedTuple):
-    """Scores (N, K, ...) of their kind and integer labels (N, ...); "outcomes": confidences (n,) and correctness (n,).
+    """Scores of their kind and labels, in their usual form, as `read_inputs` gives them.
 
-    `classes` are the names of the columns if there are any: `classes[k]` is that of column k. `checked` says that
-    ranges and values have been, too. Of the outcomes of an event `log_odds` are what its probabilities round.
-    `weights` (N,) say how much each row counts, None that all count alike.
+    Attributes:
+        kind: "probs", "logits" or "outcomes".
+        scores: (N, K, ...) of that kind; of "outcomes" the confidences (N,).
+        labels: (N, ...), integers; of "outcomes" whether each is right (N,).
+        classes: the names of the columns if there are any.
+        checked: whether ranges and values have been, too.
+        log_odds: of the outcomes of an event, what its probabilities round.
+        weights: (N,), how much each row counts, None that all count alike.
+
+    >>> read_inputs([0.9, 0.2], ["yes", "no"], classes=["no", "yes"], positive="yes").labels
+    array([1, 0])
     """
 
     kind: Literal["probs", "logits", "outcomes"]
@@ -72,9 +80,27 @@ def read_inputs(
     sample_weight: Any = None,
     ignore_index: int | None = None,
 ) -> Inputs:
-    """Scores and labels in their usual form. Labels that are `ignore_index` stay what they are.
+    """Scores and labels in their usual form.
 
     An object with a method `__focalcal_inputs__`, as `Predictions` is, holds both and stands for probs or logits alone.
+
+    Args:
+        probs: (N, K), or one column (N,) of two classes; or `Predictions`, a table, or `logits=` in their place.
+        labels: (N,), class indices or names.
+        logits: (N, K), in place of probs.
+        confidence: (N,), how sure each prediction is, where no more is known.
+        correct: (N,), whether it is right.
+        classes: the names of the columns, in order, if labels are names.
+        positive: of one column, the class that it is of.
+        normalize: True divides rows of probabilities by their sums.
+        sample_weight: (N,), how often each row counts.
+        ignore_index: a label that stays what it is.
+
+    Returns:
+        Checked arrays, of the scores' own kind.
+
+    >>> read_inputs([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"], classes=["no", "yes"]).labels
+    array([0, 1])
     """
     if sample_weight is not None:
         alike = read_inputs(

@@ -43,29 +43,39 @@ ROWS = 65536  # of a batch, unless told otherwise
 class Predictions:
     """What a model said about the rows of a set, and what was true.
 
-    Exactly one of `logits` and `probs` is given, (N, K), and says what the scores are. `labels` are the indices of the
-    classes, (N,). Other forms are those of `focalcal.predictions.read_inputs`: names as labels with `classes` (one per
-    column, in order; kept), one column of scores with `positive`, `normalize=True`. With `scale="percent"` probs are
-    percentages, 0 to 100. With `multilabel=True` every column is a yes-or-no question of its own: scores (N, L) are the
-    logits or probabilities of yes, labels (N, L) are 0 or 1 and are kept as bool. Where no more is known than how sure
-    each prediction is and whether it is right, `confidence` and `correct`, (N,) each, take the place of scores and
-    labels (`top1`): the two columns are then the probabilities of being wrong and of being right. `logprobs` (N, K) are
-    log-probabilities of answer options, with `normalize` and `missing` of `focalcal.predictions.option_probs`; with
-    normalize="none" the last class is "other". `split` names the set: "test", "val", a shift. Optional, one per row:
-
-        ids         integers or strings
-        groups      integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
-                    `group_names`
-        clusters    what the rows of one patient, customer or document share, integers or strings: such rows are not
-                    independent of each other
-        weights     how many rows of the population each stands for, numbers >= 0, kept as float64
-        times       when it was predicted: dates, datetimes or ISO 8601 text, kept as datetime64[us], in UTC
-
-    and the true `posterior` of the scores' shape, and `provenance`, anything that JSON can say.
+    Exactly one of `logits`, `probs`, `logprobs` and `confidence` is given, and says what the scores are. Where no more
+    is known than how sure each prediction is and whether it is right (`top1`), the two columns of the scores are the
+    probabilities of being wrong and of being right.
 
     Everything is held as NumPy arrays. Arrays and tensors are taken without a copy, on the same memory, so treat them
     as read-only: a write would reach the caller's array. (A tensor on a GPU or in bfloat16 is copied, the latter to
     float32.) Everything is checked here, once.
+
+    Args:
+        logits: (N, K).
+        probs: (N, K) in their place; or one column (N,) of two classes, with `positive`.
+        logprobs: (N, K), log-probabilities of answer options.
+        labels: (N,), the indices of the classes, or their names with `classes`.
+        confidence: (N,), how sure each prediction is, in the place of scores.
+        correct: (N,), whether it is right, in the place of labels.
+        split: names the set: "test", "val", a shift.
+        multilabel: every column is a yes-or-no question of its own: scores (N, L) are the logits or probabilities of
+            yes, labels (N, L) are 0 or 1 and are kept as bool.
+        ids: (N,), integers or strings.
+        groups: (N,), integers or strings; or several, {"site": ..., "age": ...}, kept as strings (N, G) in the order of
+            `group_names`.
+        clusters: (N,), what the rows of one patient, customer or document share, integers or strings: such rows are not
+            independent of each other.
+        weights: (N,), how many rows of the population each stands for, numbers >= 0, kept as float64.
+        times: (N,), when it was predicted: dates, datetimes or ISO 8601 text, kept as datetime64[us], in UTC.
+        posterior: the true one, of the scores' shape.
+        provenance: anything that JSON can say.
+        classes: the names of the columns, in order; kept.
+        positive: the class that one column of scores is of.
+        normalize: True divides rows of probs by their sums; of logprobs "options" or "none" as for `option_probs`, and
+            with "none" the last class is "other".
+        missing: of logprobs, as for `option_probs`.
+        scale: "percent" for probs from 0 to 100.
 
     >>> Predictions(logits=np.array([[2.0, 0.0], [0.0, 1.0]]), labels=[0, 1], split="test", ids=["a", "b"])
     Predictions(logits float64 (2, 2), split='test', ids)

@@ -22,13 +22,20 @@ def sampled_answers(
 ) -> Predictions:
     """One row per question: the most frequent answer, with its share of the samples as its confidence.
 
-    questions  (n,) the question that each sample answers, n the number of all samples
-    meanings   (n,) what it answers: the answer itself, or the number of a cluster of answers that mean the same
-    correct    (n,) whether it is right, or a grade from 0 to 1; that of a meaning is the mean over its samples, and
-               right if it is 1 or at least `right_from`
-
     Of equally frequent answers the first one counts. Rows are in the order in which questions first occur, with the
-    questions as `ids`; `about` goes to `Predictions`. m samples tell confidences 1/m apart and no finer.
+    questions as `ids`. m samples tell confidences 1/m apart and no finer.
+
+    Args:
+        questions: (n,) the question that each sample answers, n the number of all samples.
+        meanings: (n,) what it answers: the answer itself, or the number of a cluster of answers that mean the same.
+        correct: (n,) whether it is right, or a grade from 0 to 1; that of a meaning is the mean over its samples, and
+            right if it is 1.
+        right_from: the mean grade from which on a meaning is right, too.
+        split: the name of the set.
+        about: what else `Predictions` take.
+
+    Returns:
+        Confidences and correctness, one row per question.
 
     >>> held = sampled_answers(["q1", "q1", "q1", "q2"], ["Paris", "Paris", "Rome", "4"], [1, 1, 0, 0])
     >>> held.probs[:, 1].round(3).tolist(), held.labels.tolist(), held.ids.tolist()

@@ -21,15 +21,20 @@ Rows = NDArray[np.float64]
 class TopK(Displayed):
     """What rows of the k most probable tokens say, (n,) each.
 
-    confidence, correct    of the first token, exact: so are accuracy, ECE and whatever needs no more
-    listed                 whether the label is among the k tokens
-    rest                   the probability of all other tokens together
-    nll_low, nll_high      bounds of -log p_y: equal where the label is listed; the upper one is infinite where it is
-                           not, since its probability may be 0
-    brier_low, brier_high  bounds of sum_k (p_k - 1[k = y])^2 over the whole vocabulary
-
     No other token has more than the last one that is listed. Within that, the bounds are the least and the largest
     values that the rest can be spread to give, and means over rows bound the means. `str` shows them.
+
+    Attributes:
+        confidence, correct: of the first token, exact: so are accuracy, ECE and whatever needs no more.
+        listed: whether the label is among the k tokens.
+        rest: the probability of all other tokens together.
+        nll_low, nll_high: bounds of -log p_y: equal where the label is listed; the upper one is infinite where it is
+            not, since its probability may be 0.
+        brier_low, brier_high: bounds of sum_k (p_k - 1[k = y])^2 over the whole vocabulary.
+
+    >>> found = top_k([["a", "b"]], [[-0.3, -1.6]], ["b"], vocabulary=50)
+    >>> found.correct, found.rest.round(3), (found.nll_low == found.nll_high)
+    (array([False]), array([0.057]), array([ True]))
     """
 
     confidence: Rows
@@ -70,11 +75,15 @@ def top_k(
 ) -> TopK:
     """Read rows of the most probable tokens, as interfaces of language models list them.
 
-    tokens      (n, k) the tokens of each row, strings or numbers, in any order; rows may differ in length
-    logprobs    (n, k) their log-probabilities
-    labels      (n,) the right token of each row, listed or not: to drop rows whose label is not would leave out the
-                worst mistakes
-    vocabulary  how many tokens there are, which narrows the bounds; None if it is not known
+    Args:
+        tokens: (n, k) the tokens of each row, strings or numbers, in any order; rows may differ in length.
+        logprobs: (n, k) their log-probabilities.
+        labels: (n,) the right token of each row, listed or not: to drop rows whose label is not would leave out the
+            worst mistakes.
+        vocabulary: how many tokens there are, which narrows the bounds; None if it is not known.
+
+    Returns:
+        What is exact, and bounds of what is not.
 
     >>> found = top_k([["a", "b"], ["c", "a"]], [[-0.3, -1.6], [-0.2, -2.0]], ["a", "b"], vocabulary=50)
     >>> found.confidence.round(3).tolist(), found.correct.tolist(), found.listed.tolist()

@@ -46,8 +46,17 @@ OFTEN = 0.5  # the share of rows from which on one value is worth a remark
 class Verbalised:
     """Stated confidences (n,) in [0, 1], how far each answer is right (n,) in [0, 1], and what is to be said of them.
 
-    share  of the rows that have the most frequent confidence, `most_frequent`
-    filled how many rows were given the `fallback`, since they state nothing
+    Attributes:
+        confidence: (n,), in [0, 1].
+        grade: (n,), how far each answer is right, in [0, 1].
+        most_frequent: the confidence that is stated most often.
+        share: of the rows that have it.
+        filled: how many rows were given the `fallback`, since they state nothing.
+        notes: what is to be said of them.
+
+    >>> found = verbalised(["90 %", "90 %", "no idea"], [1, 0, 0], fallback=0.5)
+    >>> found.most_frequent, round(found.share, 2), found.filled
+    (0.9, 0.67, 1)
     """
 
     confidence: NDArray[np.float64]
@@ -84,13 +93,17 @@ def verbalised(
 ) -> Verbalised:
     """Read confidences that a model states: 85, "85 %", "85/100", "almost certain", or text with "Confidence: 85%".
 
-    stated    (n,) numbers or texts; of a text what stands behind its last "confidence"
-    correct   (n,) True or False, 1 or 0, "yes" or "no", "C" or "I" (Inspect), or a grade from 0 to 1
-    scale     of numbers without a sign of percent: 100 or 1, which nobody can tell of a 1
-    words     what words mean: a source of `WORDS`, or probabilities by word
-    fallback  the confidence of rows that state none, which are refused without it; a large share is remarked upon
-
     A stated confidence is not a probability until it was calibrated: fit `PlattScaling` on `predictions()`.
+
+    Args:
+        stated: (n,) numbers or texts; of a text what stands behind its last "confidence".
+        correct: (n,) True or False, 1 or 0, "yes" or "no", "C" or "I" (Inspect), or a grade from 0 to 1.
+        scale: of numbers without a sign of percent: 100 or 1, which nobody can tell of a 1.
+        words: what words mean: a source of `WORDS`, or probabilities by word.
+        fallback: the confidence of rows that state none, which are refused without it; a large share is remarked upon.
+
+    Returns:
+        Numbers, with what is to be said of them.
 
     >>> found = verbalised(["85 %", "likely", 0.5], ["yes", "no", "no"], scale=1)
     >>> found.confidence.tolist(), found.grade.tolist()
